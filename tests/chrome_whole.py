@@ -24,7 +24,7 @@ _EXACT_NS = 1 << 53
 
 def whole_events(trace: Trace, findings: Table | None = None) -> tuple[list[dict[str, Any]], int]:
     """Return the events of a trace, and what was taken off their times."""
-    drawing = EventStream(trace, findings, 0)
+    drawing = EventStream(trace, findings)
     base = _base(drawing, trace)
     text = b",\n".join(_descriptors(trace, drawing))
     encoder = _encoder(trace, drawing, base)

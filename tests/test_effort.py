@@ -1,6 +1,7 @@
 """The suite itself: how much it tries, what it holds a quick test to, and that its surroundings decide nothing."""
 
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -18,6 +19,7 @@ import conftest, pytest, time
 from hypothesis import given, strategies as st
 
 conftest.CPU_SECONDS = 0.2
+conftest.SLOW_MACHINE = 1.2
 
 def test_cheap():
     pass
@@ -93,6 +95,7 @@ def test_a_quick_run_leaves_out_what_needs_tools_and_fails_what_is_dear(suite, t
     assert status == 1
     assert "test_dear took 0.3 CPU seconds, a quick test may take 0.2" in said
     assert "a tool was asked for unseen by the collection: mark the test full" in said
+    assert re.search(r"more than 0.2 CPU seconds each: test_suite.py::test_dear \(0\.\d\)", said)
     assert "FAILED" in said
     failed = {line.split("::")[1].split()[0] for line in said.splitlines() if line.startswith(("FAILED", "ERROR"))}
     assert failed == {"test_dear", "test_with_a_tool_unseen", "test_property"}

@@ -87,8 +87,8 @@ struct EventArrays {
     Input<int64_t> end;
     Input<int32_t> name;
     Input<int32_t> category;
-    Input<int64_t> flow_first;
-    Input<uint64_t> flow_id;
+    Input<uint32_t> flow_first;
+    Input<uint32_t> flow_id;
     Input<uint8_t> flow_end;
     std::deque<ArgumentArrays> arguments;  // names stay where they are
 

@@ -13,6 +13,7 @@ NB_MODULE(core, m) {
     lanescope::bind::chrome(m);
     lanescope::bind::ctf(m);
     lanescope::bind::cuda(m);
+    lanescope::bind::cuda_declared(m);
     lanescope::bind::cuda_layouts(m);
     lanescope::bind::layout(m);
     lanescope::bind::levelzero(m);

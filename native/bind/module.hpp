@@ -10,6 +10,7 @@ void check(nanobind::module_& m);
 void chrome(nanobind::module_& m);
 void ctf(nanobind::module_& m);
 void cuda(nanobind::module_& m);
+void cuda_declared(nanobind::module_& m);
 void cuda_layouts(nanobind::module_& m);
 void layout(nanobind::module_& m);
 void levelzero(nanobind::module_& m);

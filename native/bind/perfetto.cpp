@@ -10,6 +10,7 @@
 #include <optional>
 #include <string>
 
+#include "core/io/perfetto/flows.hpp"
 #include "events.hpp"
 #include "module.hpp"
 
@@ -30,7 +31,7 @@ struct Writer {
     TextArrays categories;
     std::optional<pf::Encoder> encoder;
 
-    void start(const Input<uint64_t>& uuids, const Ranges& ranges, int64_t origin, bool is_part) {
+    void start(const Input<uint64_t>& uuids, const Ranges& ranges, int64_t origin, bool is_part, uint64_t flow_base) {
         require(uuids.size() == ranges.shape(0), "lanes of different number");
         std::vector<pf::Lane> lanes(uuids.size());
         for (size_t i = 0; i < lanes.size(); ++i) {
@@ -38,7 +39,7 @@ struct Writer {
             lanes[i] = {uuids.data()[i], r[0], r[1], r[2], r[3], r[4], r[5]};
         }
         encoder.emplace(slices.events(true), instants.events(false), samples.samples(), names.texts(), categories.texts(),
-                        std::move(lanes), origin, is_part);
+                        std::move(lanes), origin, is_part, flow_base);
     }
 
     nb::object fill(size_t target) {
@@ -60,9 +61,69 @@ struct Writer {
     }
 };
 
+using NumpyInt64 = nb::ndarray<nb::numpy, int64_t, nb::ndim<1>>;
+
+NumpyInt64 running_flows(const Input<int64_t>& source, const Input<int64_t>& destination, const Input<int64_t>& left,
+                         const Input<int64_t>& arrived, const Input<int64_t>& slice_ts) {
+    const size_t n = source.size();
+    require(destination.size() == n && arrived.size() == n && (left.size() == 0 || left.size() == n),
+            "flow columns of different lengths");
+    std::vector<int64_t> found;
+    bool is_inside;
+    {
+        nb::gil_scoped_release release;
+        is_inside = pf::running_flows(span_of(source), span_of(destination), span_of(left), span_of(arrived), span_of(slice_ts), found);
+    }
+    require(is_inside, "a flow lies outside the slices");
+    return to_numpy(std::move(found));
+}
+
+int64_t flow_states(const Input<int64_t>& source, const Input<int64_t>& destination, const Input<int64_t>& span_begin,
+                    const Input<int64_t>& span_length, const Input<uint8_t>& span_known, const Input<int64_t>& point_ts,
+                    const Array<uint8_t>& state) {
+    const size_t n = source.size();
+    const size_t spans = span_begin.size();
+    require(destination.size() == n && state.size() == n && span_length.size() == spans &&
+                (span_known.size() == 0 || span_known.size() == spans),
+            "flow columns of different lengths");
+    int64_t tied;
+    {
+        nb::gil_scoped_release release;
+        const pf::FlowEvents events{span_of(span_begin), span_of(span_length), span_of(span_known), span_of(point_ts)};
+        tied = pf::flow_states(events, span_of(source), span_of(destination), span_of(state));
+    }
+    require(tied >= 0, "a flow lies outside the events");
+    return tied;
+}
+
+nb::tuple flows_by_event(const Input<int64_t>& source, const Input<int64_t>& destination, const Input<uint8_t>& state,
+                         uint64_t first, uint64_t count) {
+    const size_t n = source.size();
+    require(destination.size() == n && state.size() == n, "flow columns of different lengths");
+    require(n < uint64_t{1} << 31, "more flows than 32 bits number");
+    pf::FlowsByEvent found;
+    {
+        nb::gil_scoped_release release;
+        found = pf::flows_by_event(span_of(source), span_of(destination), span_of(state), first, count);
+    }
+    return nb::make_tuple(to_numpy(std::move(found.start)), to_numpy(std::move(found.id)), to_numpy(std::move(found.end)));
+}
+
 }  // namespace
 
 void lanescope::bind::perfetto(nb::module_& m) {
+    m.def("flows_running", running_flows, "source"_a.noconvert(), "destination"_a.noconvert(), "left"_a.noconvert(),
+          "arrived"_a.noconvert(), "slice_ts"_a.noconvert(),
+          "Return the flows whose destination was running when their source began, and began no later than they arrive.");
+    m.def("flows_states", flow_states, "source"_a.noconvert(), "destination"_a.noconvert(), "span_begin"_a.noconvert(),
+          "span_length"_a.noconvert(), "span_known"_a.noconvert(), "point_ts"_a.noconvert(), "state"_a.noconvert(),
+          "Fill how each flow is drawn: 0 not, 1 to the begin, 2 to the end, 3 the order of the file decides; return how "
+          "many are of the last kind.");
+    m.def("flows_by_event", flows_by_event, "source"_a.noconvert(), "destination"_a.noconvert(), "state"_a.noconvert(),
+          "first"_a, "count"_a,
+          "Return what drawn flows do at the events first .. first + count: where each begins, uint32 [count + 1], their "
+          "numbers from 1, uint32, and what they do, uint8; all are empty if no flow meets these events.");
+
     nb::class_<TextArrays>(m, "PerfettoTexts", "Texts end to end: UTF-8 bytes and offsets, int64 [n + 1].")
         .def(nb::init<Input<uint8_t>, Input<int64_t>>(), "bytes"_a.noconvert(), "offsets"_a.noconvert());
 
@@ -71,7 +132,7 @@ void lanescope::bind::perfetto(nb::module_& m) {
         .def(
             "__init__",
             [](EventArrays* self, Input<int64_t> order, Input<int64_t> begin, Input<int64_t> end, Input<int32_t> name,
-               Input<int32_t> category, Input<int64_t> flow_first, Input<uint64_t> flow_id, Input<uint8_t> flow_end) {
+               Input<int32_t> category, Input<uint32_t> flow_first, Input<uint32_t> flow_id, Input<uint8_t> flow_end) {
                 new (self) EventArrays{std::move(order),      std::move(begin),   std::move(end),
                                        std::move(name),       std::move(category), std::move(flow_first),
                                        std::move(flow_id),    std::move(flow_end), {}};
@@ -96,20 +157,21 @@ void lanescope::bind::perfetto(nb::module_& m) {
         .def(
             "__init__",
             [](Writer* self, EventArrays slices, EventArrays instants, SampleArrays samples, TextArrays names,
-               TextArrays categories, Input<uint64_t> lane_uuid, Ranges lane_ranges, int64_t origin, bool is_part) {
+               TextArrays categories, Input<uint64_t> lane_uuid, Ranges lane_ranges, int64_t origin, bool is_part,
+               uint64_t flow_base) {
                 new (self) Writer{std::move(slices), std::move(instants),   std::move(samples),
                                   std::move(names),  std::move(categories), std::nullopt};
                 try {
-                    self->start(lane_uuid, lane_ranges, origin, is_part);
+                    self->start(lane_uuid, lane_ranges, origin, is_part, flow_base);
                 } catch (...) {
                     self->~Writer();
                     throw;
                 }
             },
             "slices"_a, "instants"_a, "samples"_a, "names"_a, "categories"_a, "lane_uuid"_a.noconvert(),
-            "lane_ranges"_a.noconvert(), "origin"_a = 0, "is_part"_a = false,
+            "lane_ranges"_a.noconvert(), "origin"_a = 0, "is_part"_a = false, "flow_base"_a = 0,
             "Lanes are written in the given order; a row of lane_ranges is where its slices, instants and samples begin and "
-            "end in their orders.")
+            "end in their orders. `flow_base` is added to the ids of flows.")
         .def_ro_static("SEQUENCE", &pf::Encoder::kSequence)
         .def_ro_static("CLOCK", &pf::Encoder::kClock)
         .def("fill", &Writer::fill, "target"_a, nb::sig("def fill(self, target: int) -> memoryview"),

@@ -592,14 +592,21 @@ def test_a_broken_promise_of_the_model_is_a_bug_of_ours_and_leaves_the_old_file(
 
 def test_the_native_encoder_refuses_what_was_not_placed():
     """Whatever order it is given, it never writes slices that cross."""
-    none, no_ids, no_bytes = np.empty(0, np.int64), np.empty(0, np.uint64), np.empty(0, np.uint8)
+    none, no_ids, no_bytes = np.empty(0, np.int64), np.empty(0, np.uint32), np.empty(0, np.uint8)
     no_codes = np.empty(0, np.int32)
 
     def encode(begin, end, *, order=(0, 1), name=(0, 0), ranges=(0, 2, 0, 0, 0, 0)) -> bytes:
         slices = core.PerfettoEvents(
-            np.array(order), np.array(begin), np.array(end), np.array(name, np.int32), no_codes, none, no_ids, no_bytes
+            np.array(order),
+            np.array(begin),
+            np.array(end),
+            np.array(name, np.int32),
+            no_codes,
+            no_ids,
+            no_ids,
+            no_bytes,
         )
-        instants = core.PerfettoEvents(none, none, none, no_codes, no_codes, none, no_ids, no_bytes)
+        instants = core.PerfettoEvents(none, none, none, no_codes, no_codes, no_ids, no_ids, no_bytes)
         samples = core.PerfettoSamples(none, none, np.empty(0))
         texts = core.PerfettoTexts(np.frombuffer(b"ab", np.uint8), np.array([0, 2]))
         uuid = np.array([1], np.uint64)

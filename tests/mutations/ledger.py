@@ -15,6 +15,8 @@ SAME, UNDETECTABLE, OPEN = "same", "undetectable", "open"
 OUTCOMES = (*DETECTED, SAME, UNDETECTABLE, OPEN)
 #: Name of the changes to whole records.
 WHOLE = "(records)"
+#: The mildest finding: it does not change the exit status of ``check``.
+NOTICE = "notice"
 _EXAMPLES = 3
 
 
@@ -41,6 +43,11 @@ class Row:
     def detected(self) -> int:
         """Mutants of which the user learns."""
         return sum(self.counts[name] for name in DETECTED)
+
+    @property
+    def warned(self) -> int:
+        """Mutants of which the user is warned: by more than a notice."""
+        return self.detected - self.counts[NOTICE]
 
 
 #: Layout, record, field.
@@ -101,7 +108,7 @@ def from_json(content: Mapping[str, Iterable[Mapping[str, Any]]]) -> Ledger:
 
 
 def worse(kept: Mapping[Key, Row], now: Mapping[Key, Row]) -> Iterator[str]:
-    """Yield a line for each field of which less is detected, or more left open, than in a kept ledger."""
+    """Yield a line for each field of which less is detected or warned of, or more left open, than in a kept ledger."""
     for key, row in now.items():
         before = kept.get(key)
         name = ".".join(key)
@@ -109,6 +116,8 @@ def worse(kept: Mapping[Key, Row], now: Mapping[Key, Row]) -> Iterator[str]:
             yield f"{name}: not in the kept ledger"
         elif row.detected * before.total < before.detected * row.total:
             yield f"{name}: {row.detected} of {row.total} detected, before {before.detected} of {before.total}"
+        elif row.warned * before.total < before.warned * row.total:
+            yield f"{name}: {row.warned} of {row.total} above a notice, before {before.warned} of {before.total}"
         elif row.counts[OPEN] * before.total > before.counts[OPEN] * row.total:
             example = f", e.g. {row.examples[0]}" if row.examples else ""
             yield f"{name}: {row.counts[OPEN]} open, before {before.counts[OPEN]}{example}"

@@ -19,7 +19,7 @@ _HEAD = """# Ledger of detection
 A profile is worth as much as its wrong numbers are visible. This page lists every declared field of every format. For
 each it says what lanescope makes of captures in which one value of the field, or one record, was changed. `make mutate`
 repeats the run. Captures and changes, and so the numbers, are the same each time. `make test-full` repeats a smaller
-run and fails if less of a field is detected.
+run and fails if less of a field is detected, or if warnings became notices.
 
 * **detected**: `check` reports a finding that the original does not have, more data counts as lost, or the file is
   refused. Findings of severity *notice* are counted once more in the next column.

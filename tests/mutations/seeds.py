@@ -70,7 +70,8 @@ def _ascend() -> Sequence[Seed]:
         Seed("ascend", f"swimlane {version}", simulated("ascend", format_version=version, **small, **more))
         for version, more in versions.items()
     ]
-    return [*found, Seed("ascend", "raw dump", _dump())]
+    beside = simulated("ascend", format_version="v3c", host=True, pmu=True, scopes=True, log=True, **small)
+    return [*found, Seed("ascend", "swimlane v3c, all files", beside), Seed("ascend", "raw dump", _dump())]
 
 
 def _dump() -> dict[str, bytes]:

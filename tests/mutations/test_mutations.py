@@ -60,6 +60,8 @@ def test_a_field_that_gets_worse_is_named():
     assert list(ledger.worse(before, {key: row(warning=6, open=2)})) == []
     assert list(ledger.worse(before, {key: row(error=4)})) == []
     assert "2 of 4 detected, before 3 of 4" in next(ledger.worse(before, {key: row(warning=2, same=2)}))
+    assert "2 of 4 above a notice, before 3 of 4" in next(ledger.worse(before, {key: row(warning=2, notice=1, open=1)}))
+    assert list(ledger.worse({key: row(notice=2, warning=2)}, {key: row(notice=2, lost=1, refused=1)})) == []
     assert "2 open, before 1" in next(
         ledger.worse({key: row(warning=2, open=1, same=1)}, {key: row(warning=2, open=2)})
     )

@@ -101,11 +101,11 @@ def _table(found: dict[tuple[str, str, str], list[tuple[Case, Verdict]]]) -> int
     return failed
 
 
-def _random(bench: Bench, seed: int) -> tuple[int, int, Verdict | None]:
-    program, quirks = matrix_programs.legal_program(seed)
+def _random(bench: Bench, world: str, resets: str, seed: int) -> tuple[int, int, Verdict | None]:
+    program, quirks = matrix_programs.legal_program(seed, world)
     host_read, timeline = bool(seed % 2), seed % 10 < 2
     verdict = matrix_programs.run_program(
-        bench, program, quirks, _work_folder(), host_read=host_read, timeline=timeline
+        bench, program, quirks, _work_folder(), host_read=host_read, resets=resets, timeline=timeline
     )
     return seed, sum(map(len, program.threads)), verdict
 
@@ -114,17 +114,21 @@ def random_programs(bench: Bench, arguments: argparse.Namespace) -> int:
     """Run random programs; print what became of them, and the smallest program for each of the first failures."""
     begin = time.monotonic()
     seeds = range(arguments.first, arguments.first + arguments.number)
-    steps = timed = results = hung = 0
+    steps = timed = results = runs = lost = hung = 0
     untimed: Counter[str] = Counter()
     failed: list[int] = []
     with ProcessPoolExecutor(arguments.jobs) as pool:
-        for seed, length, verdict in pool.map(partial(_random, bench), seeds, chunksize=8):
+        for seed, length, verdict in pool.map(
+            partial(_random, bench, arguments.world, arguments.resets), seeds, chunksize=8
+        ):
             if verdict is None:
                 hung += 1
                 continue
             steps += length
             timed += verdict.timed
             results += verdict.results
+            runs += verdict.runs
+            lost += verdict.lost
             untimed += verdict.untimed
             if verdict.failures:
                 failed.append(seed)
@@ -132,22 +136,29 @@ def random_programs(bench: Bench, arguments: argparse.Namespace) -> int:
             if (seed - arguments.first) % 500 == 499:
                 print(f"{seed - arguments.first + 1} programs, {len(failed)} failed", flush=True)
     for seed in failed[:3]:
-        _show_smallest(bench, seed)
+        _show_smallest(bench, arguments, seed)
     print(
-        f"{arguments.number} programs of {steps} steps: {timed} timed operations, {results} results, untimed "
+        f"{arguments.number} programs of {steps} steps: {timed} timed operations, {results} results of {runs} runs "
+        f"({results / max(1, runs):.1%}), {lost} lost, untimed "
         f"{dict(untimed)}, {hung} that hang or break a rule by themselves, "
         f"{len(failed)} failed, {time.monotonic() - begin:.0f} s"
     )
     return 1 if failed else 0
 
 
-def _show_smallest(bench: Bench, seed: int) -> None:
-    program, quirks = matrix_programs.legal_program(seed)
+def _show_smallest(bench: Bench, arguments: argparse.Namespace, seed: int) -> None:
+    program, quirks = matrix_programs.legal_program(seed, arguments.world)
 
     def fails(smaller: matrix_programs.Program) -> bool:
         for _ in range(3):
             verdict = matrix_programs.run_program(
-                bench, smaller, quirks, _work_folder(), host_read=bool(seed % 2), timeout=5
+                bench,
+                smaller,
+                quirks,
+                _work_folder(),
+                host_read=bool(seed % 2),
+                resets=arguments.resets,
+                timeout=5,
             )
             if verdict is not None and verdict.failures:
                 return True
@@ -171,6 +182,8 @@ def main(given: Sequence[str] | None = None) -> int:
     parser.add_argument("--quirks", type=lambda text: {name.strip() for name in text.split(";") if name}, default=set())
     parser.add_argument("--number", type=int, default=10_000)
     parser.add_argument("--first", type=int, default=0)
+    parser.add_argument("--world", default="", choices=("", "works", "sticky", "view"), help="what host resets do")
+    parser.add_argument("--resets", default="auto", choices=("auto", "watch", "off"), help="--event-resets")
     arguments = parser.parse_args(given)
     # Detecting undefined behavior costs little compared with the address checks of gcc.
     sanitize = "address,undefined" if arguments.sanitize == "address" else arguments.sanitize

@@ -120,8 +120,10 @@ class Model:
     def __init__(self, program: Program, quirks: Quirks, seed: int) -> None:
         self.program, self.random = program, random.Random(seed)
         self.order = str(quirks.get("order", "list"))
-        self.is_sticky = quirks.get("host_reset") == "sticky"
+        self.resets = str(quirks.get("host_reset", "works"))
         self.signalled = dict.fromkeys(program.events, False)
+        #: The host sees these signalled although the device does not.
+        self.stuck = dict.fromkeys(program.events, False)
         self.lists = {
             name: _List(order == "in-order", kind == "immediate", engine)
             for name, (kind, order, engine) in program.lists.items()
@@ -227,6 +229,13 @@ class Model:
         else:
             target.body.append(command)
 
+    def _reset(self, event: str, *, is_new: bool) -> None:
+        has_ticks = self.program.events[event] and not is_new
+        if has_ticks and self.resets == "sticky":
+            return
+        self.stuck[event] = has_ticks and self.resets == "view" and (self.signalled[event] or self.stuck[event])
+        self.signalled[event] = False
+
     def _thread(self, steps: tuple[Step, ...]) -> Iterator[Condition]:
         def always() -> bool:
             return True
@@ -264,7 +273,7 @@ class Model:
                 yield ended(self.fences[words[0]])
             elif what in ("sync_event", "poll"):
                 event = words[0]
-                yield lambda event=event: self.signalled[event]
+                yield lambda event=event: self.signalled[event] or self.stuck[event]
             elif what == "host_signal":
                 self.signalled[words[0]] = True
             elif what in ("host_reset", "renew"):
@@ -274,8 +283,7 @@ class Model:
                     command.uses(words[0]) for each in self.lists.values() for command in each.body
                 ):
                     raise IllegalError(f"{words[0]} is recorded")
-                if what == "renew" or not (self.is_sticky and self.program.events[words[0]]):
-                    self.signalled[words[0]] = False
+                self._reset(words[0], is_new=what == "renew")
             yield always
 
 
@@ -382,12 +390,14 @@ def random_program(seed: int) -> Program:
     return Program(lists, {"qc": "compute", "qk": "copy"}, events, tuple(tuple(t) for t in threads if t))
 
 
-def random_quirks(seed: int) -> Quirks:
-    """Choose the driver's ways for a program."""
+def random_quirks(seed: int, world: str = "") -> Quirks:
+    """Choose the driver's ways for a program; ``world``: what its host resets do, else by chance too."""
     chance = random.Random(seed)
     quirks: Quirks = {"order": chance.choice(("free", "list", "engine")), "seed": seed + 1}
     if chance.random() < 0.5:
         quirks["host_reset"] = "sticky"
+    if world:
+        quirks["host_reset"] = world
     if chance.random() < 0.3:
         quirks["workers"] = 2
     if chance.random() < 0.2:
@@ -398,13 +408,15 @@ def random_quirks(seed: int) -> Quirks:
         quirks["unsignalled"] = "not_ready"
     if chance.random() < 0.1:
         quirks["start"] = -200
+    if chance.random() < 0.15:
+        quirks["torn"] = 30
     return quirks
 
 
-def legal_program(seed: int) -> tuple[Program, Quirks]:
+def legal_program(seed: int, world: str = "") -> tuple[Program, Quirks]:
     """Return the first legal program from this seed on, and the driver's ways for it."""
     for attempt in range(1000):
-        quirks = random_quirks(seed)
+        quirks = random_quirks(seed, world)
         program = random_program(seed * 1000 + attempt)
         if is_legal(program, quirks):
             return program, quirks
@@ -418,6 +430,7 @@ def run_program(
     folder: Path,
     *,
     host_read: bool,
+    resets: str = "auto",
     timeline: bool = False,
     timeout: float = 30,
 ) -> Verdict | None:
@@ -429,6 +442,7 @@ def run_program(
         quirks: the driver's.
         folder: where to; it is emptied.
         host_read: option H.
+        resets: ``--event-resets``.
         timeline: whether to look at the timeline too.
         timeout: seconds after which it hangs.
 
@@ -439,8 +453,8 @@ def run_program(
     file = fresh(folder) / "program"
     file.write_text(program.text())
     arguments = ["--program", str(file)]
-    ran = bench.run(arguments, quirks, folder, host_read=host_read, timeout=timeout)
-    verdict = examine(ran, quirks, host_read=host_read, timeline=timeline)
+    ran = bench.run(arguments, quirks, folder, host_read=host_read, resets=resets, timeout=timeout)
+    verdict = examine(ran, quirks, host_read=host_read, resets=resets, timeline=timeline)
     if ran.status is None and not _ends_by_itself(bench, program, quirks, folder, timeout):
         return None
     if ran.status == 0:

@@ -49,6 +49,8 @@ QUIRKS: dict[str, Quirks] = {
     "query limit": {"query_limit": 20},
     "Debian's loader": {"loader": "debian"},
     "API 1.4": {"loader": "debian", "api": "1.4"},
+    "sticky view": {"host_reset": "view"},
+    "sticky, torn": {"host_reset": "sticky", "torn": 50, "workers": 2},
     "sticky, free": {"host_reset": "sticky", "order": "free", "seed": 8},
     "all at once": {"host_reset": "sticky", "late": 100, "order": "free", "workers": 2, "seed": 9, "start": -300},
 }
@@ -83,6 +85,8 @@ FAULTS: tuple[tuple[str, int, int | None], ...] = (
 COUNTS = {"R15": 400, "R18": 400, "R20": 200, "R23": 120, "S8": 400, "S9": 1280, "S10": 800}
 
 QUERY = "zeCommandListAppendQueryKernelTimestamps"
+#: What a prologue of the recorder's consists of.
+PROLOGUE = {f"zeCommandListAppend{what}" for what in ("EventReset", "SignalEvent", "WaitOnEvents")}
 TIMEOUT_S = 60
 
 
@@ -112,6 +116,8 @@ class Row:
     def can_run(self, quirks: Quirks) -> bool:
         """Whether the program comes to its end under these quirks, and does there what it is for."""
         order = quirks.get("order", "list")
+        if self.traits & OVERLAPPING and "torn" in quirks:
+            return False  # a run is taken for over when its list is executed again, as the API demands
         if self.traits & OVERTAKING and order != "free":
             return False
         return not (self.traits & INTERLEAVING and order == "engine")
@@ -128,6 +134,7 @@ class Case:
         quirk: name of the driver's ways.
         host_read: whether the host reads all timestamps (option H).
         count: how many times, for programs that take a count.
+        resets: ``--event-resets``.
         fault: calls of the recorder's that fail.
     """
 
@@ -137,11 +144,15 @@ class Case:
     quirk: str
     host_read: bool = False
     count: int | None = None
+    resets: str = "auto"
     fault: tuple[str, int, int | None] | None = None
 
     def __str__(self) -> str:
+        resets = "" if self.resets == "auto" else f", resets {self.resets}"
         fault = "" if self.fault is None else " fails {}:{}-{}".format(*self.fault)
-        return f"{self.row.name} {self.lists} {self.engine}, {self.quirk}{', H' if self.host_read else ''}{fault}"
+        return (
+            f"{self.row.name} {self.lists} {self.engine}, {self.quirk}{', H' if self.host_read else ''}{resets}{fault}"
+        )
 
     def plain(self) -> Case:
         """Return the case whose output, without the recorder, is the right one."""
@@ -192,6 +203,8 @@ class Verdict:
         failures: everything that is wrong.
         timed: timed operations.
         results: recorded results.
+        runs: runs of operations, timed or not.
+        lost: runs that are said to have no result.
         untimed: reasons of untimed operations, counted.
         untimed_marks: those operations.
         hit: whether a call failed that was to fail.
@@ -200,6 +213,8 @@ class Verdict:
     failures: list[str] = field(default_factory=list)
     timed: int = 0
     results: int = 0
+    runs: int = 0
+    lost: int = 0
     untimed: Counter[str] = field(default_factory=Counter)
     untimed_marks: set[str] = field(default_factory=set)
     hit: bool = False
@@ -259,6 +274,7 @@ class Bench:
         *,
         recorded: bool = True,
         host_read: bool = False,
+        resets: str = "auto",
         stats: bool = True,
         timeout: float = TIMEOUT_S,
     ) -> Ran:
@@ -270,6 +286,7 @@ class Bench:
             folder: an empty folder for what is written.
             recorded: whether the recorder is in it.
             host_read: option H.
+            resets: ``--event-resets``.
             stats: whether calls are counted.
             timeout: seconds after which it counts as hanging.
         """
@@ -279,6 +296,7 @@ class Bench:
         environment = self.fake_ze.environment(loader, **quirks, **files)
         environment["MATRIX_JOURNAL"] = str(folder / "journal")
         environment[self.host_read_variable] = "1" if host_read else "0"
+        environment["LANESCOPE_ZE_EVENT_RESETS"] = resets
         environment.setdefault("ASAN_OPTIONS", "detect_leaks=0")
         environment.setdefault("TSAN_OPTIONS", "halt_on_error=1 second_deadlock_stack=1")
         output = folder / "recording"
@@ -316,7 +334,15 @@ class Bench:
             clean = self.run_case(replace(case, fault=None), fresh(folder / "clean"), recorded=False)
             own = clean.stats.get(f"calls.{function}", 0)
             quirks["fail"] = f"{function}:{own + first}-" + ("" if last is None else str(own + last))
-        return self.run(case.arguments(), quirks, folder, recorded=recorded, host_read=case.host_read, timeout=timeout)
+        return self.run(
+            case.arguments(),
+            quirks,
+            folder,
+            recorded=recorded,
+            host_read=case.host_read,
+            resets=case.resets,
+            timeout=timeout,
+        )
 
     def verify(self, case: Case, reference: str, folder: Path, *, timeout: float = TIMEOUT_S) -> Verdict:
         """Run a case recorded, and say what is wrong with it.
@@ -332,6 +358,7 @@ class Bench:
             ran,
             case.quirks(),
             host_read=case.host_read,
+            resets=case.resets,
             row=case.row,
             is_faulty=case.fault is not None,
             timeline=case.quirk in DRAWN,
@@ -400,6 +427,7 @@ def examine(
     quirks: Quirks,
     *,
     host_read: bool,
+    resets: str = "auto",
     row: Row | None = None,
     is_faulty: bool = False,
     timeline: bool = True,
@@ -410,6 +438,7 @@ def examine(
         ran: the recorded run.
         quirks: the driver's.
         host_read: whether option H was on.
+        resets: ``--event-resets``.
         row: the program of the matrix; None: a random one.
         is_faulty: whether calls of the recorder's were made to fail.
         timeline: whether to look at what lanescope makes of it, too.
@@ -441,8 +470,8 @@ def examine(
     except Exception as error:
         fail(f"the recording cannot be read: {error}")
         return verdict
-    _Comparison(ran, found.events, verdict, quirks, host_read, traits, is_faulty).run()
-    if timeline and not verdict.failures:
+    _Comparison(ran, found.events, verdict, quirks, host_read, resets, traits, is_faulty).run()
+    if timeline and not verdict.lost and not verdict.failures:
         _check_timeline(ran, verdict)
     return verdict
 
@@ -525,11 +554,14 @@ class _Comparison:
         verdict: Verdict,
         quirks: Quirks,
         host_read: bool,
+        resets: str,
         traits: int,
         is_faulty: bool,
     ) -> None:
         self.ran, self.events, self.verdict, self.quirks = ran, events, verdict, quirks
         self.host_read, self.traits, self.is_faulty = host_read, traits, is_faulty
+        is_sticky = quirks.get("host_reset", "works") != "works"
+        self.watches, self.is_off = is_sticky and resets == "watch", is_sticky and resets == "off"
 
     def run(self) -> None:
         self._join()
@@ -597,13 +629,15 @@ class _Comparison:
     def _may_be_untimed(self, reason: str) -> bool:
         if self.traits & UNTIMED:
             return reason == "cloneable"
-        if reason == "out_of_order_no_reset" and self.quirks.get("host_reset") == "sticky":
+        if reason == "out_of_order_no_reset" and (self.watches or self.is_off):
             return True
         # The probe fails with what it needs.
         return self.is_faulty and reason in ("no_memory", "chain_failed", "out_of_order_no_reset", "device_error")
 
     def _ways(self, engine: str, has_signal: bool) -> set[str]:
         by_host = {"CHAINED"} if has_signal else {"BARE"}
+        if self.watches:
+            return by_host | {"INLINE"} | {"WATCH" if has_signal else "BARE"}
         if self.is_faulty or "query_limit" in self.quirks:
             return {"INLINE", "CHAINED", "BARE"}
         return {"INLINE"} if engine == "compute" and not self.host_read else by_host
@@ -631,6 +665,7 @@ class _Comparison:
             else:
                 self.found[mark, run], self.seq[mark, run] = tuple(ticks), seq
         self.verdict.results = len(self.found)
+        self.verdict.runs = sum(op["mark"] in self.how for op in self.ran.truth)
         losses = self.events["losses"]
         self.lost: set[tuple[str, int]] = set()
         for op_id, run, reason in zip(
@@ -640,6 +675,9 @@ class _Comparison:
             if key in self.lost or key in self.found:
                 self.fail(f"{key[0]}, run {run}: lost and found")
             self.lost.add(key)
+            self.verdict.lost += 1
+            if self.watches and reason in ("shared_event", "event_destroyed") and self.how.get(key[0]) == "WATCH":
+                continue
             if not (self.is_faulty or (self.traits & LEAVING and reason == "not_drained")):
                 self.fail(f"{key[0]}, run {run}: lost ({reason})")
 
@@ -663,8 +701,8 @@ class _Comparison:
         for op in self.ran.truth:
             places.setdefault((op["list"], op["life"], op["run"]), []).append(op)
         for ops in places.values():
-            if not any(op["mark"] for op in ops):
-                continue  # a list of the recorder's own
+            if not any(op["mark"] for op in ops) or all(op["api"] in PROLOGUE for op in ops):
+                continue  # a list of the recorder's own, which may have got a mark that was meant for an Execute
             last: dict[int, dict[str, Any]] = {}
             chained: Counter[str] = Counter()
             for op in sorted(ops, key=lambda op: op["index"]):

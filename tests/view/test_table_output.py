@@ -13,6 +13,7 @@ class Terminal(io.StringIO):
 
 
 ROWS = [["mma", 12345678, 0.1, None, True], ["a\tb\x1b[2J[red]", -1, 1 / 3, 2, False]]
+LARGE = [[1234567.5, 2**63 + 1], [999.94, -1]]
 COLUMNS = ["name", "total", "share", "open", "is_last"]
 
 
@@ -39,6 +40,16 @@ def test_people_get_a_table_and_names_stay_names(monkeypatch):
     assert "0.3333 " in text
     assert "a\\x09b\\x1b[2J[red]" in text
     assert "\x1b[2J" not in text
+
+
+def test_large_numbers_have_no_powers_of_ten(monkeypatch):
+    monkeypatch.setenv("TERM", "xterm-256color")
+    out = Terminal()
+    show(["mean", "id"], LARGE, file=out)
+    text = out.getvalue().replace("\u202f", " ")
+    assert "1 234 568 " in text
+    assert "9 223 372 036 854 775 809" in text
+    assert "999.9" in text
 
 
 def test_a_dumb_terminal_is_treated_as_a_program(monkeypatch):

@@ -5,8 +5,10 @@
 #include <nanobind/stl/tuple.h>
 #include <nanobind/stl/vector.h>
 
+#include "core/devices/ascend/joins.hpp"
 #include "core/devices/ascend/json_scanner.hpp"
 #include "core/devices/ascend/task_graph.hpp"
+#include "bind/arrays.hpp"
 #include "bind/module.hpp"
 
 namespace nb = nanobind;
@@ -60,6 +62,43 @@ void cycles(Tasks pred, Tasks succ, Marks found) {
     nb::gil_scoped_release release;
     find_cycles({pred.data(), pred.size()}, {succ.data(), succ.size()},
                 {reinterpret_cast<uint8_t*>(found.data()), found.size()});
+}
+
+using Int64s = nb::ndarray<nb::numpy, int64_t, nb::ndim<1>>;
+
+nb::tuple extreme_rows(Tasks task, Tasks value, size_t tasks, bool largest) {
+    if (task.size() != value.size()) throw nb::value_error("columns of different lengths");
+    std::vector<int64_t> best(tasks), row(tasks);
+    bool is_inside = false;
+    {
+        nb::gil_scoped_release release;
+        is_inside = extremes({task.data(), task.size()}, {value.data(), value.size()}, largest, best, row);
+    }
+    if (!is_inside) throw nb::value_error("no such task");
+    return nb::make_tuple(lanescope::bind::to_numpy(std::move(best)), lanescope::bind::to_numpy(std::move(row)));
+}
+
+Int64s last_rows(Tasks lane, Tasks value, Tasks wanted_lane, Tasks wanted) {
+    if (lane.size() != value.size() || wanted_lane.size() != wanted.size()) throw nb::value_error("columns of different lengths");
+    std::vector<int64_t> found(wanted.size());
+    {
+        nb::gil_scoped_release release;
+        last_of_lane({lane.data(), lane.size()}, {value.data(), value.size()}, {wanted_lane.data(), wanted_lane.size()},
+                     {wanted.data(), wanted.size()}, found);
+    }
+    return lanescope::bind::to_numpy(std::move(found));
+}
+
+Int64s first_rows(Tasks key, Tasks other, Tasks stamp, size_t keys) {
+    if (key.size() != other.size() || key.size() != stamp.size()) throw nb::value_error("columns of different lengths");
+    std::vector<int64_t> found;
+    bool is_inside = false;
+    {
+        nb::gil_scoped_release release;
+        is_inside = first_of_pairs({key.data(), key.size()}, {other.data(), other.size()}, {stamp.data(), stamp.size()}, keys, found);
+    }
+    if (!is_inside) throw nb::value_error("no such key");
+    return lanescope::bind::to_numpy(std::move(found));
 }
 
 }  // namespace
@@ -139,6 +178,16 @@ void lanescope::bind::ascend(nb::module_& m) {
         .def_prop_ro("torn", [](BoundScanner& self) { return self.scanner.torn(); },
                      "Behind a fault in `take`: where the element begins that it stands in.");
 
+    m.def("ascend_extremes", &extreme_rows, "task"_a.noconvert(), "value"_a.noconvert(), "tasks"_a, "largest"_a,
+          "Return the largest or smallest value among the rows of each task, and the first row that has it: 0 and -1 "
+          "without rows. No value is below 0.");
+    m.def("ascend_last_of_lane", &last_rows, "lane"_a.noconvert(), "value"_a.noconvert(), "wanted_lane"_a.noconvert(),
+          "wanted"_a.noconvert(),
+          "Return the last place of each wanted lane whose value does not exceed the wanted one, -1 without. Lanes do not "
+          "fall, nor do values within a lane.");
+    m.def("ascend_first_of_pairs", &first_rows, "key"_a.noconvert(), "other"_a.noconvert(), "stamp"_a.noconvert(), "keys"_a,
+          "Return the row with the first stamp of each pair of key and other value, by both; rows with one of them -1, or "
+          "without a stamp above 0, are left out.");
     m.def("ascend_cycles", &cycles, "pred"_a.noconvert(), "succ"_a.noconvert(), "found"_a.noconvert(),
           "Mark the tasks on cycles, and on ways from one cycle to another.");
 }

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import shutil
 import sys
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
@@ -117,10 +118,21 @@ class Context:
     def show(
         self, columns: Sequence[str], rows: Iterable[Sequence[Any]], *, title: str = "", is_talk: bool = False
     ) -> None:
-        """Show a table on standard output, or on standard error."""
-        from lanescope.view.table_output import show
+        """Show a table on standard output, or on standard error; on a terminal in parts that fit its lines."""
+        from lanescope.view.table_output import is_terminal, show
 
-        show(columns, rows, title=title, file=sys.stderr if is_talk else None)
+        stream = sys.stderr if is_talk else sys.stdout
+        if not is_terminal(stream):
+            show(columns, rows, title=title, file=stream)
+            return
+        from lanescope.view.fit_table import blocks, fitted
+
+        width = shutil.get_terminal_size().columns
+        names, values, hidden = fitted(columns, [list(row) for row in rows], width)
+        for place, (some, cells) in enumerate(blocks(names, values, width)):
+            show(some, cells, title="" if place else title, file=stream)
+        if hidden:
+            self.echo(f"0 or unknown in all rows: {', '.join(hidden)}")
 
     def lines(self, lines: Iterable[str]) -> None:
         """Print lines, escaped but for tabs."""

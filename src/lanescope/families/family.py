@@ -249,6 +249,7 @@ class Family:
         exports: formats of its own.
         commands: commands of its own.
         simulator: makes captures whose truth is known.
+        sidecars: endings of sidecar files, after the capture's name, that make a capture the family's own.
     """
 
     name: str
@@ -266,6 +267,7 @@ class Family:
     exports: tuple[Export, ...] = ()
     commands: tuple[Command, ...] = ()
     simulator: Simulator | None = None
+    sidecars: tuple[str, ...] = ()
 
     def detect(self, head: FileHead) -> Detection:
         """Return the detection of the format that matches best."""

@@ -23,6 +23,7 @@ class Option(NamedTuple):
         metavar: placeholder of the value in the help.
         settles: what it tells a merge of several captures: ``clock`` (how its clock lies to others), ``device`` (whose
             clock it is), ``frequency``, or nothing. A merge that is refused for want of it names the option.
+        claims: giving it names the family: captures are then not asked whose they are.
     """
 
     name: str
@@ -31,6 +32,7 @@ class Option(NamedTuple):
     default: Any = None
     metavar: str = ""
     settles: str = ""
+    claims: bool = False
 
     @property
     def flag(self) -> str:

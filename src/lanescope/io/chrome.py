@@ -163,7 +163,7 @@ class ChromeSink(FileSink):
 
     def _draw(self, part: Trace, findings: Table | None) -> None:
         """Write a part: names of threads that are new, then its events."""
-        drawing = EventStream(part, findings, 0)
+        drawing = EventStream(part, findings)
         self._settle_base(drawing, part)
         processes, threads, names, events = self._threads.place(part, drawing)
         for event in events:

@@ -26,8 +26,8 @@ Mask = npt.NDArray[np.bool_]
 
 GAP, FLOW, FINDING = "lanescope.gap", "lanescope.flow", "lanescope.finding"
 
-#: What a flow does at an event; the numbers are the encoder's.
-LEAVES_BEGIN, ENTERS_BEGIN, ENTERS_END = 0, 1, 2
+#: How a flow is drawn; the numbers are the encoder's.
+_UNDRAWN, _TO_BEGIN, _TO_END, _TIED = range(4)
 
 
 def joined(parts: list[npt.NDArray[Any]]) -> npt.NDArray[Any]:
@@ -38,7 +38,13 @@ def joined(parts: list[npt.NDArray[Any]]) -> npt.NDArray[Any]:
 
 def encode_utf8(texts: Iterable[str]) -> core.PerfettoTexts:
     """Return texts as the encoder reads them: UTF-8 end to end, and offsets."""
-    encoded = [text.encode("utf-8", "replace") for text in texts]
+    known = list(texts)
+    joined = "".join(known)
+    if joined.isascii():  # as nearly always: one character is one byte
+        offsets = np.zeros(len(known) + 1, np.int64)
+        np.cumsum(np.fromiter(map(len, known), np.int64, len(known)), out=offsets[1:])
+        return core.PerfettoTexts(np.frombuffer(joined.encode(), np.uint8), offsets)
+    encoded = [text.encode("utf-8", "replace") for text in known]
     offsets = np.zeros(len(encoded) + 1, np.int64)
     np.cumsum([len(text) for text in encoded], out=offsets[1:])
     return core.PerfettoTexts(np.frombuffer(b"".join(encoded), np.uint8), offsets)
@@ -130,28 +136,22 @@ class Lanes:
 
 @dataclass(slots=True)
 class FlowEvents:
-    """What the flows do at events, grouped by event: those of event i are [first[i], first[i + 1])."""
+    """What the flows do at events, grouped by event: those of event i are [first[i], first[i + 1]).
 
-    first: Int64
-    id: npt.NDArray[np.uint64]
+    Attributes:
+        first: uint32 [events + 1]; empty: no flow meets any of the events.
+        id: uint32 [ends], numbers of flows, from 1.
+        end: uint8 [ends], what the flow does, as the encoder's ``FlowEnd``.
+    """
+
+    first: npt.NDArray[np.uint32]
+    id: npt.NDArray[np.uint32]
     end: UInt8
 
     @classmethod
     def none(cls) -> FlowEvents:
         """No flows anywhere."""
-        return cls(np.empty(0, np.int64), np.empty(0, np.uint64), np.empty(0, np.uint8))
-
-    @classmethod
-    def grouped(cls, count: int, event: Int64, flow_id: npt.NDArray[np.uint64], end: UInt8) -> FlowEvents:
-        """Group what flows do by event, 0 <= event < count; others are left out."""
-        inside = (event >= 0) & (event < count)
-        event, flow_id, end = event[inside], flow_id[inside], end[inside]
-        if not len(event):
-            return cls.none()
-        first = np.zeros(count + 1, np.int64)
-        np.cumsum(np.bincount(event, minlength=count), out=first[1:])
-        by_event = np.argsort(event, kind="stable")
-        return cls(first, flow_id[by_event], end[by_event])
+        return cls(np.empty(0, np.uint32), np.empty(0, np.uint32), np.empty(0, np.uint8))
 
 
 class EventStream:
@@ -171,7 +171,7 @@ class EventStream:
         flows_drawn: how many flows can be drawn.
     """
 
-    def __init__(self, trace: Trace, findings: Table | None, salt: int) -> None:
+    def __init__(self, trace: Trace, findings: Table | None) -> None:
         self.tracks = len(trace.tracks)
         self._track_ids = trace.tracks.values("id")
         self._is_counter = trace.tracks.values("kind") == "counter"
@@ -208,7 +208,7 @@ class EventStream:
         self.lanes = _lanes(self.placement, self.points_in_time.start, self.samples_in_time.start)
         self.span_flows, self.point_flows, self.flows_drawn = FlowEvents.none(), FlowEvents.none(), 0
         if len(source):
-            self._draw_flows(source, destination, salt)
+            self._draw_flows(source, destination)
 
     def _require(self, track: Int64, what: str, *, counter: bool) -> None:
         """Refuse rows on no track, samples on anything but a counter, and all else on a counter."""
@@ -277,29 +277,41 @@ class EventStream:
             none = np.empty(0, np.int64)
             return none, none, Points(none, none, np.empty(0, np.int32), np.empty(0, np.int32))
         ids = trace.slices.values("id")
-        sides = []
-        for side in ("src", "dst"):
-            event = np.where(flows.valid(f"{side}_slice_id"), rows_of(ids, flows.values(f"{side}_slice_id")), -1)
-            track = rows_of(self._track_ids, flows.values(f"{side}_track_id"))
-            sides.append((event, track, flows.values(f"{side}_ts")))
-        (source, _, left), (destination, _, arrived) = sides
+        source, destination = (self._slices_of(ids, flows, f"{side}_slice_id") for side in ("src", "dst"))
         # Readers take whichever slice began first for the source. So what reaches a slice that was running already ends
         # at the moment of its arrival instead.
-        slice_ts = np.append(trace.slices.values("ts"), 0)  # the last is for -1
-        begin = np.where(source < 0, left, slice_ts[source])
-        running = (destination >= 0) & (begin > slice_ts[destination]) & (begin <= arrived)
-        destination[running] = -1
-        event, track, ts = (np.concatenate(values) for values in zip(*sides, strict=True))
+        left = flows.values("src_ts") if int(source.min()) < 0 else np.empty(0, np.int64)
+        times = (np.ascontiguousarray(ts) for ts in (left, flows.values("dst_ts"), trace.slices.values("ts")))
+        running = core.flows_running(source, destination, *times)
+        if len(running):
+            destination = destination.copy()
+            destination[running] = -1
+        if min(int(source.min()), int(destination.min())) >= 0:
+            none = np.empty(0, np.int64)
+            return source, destination, Points(none, none, np.empty(0, np.int32), np.empty(0, np.int32))
+        event = np.concatenate([source, destination])
         bare = event < 0
-        self._require(track[bare], "ends of flows", counter=False)
+        track, ts = (
+            np.concatenate([flows.values(f"{side}_{name}") for side in ("src", "dst")])[bare]
+            for name in ("track_id", "ts")
+        )
+        track = rows_of(self._track_ids, track)
+        self._require(track, "ends of flows", counter=False)
         # Flows of one kind that meet at one place and time share one instant.
-        kind = np.tile(self.names.codes(flows.column("kind")), 2)
-        keys, point = np.unique(np.stack([track[bare], ts[bare], kind[bare]], 1), axis=0, return_inverse=True)
+        kind = np.tile(self.names.codes(flows.column("kind")), 2)[bare]
+        keys, point = np.unique(np.stack([track, ts, kind], 1), axis=0, return_inverse=True)
         event[bare] = len(self.spans) + self.instants + self.findings + point.reshape(-1)
         points = Points(keys[:, 0], keys[:, 1], keys[:, 2].astype(np.int32), self.categories.same(FLOW, len(keys)))
         return event[:count], event[count:], points
 
-    def _draw_flows(self, source: Int64, destination: Int64, salt: int) -> None:
+    @staticmethod
+    def _slices_of(ids: Int64, flows: Table, name: str) -> Int64:
+        """Return the row of the slice at one end of each flow, int64 [flows], -1 without one."""
+        rows = rows_of(ids, flows.values(name))
+        valid = flows.column(name).valid
+        return np.ascontiguousarray(rows if valid is None else np.where(valid, rows, -1))
+
+    def _draw_flows(self, source: Int64, destination: Int64) -> None:
         """Bind each flow to one packet at either end, such that the reader meets its source first.
 
         The reader takes the ends of a flow in order of time, and at equal times in order of the file. Both are bound
@@ -307,49 +319,23 @@ class EventStream:
         order of the file decides.
         """
         spans, points = self.spans, self.points
-        left, arrived = self._begins(source), self._begins(destination)
-        at_begin = left < arrived
-        together = left == arrived
-        at_end = together & self._has_length(destination)
-        tied = np.flatnonzero(together & ~at_end)
-        drawn = at_begin | at_end
-        if len(tied):
+        state = np.empty(len(source), np.uint8)
+        length, known = spans.length, spans.known
+        if core.flows_states(source, destination, spans.begin, length, known, np.ascontiguousarray(points.ts), state):
+            tied = np.flatnonzero(state == _TIED)
             lane, position = self._places()
             from_lane, to_lane = lane[source[tied]], lane[destination[tied]]
             apart = from_lane != to_lane
             self.lanes.file_order = _sources_first(len(self.lanes.track), from_lane[apart], to_lane[apart])
             rank = np.empty(len(self.lanes.track), np.int64)
             rank[self.lanes.file_order] = np.arange(len(rank))
-            drawn[tied] = np.where(
+            first = np.where(
                 apart, rank[from_lane] < rank[to_lane], position[source[tied]] < position[destination[tied]]
             )
-        self.flows_drawn = int(np.count_nonzero(drawn))
-
-        ids = (np.flatnonzero(drawn) + 1 + salt).astype(np.uint64)
-        event = np.concatenate([source[drawn], destination[drawn]])
-        enters = np.where(at_end[drawn], ENTERS_END, ENTERS_BEGIN)
-        role = np.concatenate([np.full(len(ids), LEAVES_BEGIN), enters]).astype(np.uint8)
-        flow_id = np.concatenate([ids, ids])
-        self.span_flows = FlowEvents.grouped(len(spans), event, flow_id, role)
-        self.point_flows = FlowEvents.grouped(len(points), event - len(spans), flow_id, role)
-
-    def _begins(self, event: Int64) -> Int64:
-        """Return when events begin, int64 [n]."""
-        spans = len(self.spans)
-        is_span = event < spans
-        begin = np.empty(len(event), np.int64)
-        begin[is_span] = self.spans.begin[event[is_span]]
-        begin[~is_span] = self.points.ts[event[~is_span] - spans]
-        return begin
-
-    def _has_length(self, event: Int64) -> Mask:
-        """Return which events last and end at a known time, bool [n]."""
-        spans = self.spans
-        found: Mask = event < len(spans)
-        span = event[found]
-        closed = np.ones(len(span), np.bool_) if not len(spans.known) else spans.known[span] != 0
-        found[found] = closed & (spans.length[span] > 0)
-        return found
+            state[tied] = np.where(first, _TO_BEGIN, _UNDRAWN)
+        self.flows_drawn = int(np.count_nonzero(state))
+        self.span_flows = FlowEvents(*core.flows_by_event(source, destination, state, 0, len(spans)))
+        self.point_flows = FlowEvents(*core.flows_by_event(source, destination, state, len(spans), len(points)))
 
     def _places(self) -> tuple[Int64, Int64]:
         """Return the row of ``lanes`` that each event lies on, and its place among events of one time there."""

@@ -172,7 +172,7 @@ class PerfettoSink(FileSink):
 def _at_once(trace: Trace, findings: Table | None, sink: _Packets) -> WriteReport:
     """Write a whole trace: what the tracks are, then all events."""
     salt = id_offset(trace)
-    drawing = EventStream(trace, findings, salt)
+    drawing = EventStream(trace, findings)
     lanes = drawing.lanes
     row_uuids = uuids(drawing, salt)
     lost = _lost(trace)
@@ -182,7 +182,7 @@ def _at_once(trace: Trace, findings: Table | None, sink: _Packets) -> WriteRepor
     origin = drawing.start()
     if origin is not None:
         sink.write(snapshot(origin))
-    for block in _filled(_encoder(trace, drawing, row_uuids, origin=origin or 0)):
+    for block in _filled(_encoder(trace, drawing, row_uuids, origin=origin or 0, flow_base=salt)):
         sink.write(block)
     return _report(
         sink,
@@ -308,7 +308,7 @@ class _Parts:
     def __init__(self, sink: _Packets) -> None:
         self._sink = sink
         self._workers = ThreadPoolExecutor(min(_CORES, _MOST_WORKERS), "lanescope-encode") if _CORES > 1 else None
-        self._drawn: deque[tuple[Trace, Future[EventStream]]] = deque()
+        self._drawn: deque[tuple[Trace, Future[EventStream], int]] = deque()  # and what goes on the ids of flows
         self._encoded: deque[Future[list[_Compressed]]] = deque()
         self._rows_seen: PartRows | None = None
         self._known: dict[tuple[int, int], int] = {}  # uuids by track and row
@@ -358,7 +358,7 @@ class _Parts:
             self._rows_seen = PartRows()
             self._salt = id_offset(part)
         # Readers join the ends of flows by their ids, over all batches.
-        self._drawn.append((part, self._submit(EventStream, part, table, self._salt + self._flows)))
+        self._drawn.append((part, self._submit(EventStream, part, table), self._salt + self._flows))
         self._flows += len(part.flows)
         self._encode(keep=1)
 
@@ -383,12 +383,13 @@ class _Parts:
     def _encode(self, *, keep: int) -> None:
         """Begin to encode what is laid out, all but the last few; write what is done."""
         while len(self._drawn) > keep:
-            part, drawn = self._drawn.popleft()
+            part, drawn, flow_base = self._drawn.popleft()
             drawing = drawn.result()
             if self._origin is None and (origin := drawing.start()) is not None:
                 self._origin = origin
                 self._sink.write(snapshot(origin))
-            encoder = _encoder(part, drawing, self._uuids(drawing), is_part=True, origin=self._origin or 0)
+            row_uuids, start = self._uuids(drawing), self._origin or 0
+            encoder = _encoder(part, drawing, row_uuids, is_part=True, origin=start, flow_base=flow_base)
             self._count(part, drawing)
             if self._sink.compress:
                 self._encoded.append(self._submit(_compressed_blocks, encoder))

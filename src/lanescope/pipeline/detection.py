@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Iterator
-from typing import NamedTuple
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any, NamedTuple
 
 from lanescope.errors import InputError, InternalError, LanescopeError, MissingDependencyError, UsageError
 from lanescope.families import registry
@@ -67,6 +67,21 @@ def detect_family(capture: Capture, family: str | None = None) -> tuple[Family, 
         reasons = " or ".join(f"{f.name} ({m.reason})" for f, m in matches[:2])
         raise UsageError(f"{capture.main.path}: ambiguous format: {reasons}", hint="use --family NAME")
     return matches[0]
+
+
+def named_family(capture: Capture, options: Mapping[str, Any]) -> str | None:
+    """Return the family that an option or a sidecar file names without doubt; None if none does.
+
+    Args:
+        capture: the opened capture.
+        options: decode options as given.
+    """
+    for family in registry.builtin():
+        if any(option.claims and options.get(option.name) is not None for option in family.options):
+            return family.name
+        if any(capture.find_sidecar(capture.name_pattern + ending) for ending in family.sidecars):
+            return family.name
+    return None
 
 
 def _unknown(capture: Capture, head: FileHead, failed: list[Candidate]) -> InputError:

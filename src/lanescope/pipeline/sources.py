@@ -11,7 +11,7 @@ from lanescope.errors import MissingDependencyError, UsageError
 from lanescope.families import registry
 from lanescope.families.family import Family, Format
 from lanescope.families.options import resolve_options
-from lanescope.pipeline.detection import PathLike, capture, detect_family, is_parquet_dataset
+from lanescope.pipeline.detection import PathLike, capture, detect_family, is_parquet_dataset, named_family
 from lanescope.source import Capture, Detection, Source
 from lanescope.trace import Trace
 from lanescope.trace.streams import Progress, StreamInfo
@@ -149,7 +149,7 @@ class CaptureSource:
         if self._opened is None:
             opened = capture(self._path, hashes=self._hashes)
             try:
-                self._opened = opened, *detect_family(opened, self._asked)
+                self._opened = opened, *detect_family(opened, self._asked or named_family(opened, self._options))
             except BaseException:
                 opened.close()
                 raise

@@ -9,6 +9,9 @@ from typing import IO, Any
 
 from lanescope.view.formatting import escape
 
+#: From here on, digits after the point are not shown, nor powers of ten.
+_WHOLE = 1000
+
 
 def is_terminal(stream: IO[str]) -> bool:
     """Return whether a stream is a terminal."""
@@ -49,7 +52,7 @@ def show(
         is_number = bool(values) and all(isinstance(value, int | float) for value in values)
         table.add_column(Text(escape(name)), justify="right" if is_number else "left", overflow="fold")
     for row in listed:
-        table.add_row(*(Text(_pretty(value, separator)) for value in row))
+        table.add_row(*(Text(pretty(value, separator)) for value in row))
     Console(file=stream, highlight=False).print(table)
 
 
@@ -61,9 +64,11 @@ def _plain(value: Any) -> str:
     return repr(value) if isinstance(value, float) else escape(str(value))
 
 
-def _pretty(value: Any, separator: str) -> str:
+def pretty(value: Any, separator: str) -> str:
+    """Return a value as a terminal shows it, with a separator between thousands."""
     if isinstance(value, float):
-        return f"{value:.4g}"
+        text = f"{value:,.0f}" if abs(value) >= _WHOLE else f"{value:.4g}"
+        return text.replace(",", separator)
     if isinstance(value, int) and not isinstance(value, bool):
         return f"{value:,}".replace(",", separator)
     return _plain(value)

@@ -92,6 +92,7 @@ def decode(content, *, deps=None, beside=None, name="chip_swimlane_records.json"
     files = {name: content, **({} if deps is None else {"deps.json": deps}), **(beside or {})}
     with tempfile.TemporaryDirectory() as folder:
         for part, value in files.items():
+            Path(folder, part).parent.mkdir(exist_ok=True)
             Path(folder, part).write_bytes(value if isinstance(value, bytes) else json.dumps(value).encode())
         return decode_file(Path(folder, name), chunk=chunk, **options)
 

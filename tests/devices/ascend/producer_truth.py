@@ -19,7 +19,9 @@ class Truth:
 
     Attributes:
         level, is_host_built: recording level, and whether the host builds the graph.
+        folder: where the files are.
         kinds: what each task is.
+        recorded: tasks that a record other than the task graph names.
         bars: Counter of (kind, task, begin, end): executions as "kernel", markers, allocations, envelopes of graphs.
         arrows: set of (producer, consumer) between tasks that have a bar.
         dispatched: dispatches by thread, and how many of them were early.
@@ -29,6 +31,7 @@ class Truth:
     def __init__(self, folder: Path) -> None:
         capture = json.loads((folder / "chip_swimlane_records.json").read_bytes())
         deps = json.loads((folder / "deps.json").read_bytes())
+        self.folder = folder
         self.level = capture["chip_swimlane_level"]
         self.is_host_built = not any("flags" in edge for edge in deps["edges"])
         self._functions = {int(task["task_id"]): max(task["kernel_ids"]) for task in deps["tasks"]}
@@ -41,6 +44,9 @@ class Truth:
         self._nodes = self._node_rows()
         self.kinds = self._kinds()
         self.bars = self._bars()
+        self.recorded = {row[0] for row in self._rows} | {row["task_id"] for row in self._submits}
+        self.recorded |= {row["task_id"] for part in capture.get("host_orchestrator_phases", []) for row in part}
+        self.recorded |= {p["task_id"] for phases in self._phases for p in phases if "task_id" in p}
         self.dispatched = {
             thread: tuple(sum(p["tasks_processed"] for p in phases if p["kind"] == kind) for kind in _DISPATCHES)
             for thread, phases in enumerate(self._phases)

@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from devices.ascend.helpers import decode, graph, records, simulated, stats
+from devices.ascend.helpers import decode, decode_file, dependencies, edges, graph, records, simulated, stats
 from lanescope.analysis import check
 from lanescope.devices.ascend import schema
 
@@ -169,7 +169,8 @@ def test_what_a_drain_published_is_counted_by_the_next_dispatch():
     assert again["tasks_processed"] >= thread[at]["tasks_processed"]
     assert "ascend_count_contradicts" not in stats(decode(content, deps=deps))
     again["tasks_processed"] -= thread[at]["tasks_processed"]
-    assert stats(decode(content, deps=deps))["ascend_count_contradicts"] == 1
+    # The sum of the capture, and the phase.
+    assert stats(decode(content, deps=deps))["ascend_count_contradicts"] == 2
 
 
 def host_word(metadata):
@@ -268,6 +269,47 @@ def test_an_allocation_is_not_listed_and_is_no_loss(source, submitted, name):
     more = {"aicpu_orchestrator_phases": [submit]} if submit else {}
     content = records([[0, 1, 1, 110, 200, 10]], [[0, 1, 90, 210]], level=4 if submit else 2, **more)
     assert {key for key in stats(decode(content, deps=deps)) if key.startswith("ascend_edge")} == ({name} - {None})
+
+
+def test_an_allocation_waits_for_nothing():
+    """Task 2 is allocated before task 1, which the graph lists as its producer, has ended: the orchestrator does it."""
+    deps = graph({1: (0, -1, -1), 3: (0, -1, -1)}, [(1, 2), (2, 3)])
+    deps["edges"][0]["source"], deps["edges"][1]["source"] = "tensormap", "creator"
+    submits = [
+        {"submit_idx": n, "task_id": task, "start_cycles": 20 + 9 * n, "end_cycles": 25 + 9 * n}
+        for n, task in enumerate([1, 2, 3])
+    ]
+    content = records(
+        [[0, 1, 1, 110, 200, 10], [0, 3, 2, 310, 400, 10]],
+        [[0, 1, 90, 210], [0, 2, 290, 410]],
+        level=4,
+        aicpu_orchestrator_phases=[submits],
+    )
+    trace = decode(content, deps=deps)
+    assert edges(trace) == [(2, 3, (34 - 20) * 20, (300 - 20) * 20)]
+    assert stats(trace) == {"ascend_edge_no_kernel": 1}
+    assert not check.run(trace, select=["LS201"])
+
+
+def test_edges_into_allocations_of_a_capture_are_not_drawn(corpus):
+    folder = corpus / "repro" / "ascend" / "alloc_false_violation"
+    trace = decode_file(folder / "chip_swimlane_records.json")
+    kinds = {row["task_id"]: row["kind"] for row in trace.details["ascend_graph_tasks"].rows()}
+    listed = {
+        (int(edge["pred"]), int(edge["succ"])) for edge in json.loads((folder / "deps.json").read_bytes())["edges"]
+    }
+    into = sum(kinds[succ] == "alloc" for _, succ in listed)
+    assert stats(trace)["ascend_edge_no_kernel"] == into == 19
+    assert len(dependencies(trace)) == len(listed) - into
+    assert not check.run(trace, select=["LS201"])
+
+
+def test_a_ring_is_no_graph():
+    """Task 0 has no kernel, and the number of the task on ring 1 is one that node 0 of a graph 0 would have."""
+    deps = graph({0: (-1, -1, -1), 1: (0, -1, -1)}, [(0, 1, ["wait"])])
+    assert "ascend_task_unlisted" not in stats(decode(records([[0, 1, 1, 110, 200, 10]], [[0, 1, 90, 210]]), deps=deps))
+    content = records([[0, 1, 1, 110, 200, 10], [0, 1 << 32, 2, 310, 400, 10]], [[0, 1, 90, 210], [0, 2, 290, 410]])
+    assert stats(decode(content, deps=deps))["ascend_task_unlisted"] == 1
 
 
 @pytest.mark.parametrize(("row", "column", "shift"), [(9, 4, 1 << 34), (9, 3, -(1 << 34))], ids=["end", "start"])

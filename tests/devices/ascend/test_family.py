@@ -160,7 +160,8 @@ def test_dump_of_records_says_what_was_not_understood(tmp_path):
 
 def test_dump_of_rows():
     lines = dump("row")
-    fields = "name=matmul category=kernel task_id=4294967297 duration_ns=12000 propagation_ns=400 local_setup_ns=3000"
+    fields = "name=matmul category=kernel task_id=4294967297 task=r1t1 fan_in=1 fan_out=2 "
+    fields += "duration_ns=12000 propagation_ns=400 local_setup_ns=3000"
     assert f"5600  slice  Worker View / AIC_0  dur=12000 {fields}" in lines
     assert "17600  flow  Worker View / AIC_0 -> Worker View / AIV_2  kind=dependency dst_ts=6400" in lines
     times = [int(line.split("  ")[0]) for line in lines]

@@ -324,6 +324,32 @@ def test_a_barrier_is_no_allocation_when_a_marker_names_it():
         assert gate(decode(content, deps=deps))[-1] is staged
 
 
+@pytest.mark.parametrize("level", [2, 3])
+def test_a_barrier_is_no_allocation_where_graphs_do_not_list_those(level):
+    """Edges have flags, so the runtime has rings: what has no kernel in its graphs is a barrier, marked or not."""
+    wait = ["wait", "retain"]
+    deps = graph({**KERNELS, 9: (-1, -1, -1)}, [(1, 2, wait), (9, 2, wait)])
+    deps["tasks"][0]["early_dispatch"] = True
+    phases = {"aicpu_scheduler_phases": [[]]} if level == 3 else {}
+    assert gate(decode(chip(STAGED, STAGED_CPU, level=level, **phases), deps=deps))[-2:] == ("receive", False)
+    del deps["edges"][1]
+    assert gate(decode(chip(STAGED, STAGED_CPU, level=level, **phases), deps=deps))[-2:] == ("start", True)
+
+
+@pytest.mark.parametrize(("submitted", "staged"), [(115, False), (125, True)])
+def test_a_producer_that_was_released_before_the_submission_is_not_waited_for(submitted, staged):
+    """Task 3, which does not allow early dispatch, ends at 120."""
+    rows = [*STAGED, [0, 3, 2, 95, 120, 4]]
+    deps = graph(KERNELS, [*PAIR, (3, 2)])
+    deps["tasks"][0]["early_dispatch"] = True
+    submits = [
+        {"submit_idx": n, "task_id": task, "start_cycles": at, "end_cycles": at + 5}
+        for n, (task, at) in enumerate([(1, 10), (3, 20), (2, submitted)])
+    ]
+    content = chip(rows, [*STAGED_CPU, [0, 2, 80, 125]], level=4, aicpu_orchestrator_phases=[submits])
+    assert gate(decode(content, deps=deps))[-1] is staged
+
+
 def test_nothing_is_folded_where_it_began_before_its_producer_ended():
     rows = [STAGED[0], [1, 2, 1, 190, 400, 40]]
     trace = decode(chip(rows, STAGED_CPU), deps=graph(KERNELS, PAIR))

@@ -21,8 +21,10 @@ from lanescope.devices.ascend.formats.layout import (
     RECORDS,
     SUBMITS,
     UPLOADS,
+    JsonField,
+    Layout,
 )
-from lanescope.errors import InputError
+from lanescope.errors import InputError, InternalError
 
 INTEGERS = st.one_of(
     st.integers(0, 100),
@@ -262,3 +264,10 @@ def test_uploads_have_no_groups():
     found = read(records(host_device_uploads=[{"phase": "sm_h2d", "start_host_ns": 1, "end_host_ns": 5, "detail": 64}]))
     assert found[UPLOADS]["detail"].tolist() == [64]
     assert found[UPLOADS].groups == 0
+
+
+def test_a_list_with_two_cells_of_one_name_is_refused():
+    cells = tuple(JsonField(name, "a number") for name in ("start", "end", "start"))
+    assert Layout("rows", "a row", cells[:2])["end"] is cells[1]
+    with pytest.raises(InternalError, match="list rows declares a cell twice: start"):
+        Layout("rows", "a row", cells)

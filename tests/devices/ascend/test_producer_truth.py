@@ -111,3 +111,28 @@ def test_lanes_dialects_and_dispatches_of_schedulers(cases):
         assert dict(zip(threads["thread"].tolist(), counts, strict=True)) == truth.dispatched, case
         if truth.level >= 3:
             assert sum(map(sum, truth.dispatched.values())) == len(trace.details["ascend_tasks"]), case
+
+
+def test_without_a_task_graph_kinds_follow_from_records_alone(cases):
+    for case, (truth, _) in cases.items():
+        trace = decode_file(truth.folder / "chip_swimlane_records.json", deps="none")
+        tasks = trace.details["ascend_graph_tasks"]
+        kinds = dict(zip(tasks["task_id"].tolist(), tasks["kind"].tolist(), strict=True))
+        assert kinds == {task: truth.kinds[task] for task in truth.recorded}, case
+        assert {finding.severity for finding in check.run(trace)} <= {"notice"}, case
+        assert not len(trace.details["ascend_edges"])
+
+
+def test_tasks_are_ready_when_their_last_producer_with_executions_ended(cases):
+    allocs = 0
+    for case, (truth, trace) in cases.items():
+        tasks, ends = trace.details["ascend_tasks"], truth.ends()
+        for task, ready in zip(tasks["task_id"].tolist(), tasks["ready_ticks"].tolist(), strict=True):
+            before = [pred for pred, succ in truth.waits if succ == task and truth.kinds[pred] in ("kernel", "graph")]
+            assert ready == max((ends[pred] for pred in before), default=None), (case, task)
+        for pred, succ in truth.waits:
+            # Allocations have ended before their consumers are submitted: they delay none.
+            if truth.kinds[pred] == "alloc" and pred in ends:
+                assert ends[pred] <= min(truth.begins()[succ]), (case, pred, succ)
+                allocs += 1
+    assert allocs > 10

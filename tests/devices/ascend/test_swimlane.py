@@ -2,11 +2,16 @@
 
 import json
 
+import numpy as np
 import pytest
+from hypothesis import given, settings
 
 from devices.ascend.helpers import CASES, NAMINGS, decode, decode_simulated, golden, graph, records, simulated
+from devices.ascend.test_attribution import captures
+from effort import some
 from lanescope.cli import main
 from lanescope.devices.ascend.export.swimlane import export
+from lanescope.devices.ascend.export.swimlane.trace_view import Content
 from lanescope.errors import UsageError
 from lanescope.trace import TimeBase, TraceBuilder
 
@@ -188,3 +193,18 @@ def golden_path(case):
 def test_other_traces_are_refused():
     with pytest.raises(UsageError, match="no Ascend tasks"):
         export(TraceBuilder(TimeBase()).finish())
+
+
+@given(captures())
+@settings(max_examples=some(150))
+def test_dispatches_are_on_the_first_lane_that_is_free(capture):
+    content, deps = capture
+    made = Content(decode(content, deps=deps))
+    rows = [(int(made.core[row]), float(made.dispatch[row]), row) for row in np.flatnonzero(made.is_joined).tolist()]
+    free, before = [], None
+    for core, begin, row in sorted(rows):
+        free = free if core == before else []
+        before = core
+        lane = next((place for place, end in enumerate(free) if end <= begin), len(free))
+        free[lane : lane + 1] = [float(made.finish[row])]
+        assert made.flight_tid[row] == 10_000 + 10 * core + min(lane, 9)

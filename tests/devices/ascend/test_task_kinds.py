@@ -183,6 +183,21 @@ def test_allocations_without_consumers_are_submitted():
     assert found[9] == ("alloc", "none")
 
 
+def test_where_submissions_are_recorded_each_allocation_has_one():
+    deps = graph([task(1, 0, -1, -1)], [edge(8, 1, "creator"), edge(9, 1, "creator")])
+    submitted = capture(4, [1], aicpu_orchestrator_phases=[[submit(9), submit(1, 20)]])
+    found = kinds(submitted, deps)
+    assert (found[8], found[9]) == (("unknown", "undecidable"), ("alloc", "none"))
+    # Where one record is missing, another may be.
+    submitted["aicpu_tasks"].append([1, 1, 90, 200])
+    assert kinds(submitted, deps)[8] == ("alloc", "none")
+
+
+def test_only_edges_that_say_it_create_tensors():
+    unsaid = {name: value for name, value in edge(9, 1).items() if name != "source"}
+    assert kinds(capture(2, [1]), graph([task(1, 0, -1, -1)], [unsaid]))[9] == ("unknown", "undecidable")
+
+
 def test_without_a_graph_submissions_tell_allocations_unless_records_are_missing():
     orchestrator = {"aicpu_orchestrator_phases": [[submit(1), submit(9, 20)]]}
     assert kinds(capture(4, [1], **orchestrator)) == {1: ("kernel", "recorded"), 9: ("alloc", "none")}

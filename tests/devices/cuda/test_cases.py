@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from devices.cuda.helpers import accounts, buffer, decode, gaps, instants, lanes, ls2, simulate, spans, stat, stats
+from lanescope import cuda
 from lanescope.devices.cuda.formats.encode import proton as encode_proton
 from lanescope.devices.cuda.formats.encode import strided
 from lanescope.devices.cuda.formats.layout import STAMP_WRAP
@@ -676,6 +677,13 @@ def _timeless():
     return header.tobytes() + areas.tobytes()
 
 
+def _tileops(count):
+    """A buffer of a declared layout: one lane of 12 records that counts so many."""
+    words = np.zeros(28, "<i8")
+    words[0] = count
+    return cuda.decode(words, layout="tileops", layout_params={"max_events": 12})
+
+
 REACHED = {
     "cuda_stride_inferred": lambda: decode(buffer([LANE, LANE], stride=9)),
     "cuda_stride_unknown": lambda: decode(_listed()),
@@ -733,6 +741,7 @@ REACHED = {
     "cuda_wrap_assumed": lambda: decode(buffer([[("B", 0, STAMP_WRAP - 1), ("E", 0, STAMP_WRAP + 1)]])),
     "cuda_clock_mismatch": lambda: decode(_contradicting()),
     "cuda_rate_estimated": lambda: decode(_proton(), name="run.bin"),
+    "cuda_bad_count": lambda: _tileops(13),
     "cuda_unaligned_sms": lambda: decode(_timeless(), name="run.bin"),
 }
 

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import json
+import re
 import subprocess
 import sys
 from collections import Counter
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -13,12 +15,15 @@ import pytest
 import lanescope
 from lanescope.analysis import check
 from lanescope.devices.levelzero.formats import ctf_reader
+from lanescope.devices.levelzero.recorder import untimed
 from lanescope.source import Capture
 from lanescope.trace import Flag
 from native.recorder_build import build
 
 # The first test of a session compiles the driver and the programs.
 pytestmark = pytest.mark.timeout(1200)
+
+ROOT = Path(__file__).parents[3]
 
 
 @pytest.fixture
@@ -56,6 +61,14 @@ def operations_of(trace):
     return [{**slices[row["slice_id"]], **row} for row in trace.details["levelzero_operations"].rows()]
 
 
+def clock_error(trace):
+    """Return by how many ns the clocks may differ: readings of them that a busy machine held up are far apart."""
+    errors = [anchor["error_ns"] for anchor in trace.anchors.rows()]
+    assert errors
+    assert all(error is not None and error >= 0 for error in errors)
+    return 1_000_000 + max(errors)
+
+
 TICKS = ("global_start", "global_end", "context_start", "context_end")
 UNTIMED = ("zeCommandListAppendSignalEvent", "zeCommandListAppendWaitOnEvents", "zeCommandListAppendEventReset")
 TRUE_TICKS = ("start", "end", "context_start", "context_end")
@@ -85,13 +98,14 @@ def test_operations_stand_within_their_calls_and_arrows_lead_to_them(fake_ze, ti
     trace = lanescope.open(folder)
     operations = operations_of(trace)
     assert len(operations) == 40
+    slack = clock_error(trace)
     calls = {row["id"]: row for row in trace.slices.rows()}
     for op in operations:
         assert op["append_slice_id"] is not None
         assert calls[op["append_slice_id"]]["name"] == op["function"]
-        # The clocks are read within microseconds of each other; nothing runs before it was given to the device.
-        assert op["ts"] >= op["submit_ts"] - 1_000_000
-        assert op["ts"] + op["dur"] <= op["readback_ts"] + 1_000_000
+        # Nothing runs before it was given to the device, as far as the clocks can tell.
+        assert op["ts"] >= op["submit_ts"] - slack
+        assert op["ts"] + op["dur"] <= op["readback_ts"] + slack
         assert not op["flags"] & Flag.CLOCK_SUSPECT
     arrows = Counter(trace.flows["kind"].tolist())
     executed = sum(calls[op["submit_slice_id"]]["name"] == "zeCommandQueueExecuteCommandLists" for op in operations)
@@ -106,9 +120,6 @@ def test_operations_stand_within_their_calls_and_arrows_lead_to_them(fake_ze, ti
     # A lane for each immediate list and one for the queue, all below the device.
     lanes = {trace.tracks["name"][op["track_id"]].split(" 0x")[0] for op in operations}
     assert lanes == {"list", "queue"}
-    errors = [anchor["error_ns"] for anchor in trace.anchors.rows()]
-    assert errors
-    assert all(error is not None and 0 <= error < 10_000_000 for error in errors)
 
 
 def test_timing_switched_off_adds_no_command(fake_ze, timed):
@@ -124,12 +135,13 @@ def test_operations_behind_a_wrap_of_the_counter_stand_where_they_ran(fake_ze, t
     # The wrap is 50 ms after the first reading, which a busy machine may repeat; the kernels alone last 60 ms.
     _, folder, _ = timed(fake_ze.app, "mixed", 20, frequency=100_000, start=-5000)
     first = int(events_of(folder)["clock_pairs"]["device_ticks"][0]) & 0xFFFFFFFF
-    operations = operations_of(lanescope.open(folder))
+    trace = lanescope.open(folder)
+    operations, slack = operations_of(trace), clock_error(trace)
     assert first > 1 << 31
     assert any(op["global_end"] < 1 << 31 for op in operations)
     for op in operations:
         assert not op["flags"] & (Flag.CLOCK_SUSPECT | Flag.WRAP_AMBIGUOUS)
-        assert op["submit_ts"] - 1_000_000 <= op["ts"] <= op["readback_ts"] + 1_000_000
+        assert op["submit_ts"] - slack <= op["ts"] <= op["readback_ts"] + slack
 
 
 def test_what_the_driver_refuses_is_done_otherwise_and_said(fake_ze, timed):
@@ -192,14 +204,118 @@ def test_a_signal_that_cannot_be_handed_on_is_never_given_up_silently(fake_ze, t
     assert done.returncode == -6
 
 
-def test_unordered_lists_that_run_again_are_left_alone_where_resets_do_nothing(fake_ze, timed):
-    done, folder, _ = timed(fake_ze.app, "resubmit", 3, host_reset="sticky")
+@pytest.mark.parametrize("world", ["sticky", "view"])
+@pytest.mark.parametrize("options", [(), ("--host-timestamps",)], ids=["inline", "host read"])
+def test_unordered_lists_that_run_again_are_timed_where_resets_do_nothing(fake_ze, timed, world, options):
+    """By commands in front of each run after the first: the record of the run has their number, and the end tells."""
+    done, folder, truth = timed(fake_ze.app, "resubmit", 3, options=options, host_reset=world)
+    assert done.stdout == "resubmit: right\n"
+    assert "lanescope: warning: 4 executions of out-of-order command lists started later: " in done.stderr
+    assert "without timestamps" not in done.stderr
+    trace = lanescope.open(folder)
+    assert len(operations_of(trace)) == 72
+    assert "UNTIMED" not in events_of(folder)["appends"]["how"].tolist()
+    assert stats_of(trace)["levelzero_prologue"] == 4
+    assert not {"levelzero_untimed", "levelzero_untimed_resets", "levelzero_degraded"} & stats_of(trace).keys()
+    (finding,) = [one for one in check.run(trace) if one.stat == "levelzero_prologue"]
+    assert (finding.code, finding.severity) == ("LS403", "notice")
+    # Two lives with two later runs of six operations each.
+    assert sum(line["api"] == "zeCommandListAppendEventReset" for line in truth) == 4 * 6 + 1
+    lines = subprocess.run(
+        [sys.executable, "-m", "lanescope", "dump", "--stage", "packet", folder],
+        capture_output=True,
+        text=True,
+        check=True,
+    ).stdout
+    runs = [int(found) for found in re.findall(r"list_run.*prologue\D+(\d+)", lines)]
+    assert Counter(runs) == {0: 8, 6: 4}
+
+
+def test_where_resets_work_no_command_is_added(fake_ze, timed):
+    _, folder, truth = timed(fake_ze.app, "resubmit", 3, host_reset="works")
+    assert not [line for line in truth if "Reset" in line["api"] or "SignalEvent" in line["api"]]
+    assert "levelzero_prologue" not in stats_of(lanescope.open(folder))
+
+
+def test_a_prologue_that_the_driver_refuses_is_replaced_by_a_wait(fake_ze, timed):
+    fail = "zeCommandListAppendSignalEvent:1-"
+    done, folder, _ = timed(fake_ze.app, "resubmit", 3, host_reset="sticky", fail=fail)
+    assert done.stdout == "resubmit: right\n"
+    assert len(operations_of(lanescope.open(folder))) == 72
+    assert "prologue_refused" in events_of(folder)["degradations"]["reason"].tolist()
+    # Nothing is left then that would keep the program's signals from coming early: it is told, by the code of its call.
+    fail = "zeCommandListAppendEventReset:2-"
+    done, folder, _ = timed(fake_ze.app, "resubmit", 3, host_reset="sticky", fail=fail, status=1)
+    assert "zeCommandQueueExecuteCommandLists returned 0x70000002" in done.stderr
+    assert "lanescope: warning: reset of events failed with 0x70000002" in done.stderr
+
+
+def test_old_drivers_get_a_barrier_instead_of_an_ordered_list(fake_ze, timed):
+    done, folder, _ = timed(fake_ze.app, "resubmit", 3, host_reset="sticky", api="1.6")
+    assert done.stdout == "resubmit: right\n"
+    assert len(operations_of(lanescope.open(folder))) == 72
+    assert events_of(folder)["degradations"]["reason"].tolist().count("prologue_barrier") == 2
+
+
+def test_watching_adds_no_command(fake_ze, timed):
+    """Operations without an event, and those whose event has timestamps: here all of them."""
+    done, folder, truth = timed(fake_ze.app, "resubmit", 3, options=["--event-resets", "watch"], host_reset="sticky")
+    assert done.stdout == "resubmit: right\n"
+    events = events_of(folder)
+    regular = {row["list"] for row in events["lists"].rows() if row["immediate"] is False and not row["in_order"]}
+    hows = Counter(row["how"] for row in events["appends"].rows() if row["list"] in regular)
+    assert hows == {"WATCH": 2, "BARE": 10}
+    assert len(operations_of(lanescope.open(folder))) == 72
+    assert sum(line["api"] == "zeCommandListAppendEventReset" for line in truth) == 1
+    assert "without timestamps" not in done.stderr
+
+
+def test_unordered_lists_that_run_again_can_be_left_alone(fake_ze, timed):
+    done, folder, _ = timed(fake_ze.app, "resubmit", 3, options=["--event-resets", "off"], host_reset="sticky")
     assert done.stdout == "resubmit: right\n"
     appends, lists = events_of(folder)["appends"], events_of(folder)["lists"]
     regular = {row["list"] for row in lists.rows() if row["immediate"] is False and not row["in_order"]}
     for row in appends.rows():
         if row["list"] in regular:
             assert (row["how"], row["reason"]) == ("UNTIMED", "out_of_order_no_reset")
+
+
+@pytest.mark.parametrize("options", [(), ("--no-summary",)], ids=["summary", "no summary"])
+def test_what_is_not_timed_is_said_at_the_end_and_by_the_check(fake_ze, timed, options):
+    options = [*options, "--event-resets", "off"]
+    done, folder, _ = timed(fake_ze.app, "resubmit", 3, options=options, host_reset="sticky")
+    assert (
+        "lanescope: warning: 12 operations without timestamps: in out-of-order command lists, as event resets of this "
+        "driver do not work (out_of_order_no_reset); omit --event-resets off\n"
+    ) in done.stderr
+    trace = lanescope.open(folder)
+    assert stats_of(trace)["levelzero_untimed_resets"] == 12
+    assert not {"levelzero_untimed", "levelzero_degraded"} & stats_of(trace).keys()
+    (finding,) = [one for one in check.run(trace) if one.stat == "levelzero_untimed_resets"]
+    assert (finding.code, finding.severity, finding.count) == ("LS403", "warning", 12)
+
+
+def test_what_was_not_wanted_is_not_complained_of(fake_ze, timed):
+    done, _, _ = timed(fake_ze.app, "resubmit", 3, options=["--no-device-timestamps"], host_reset="sticky")
+    assert "without timestamps" not in done.stderr
+    done, _, _ = timed(fake_ze.app, "resubmit", 3, host_reset="works")
+    assert "without timestamps" not in done.stderr
+
+
+def test_operations_of_a_killed_program_without_timestamps_are_said(fake_ze, timed):
+    """It could not count them itself: the recording tells."""
+    words = ["timeout", "-s", "KILL", "1", fake_ze.app, "resubmit", 100_000_000]
+    done, folder, _ = timed(*words, options=["--event-resets", "off"], host_reset="sticky", status=-9)
+    assert f"6 operations without timestamps; run 'lanescope check {folder}' for the reason" in done.stderr
+    assert untimed.read(folder) == {}
+
+
+def test_reasons_have_words_for_all_that_the_recorder_knows():
+    source = (ROOT / "native/recorder/levelzero/api/enums.hpp").read_text()
+    known = set(re.findall(r'"([a-z_]+)"', source[source.index("reason_names") : source.index("enum class Scope")]))
+    assert untimed.REASONS.keys() <= known
+    text = untimed.describe("no_memory", 1)
+    assert text.startswith("1 operation without timestamps: as the driver had no event or memory for them (no_memory)")
 
 
 @pytest.mark.parametrize("what", ["barrier", "kernel", "copy"])

@@ -223,7 +223,10 @@ ze_result_t zeCommandListAppendEventReset(ze_command_list_handle_t list, ze_even
     if (event == nullptr) return ZE_RESULT_ERROR_INVALID_NULL_HANDLE;
     Command command = named("zeCommandListAppendEventReset");
     command.uses.emplace_back(event);
-    command.effect = [event](Device&) { event->signalled.store(0, std::memory_order_release); };
+    command.effect = [event](Device&) {
+        event->stuck.store(0, std::memory_order_release);
+        event->signalled.store(0, std::memory_order_release);
+    };
     return append(list, std::move(command), nullptr, 0, nullptr);
 }
 

@@ -76,11 +76,12 @@ Quirks read() {
     h.truth = read_path("FAKE_ZE_TRUTH");
     h.stats = read_path("FAKE_ZE_STATS");
     read_word("FAKE_ZE_QUERY_ON_COPY", {"reject", "abort", "allow"}, h.query_on_copy);
-    read_word("FAKE_ZE_HOST_RESET", {"works", "sticky"}, h.sticky_reset);
+    read_word("FAKE_ZE_HOST_RESET", {"works", "sticky", "view"}, h.host_reset);
     read_number("FAKE_ZE_QUERY_BYTES", h.query_bytes);
     read_number("FAKE_ZE_QUERY_LIMIT", h.query_limit);
     read_word("FAKE_ZE_RECYCLE", {"0", "1"}, h.recycle);
     read_number("FAKE_ZE_LATE", h.late_us);
+    read_number("FAKE_ZE_TORN", h.torn_us);
     read_number("FAKE_ZE_STATUS_NS", h.status_ns);
     read_word("FAKE_ZE_UNSIGNALLED", {"poison", "not_ready"}, h.unsignalled_not_ready);
     read_word("FAKE_ZE_ORDER", {"free", "list", "engine"}, h.order);

@@ -6,13 +6,16 @@
 //
 // The real driver's quirks
 //   FAKE_ZE_QUERY_ON_COPY=  an in-list timestamp query on a copy-only engine: reject (default), abort, allow
-//   FAKE_ZE_HOST_RESET=     zeEventHostReset of an event with timestamps: works (default), sticky (stays signalled).
+//   FAKE_ZE_HOST_RESET=     zeEventHostReset of an event with timestamps: works (default), sticky (stays signalled), view
+//                           (the device sees it reset, the host goes on seeing it signalled until a command resets it).
 //                           The old ticks stay readable either way, as on the real driver.
 //   FAKE_ZE_QUERY_BYTES=N   memory that each timestamp query takes in its list until reset (default 10240)
 //   FAKE_ZE_QUERY_LIMIT=N   queries a list can hold; one more is ZE_RESULT_ERROR_OUT_OF_DEVICE_MEMORY (default none)
 //   FAKE_ZE_RECYCLE=0|1     the address of a destroyed handle is the next one handed out (default 1)
 //   FAKE_ZE_LATE=US         timestamp queries run that many microseconds after they could, and write their words one
 //                           by one, so pollers see cells that are empty or half written (default 0)
+//   FAKE_ZE_TORN=US         an end tick that is not the last one is visible for that many microseconds before a command
+//                           ends, as of a command in several packets (default 0)
 //   FAKE_ZE_STATUS_NS=N     a status query of an event with timestamps takes that long (default 0)
 //   FAKE_ZE_UNSIGNALLED=    ticks of an event that is not signalled: poison (default: 0xDEAD..., or the old ones
 //                           after a reset), not_ready (ZE_RESULT_NOT_READY)
@@ -55,6 +58,7 @@
 namespace fake_ze {
 
 enum class QueryOnCopy { reject, abort, allow };
+enum class HostReset { works, sticky, view };
 enum class Order { free, list, engine };
 
 struct Failure {
@@ -66,10 +70,10 @@ struct Failure {
 struct Quirks {
     std::string truth, stats;
     QueryOnCopy query_on_copy = QueryOnCopy::reject;
-    bool sticky_reset = false;
+    HostReset host_reset = HostReset::works;
     uint64_t query_bytes = 10240, query_limit = UINT64_MAX;
     bool recycle = true;
-    uint64_t late_us = 0, status_ns = 0;
+    uint64_t late_us = 0, torn_us = 0, status_ns = 0;
     bool unsignalled_not_ready = false;
     Order order = Order::list;
     uint64_t seed = 0, lost_after = UINT64_MAX;

@@ -14,6 +14,11 @@ Event* make_event(bool has_ticks) {
     return event;
 }
 
+// Whether the host takes it for signalled.
+bool host_sees(const Event& event) {
+    return event.signalled.load(std::memory_order_acquire) != 0 || event.stuck.load(std::memory_order_acquire) != 0;
+}
+
 // What a status query costs on the real driver.
 void take_time(const Event& event) {
     if (!event.has_ticks || quirks().status_ns == 0) return;
@@ -24,7 +29,7 @@ void take_time(const Event& event) {
 
 ze_result_t ticks_ready(const Event& event) {
     if (!event.has_ticks) return ZE_RESULT_ERROR_INVALID_ARGUMENT;
-    if (event.signalled.load(std::memory_order_acquire) == 0 && quirks().unsignalled_not_ready) {
+    if (!host_sees(event) && quirks().unsignalled_not_ready) {
         return ZE_RESULT_NOT_READY;
     }
     return ZE_RESULT_SUCCESS;
@@ -133,7 +138,9 @@ ze_result_t zeEventHostReset(ze_event_handle_t handle) {
     if (event == nullptr) return ZE_RESULT_ERROR_INVALID_NULL_HANDLE;
     if (!context_lives(*event, "zeEventHostReset")) return ZE_RESULT_ERROR_INVALID_ARGUMENT;
     if (event->queued.load() != 0) oddity("event reset while the device uses it");
-    if (!event->has_ticks || !quirks().sticky_reset) event->signalled.store(0, std::memory_order_release);
+    if (event->has_ticks && quirks().host_reset == HostReset::sticky) return ZE_RESULT_SUCCESS;
+    if (event->has_ticks && quirks().host_reset == HostReset::view && event->signalled.load() != 0) event->stuck.store(1);
+    event->signalled.store(0, std::memory_order_release);
     return ZE_RESULT_SUCCESS;
 }
 
@@ -142,7 +149,7 @@ ze_result_t zeEventHostSynchronize(ze_event_handle_t handle, uint64_t timeout) {
     auto* event = find<Event>(handle);
     if (event == nullptr) return ZE_RESULT_ERROR_INVALID_NULL_HANDLE;
     if (!context_lives(*event, "zeEventHostSynchronize")) return ZE_RESULT_ERROR_INVALID_ARGUMENT;
-    return scheduler().wait(timeout, [event] { return event->signalled.load(std::memory_order_acquire) != 0; });
+    return scheduler().wait(timeout, [event] { return host_sees(*event); });
 }
 
 ze_result_t zeEventQueryStatus(ze_event_handle_t handle) {
@@ -153,7 +160,7 @@ ze_result_t zeEventQueryStatus(ze_event_handle_t handle) {
     if (scheduler().is_lost()) return ZE_RESULT_ERROR_DEVICE_LOST;
     scheduler().poll();
     take_time(*event);
-    return event->signalled.load(std::memory_order_acquire) != 0 ? ZE_RESULT_SUCCESS : ZE_RESULT_NOT_READY;
+    return host_sees(*event) ? ZE_RESULT_SUCCESS : ZE_RESULT_NOT_READY;
 }
 
 ze_result_t zeEventQueryKernelTimestamp(ze_event_handle_t handle, ze_kernel_timestamp_result_t* result) {

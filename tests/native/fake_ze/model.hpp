@@ -50,6 +50,7 @@ struct Event : Object {
     ze_event_scope_flags_t signal_scope = 0, wait_scope = 0;
     bool has_ticks = false;
     std::atomic<uint32_t> signalled{0};
+    std::atomic<uint32_t> stuck{0};       // the host sees it signalled although a reset of its own un-signalled it
     std::atomic<uint64_t> start, end;     // counter values of the last signaller, all 64 bits; start is written first
     std::atomic<uint64_t> start_ns, end_ns;
     std::atomic<Device*> device{nullptr};  // whose ticks these are

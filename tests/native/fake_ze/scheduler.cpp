@@ -144,6 +144,10 @@ void Scheduler::run(Instance& instance, Lock& lock) {
         signal->start_ns.store(start_ns);
         signal->start.store(start, std::memory_order_release);
     }
+    if (signal != nullptr && quirks().torn_us != 0) {
+        signal->end.store(start, std::memory_order_release);
+        std::this_thread::sleep_for(std::chrono::microseconds(quirks().torn_us));
+    }
     if (command.effect) command.effect(device);
     const uint64_t end = device.clock->end(start, command.cost);
     const uint64_t end_ns = host_ns();

@@ -31,6 +31,15 @@ struct Record {
     Kind kind;
 };
 
+// What stands at one position of a lane whose records are whole regions.
+struct SpanRecord {
+    uint64_t begin;  // as stored or added up: the lowest stamp_bits count
+    uint64_t end;    // likewise; of no meaning in an open region or an instant
+    uint32_t index;  // position in the lane
+    uint16_t event;
+    Kind kind;  // begin: a region; finalize: a region without an end; instant, unreadable, empty
+};
+
 struct LaneRules {
     unsigned stamp_bits = 32;
     bool split = true;        // records behind a finalize begin a further launch; else they are left out
@@ -148,6 +157,10 @@ class LaneDecoder {
     //            at times before all of this one's; nothing pairs over it
     template <typename Records>
     void decode(uint32_t lane, const Records& records, bool is_full, Summary& result, size_t cut = no_cut) noexcept;
+
+    // Decode a lane whose records are whole regions, in the order in which they were stored: that of their starts or of
+    // their ends. Each start is the reading next to the one before it. The results are those of `decode`.
+    void decode_spans(uint32_t lane, std::span<const SpanRecord> records, bool is_full, Summary& result) noexcept;
 
     const TickStep& resolution_ticks() const noexcept { return tick_step_; }
     bool is_whole() const noexcept { return is_whole_; }  // false: there was no room for rows, which were left out

@@ -150,11 +150,10 @@ void Encoder::sample(size_t position) {
 void Encoder::flows(const Events& events, int64_t index, int64_t begin, int64_t end) {
     if (events.flow_first.empty()) return;
     const auto i = static_cast<size_t>(index);
-    const int64_t from = events.flow_first[i];
-    const int64_t to = events.flow_first[i + 1];
-    if (!valid_range(from, to, events.flow_id.size())) return void(status_ = Status::bad_index);
-    for (int64_t f = from; f < to; ++f) {
-        const auto at = static_cast<size_t>(f);
+    const size_t from = events.flow_first[i];
+    const size_t to = events.flow_first[i + 1];
+    if (from > to || to > events.flow_id.size()) return void(status_ = Status::bad_index);
+    for (size_t at = from; at < to; ++at) {
         const uint64_t id = events.flow_id[at];
         if (outside(static_cast<int64_t>(id), flow_kind_.size()) ||
             outside(flow_kind_[static_cast<size_t>(id)], flow_kinds_.size())) {

@@ -49,7 +49,7 @@ uint8_t* put_plain(uint8_t* p, uint64_t delta, const uint8_t* tail, size_t tail_
 }  // namespace
 
 Encoder::Encoder(Events slices, Events instants, Samples samples, Texts names, Texts categories,
-                 std::vector<Lane> lanes, int64_t origin, bool is_part)
+                 std::vector<Lane> lanes, int64_t origin, bool is_part, uint64_t flow_base)
     : slices_(std::move(slices)),
       instants_(std::move(instants)),
       samples_(samples),
@@ -60,6 +60,7 @@ Encoder::Encoder(Events slices, Events instants, Samples samples, Texts names, T
       last_ts_(origin),
       origin_(origin),
       is_part_(is_part),
+      flow_base_(flow_base),
       interned_names_(names.size()),
       interned_categories_(categories.size()) {
     for (const Events* events : {&slices_, &instants_}) {

@@ -9,6 +9,7 @@
 #include <span>
 #include <vector>
 
+#include "core/io/perfetto/wire.hpp"
 #include "core/trace/row_packing/pack.hpp"
 
 namespace lanescope::perfetto {
@@ -51,8 +52,8 @@ struct Events {
     std::span<const int64_t> end;         // layout::kForever while it is unknown; empty for instants
     std::span<const int32_t> name;        // codes into the names
     std::span<const int32_t> category;    // codes into the categories; empty: none
-    std::span<const int64_t> flow_first;  // [n + 1] into flow_id and flow_end; empty: no flows
-    std::span<const uint64_t> flow_id;
+    std::span<const uint32_t> flow_first;  // [n + 1] into flow_id and flow_end; empty: no flows
+    std::span<const uint32_t> flow_id;
     std::span<const uint8_t> flow_end;  // FlowEnd
     std::vector<Argument> arguments;
 };
@@ -85,9 +86,9 @@ public:
     static constexpr uint32_t kSequence = 2;
     static constexpr uint32_t kClock = 64;
     // Encoders that write one file between them leave the clock at `origin` for one another. Such a `part` shares texts
-    // between as many lanes as it can.
+    // between as many lanes as it can. `flow_base` is added to the ids of flows.
     Encoder(Events slices, Events instants, Samples samples, Texts names, Texts categories, std::vector<Lane> lanes,
-            int64_t origin = 0, bool is_part = false);
+            int64_t origin = 0, bool is_part = false, uint64_t flow_base = 0);
     Encoder(const Encoder&) = delete;
     Encoder& operator=(const Encoder&) = delete;
 
@@ -98,8 +99,6 @@ public:
     Status status() const { return status_; }
 
 private:
-    using Bytes = std::vector<uint8_t>;
-
     // A text as it was interned last, by the lanes of turn `owner`.
     struct Interned {
         uint32_t owner = 0;
@@ -168,6 +167,7 @@ private:
 
     int64_t origin_ = 0;
     bool is_part_ = false;
+    uint64_t flow_base_ = 0;
     uint32_t turn_ = 0;  // since the sequence started afresh the last time; from 1
     uint32_t lanes_a_turn_ = 1;
 
@@ -180,7 +180,7 @@ private:
     std::vector<std::vector<Interned>> interned_values_;  // texts, by argument
     uint32_t next_iid_[4] = {};
 
-    Bytes out_;
+    std::vector<uint8_t> out_;
     uint8_t* at_ = nullptr;
     Bytes event_;
     Bytes argument_;

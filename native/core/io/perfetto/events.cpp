@@ -81,13 +81,14 @@ void Encoder::packet(int64_t ts, std::span<const uint8_t> event) {
 void Encoder::add_flows(const Events& events, int64_t index, bool at_end) {
     if (events.flow_first.empty()) return;
     const auto i = static_cast<size_t>(index);
-    const int64_t from = events.flow_first[i];
-    const int64_t to = events.flow_first[i + 1];
-    if (!valid_range(from, to, events.flow_id.size())) return fail(Status::bad_index);
-    for (auto f = static_cast<size_t>(from); f < static_cast<size_t>(to); ++f) {
+    const size_t from = events.flow_first[i];
+    const size_t to = events.flow_first[i + 1];
+    if (from > to || to > events.flow_id.size()) return fail(Status::bad_index);
+    for (size_t f = from; f < to; ++f) {
         const auto role = static_cast<FlowEnd>(events.flow_end[f]);
         if ((role == FlowEnd::enters_end) != at_end) continue;
-        add_fixed64_field(event_, role == FlowEnd::leaves_begin ? kFlow : kTerminatingFlow, events.flow_id[f]);
+        add_fixed64_field(event_, role == FlowEnd::leaves_begin ? kFlow : kTerminatingFlow,
+                          events.flow_id[f] + flow_base_);
     }
 }
 
@@ -115,8 +116,8 @@ void Encoder::add_argument(const Argument& argument, std::vector<Interned>& text
     add_varint_field(element_, kArgumentNameIid, intern(name, kArgumentNames, argument.name));
     add_varint(event_, tag(kArgument, Wire::bytes));
     add_varint(event_, element_.size() + argument_.size());
-    event_.insert(event_.end(), element_.begin(), element_.end());
-    event_.insert(event_.end(), argument_.begin(), argument_.end());
+    event_.append(element_);
+    event_.append(argument_);
 }
 
 bool Encoder::add_value(const Argument& argument, std::vector<Interned>& texts, int64_t position, Bytes& out) {

@@ -1,5 +1,6 @@
 // Protobuf primitives: varints, tags, and byte appending.
 #pragma once
+#include <algorithm>
 #include <bit>
 #include <cstdint>
 #include <cstring>
@@ -41,27 +42,52 @@ inline uint8_t* put_varint(uint8_t* p, uint64_t value) {
 // The longest varint, which is also what put_varint may touch.
 inline constexpr size_t kVarintRoom = 10;
 
-inline void add_varint(std::vector<uint8_t>& out, uint64_t value) {
-    uint8_t bytes[kVarintRoom];
-    out.insert(out.end(), bytes, put_varint(bytes, value));
+// Bytes that grow at their end; their room stays when they are cleared, and putting few bytes takes no call.
+class Bytes {
+public:
+    Bytes() : room_(kFirstRoom) {}
+
+    void clear() { size_ = 0; }
+    bool empty() const { return size_ == 0; }
+    size_t size() const { return size_; }
+    const uint8_t* begin() const { return room_.data(); }
+    const uint8_t* end() const { return room_.data() + size_; }
+    operator std::span<const uint8_t>() const { return {room_.data(), size_}; }
+
+    // Room for so many bytes more, of which `advance` then takes those that were written.
+    uint8_t* reserve(size_t count) {
+        if (room_.size() - size_ < count) [[unlikely]] room_.resize(2 * room_.size() + count);
+        return room_.data() + size_;
+    }
+    void advance(const uint8_t* end) { size_ = static_cast<size_t>(end - room_.data()); }
+
+    void append(std::span<const uint8_t> bytes) {
+        std::copy(bytes.begin(), bytes.end(), reserve(bytes.size()));
+        size_ += bytes.size();
+    }
+
+private:
+    static constexpr size_t kFirstRoom = 256;
+    std::vector<uint8_t> room_;
+    size_t size_ = 0;
+};
+
+inline void add_varint(Bytes& out, uint64_t value) { out.advance(put_varint(out.reserve(kVarintRoom), value)); }
+
+inline void add_varint_field(Bytes& out, uint32_t field, uint64_t value) {
+    out.advance(put_varint(put_varint(out.reserve(2 * kVarintRoom), tag(field, Wire::varint)), value));
 }
 
-inline void add_varint_field(std::vector<uint8_t>& out, uint32_t field, uint64_t value) {
-    add_varint(out, tag(field, Wire::varint));
-    add_varint(out, value);
+inline void add_fixed64_field(Bytes& out, uint32_t field, uint64_t value) {
+    uint8_t* const at = put_varint(out.reserve(kVarintRoom + sizeof value), tag(field, Wire::fixed64));
+    std::memcpy(at, &value, sizeof value);
+    out.advance(at + sizeof value);
 }
 
-inline void add_fixed64_field(std::vector<uint8_t>& out, uint32_t field, uint64_t value) {
-    add_varint(out, tag(field, Wire::fixed64));
-    uint8_t bytes[8];
-    std::memcpy(bytes, &value, 8);
-    out.insert(out.end(), bytes, bytes + 8);
-}
-
-inline void add_bytes_field(std::vector<uint8_t>& out, uint32_t field, std::span<const uint8_t> bytes) {
-    add_varint(out, tag(field, Wire::bytes));
-    add_varint(out, bytes.size());
-    out.insert(out.end(), bytes.begin(), bytes.end());
+inline void add_bytes_field(Bytes& out, uint32_t field, std::span<const uint8_t> bytes) {
+    uint8_t* at = out.reserve(2 * kVarintRoom + bytes.size());
+    at = put_varint(put_varint(at, tag(field, Wire::bytes)), bytes.size());
+    out.advance(std::copy(bytes.begin(), bytes.end(), at));
 }
 
 }  // namespace lanescope::perfetto

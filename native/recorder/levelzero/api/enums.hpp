@@ -9,8 +9,8 @@ namespace lanescope::levelzero {
 enum class Api : u16 {};
 
 // How the timestamps of an operation come.
-enum class TimestampSource : u8 { untimed, inline_query, chained, bare };
-inline constexpr const char* how_names[] = {"UNTIMED", "INLINE", "CHAINED", "BARE"};
+enum class TimestampSource : u8 { untimed, inline_query, chained, bare, watched };
+inline constexpr const char* how_names[] = {"UNTIMED", "INLINE", "CHAINED", "BARE", "WATCH"};
 
 // Why something is not timed, or was given up.
 enum class Reason : u8 {
@@ -31,12 +31,18 @@ enum class Reason : u8 {
     user_query_untranslated,  // the program's query reads an event of which the operation is not known any more
     query_refused,            // no query in the list: the host reads the ticks
     copy_refused,             // no copy that hands the signal on: a barrier does
+    shared_event,             // several commands may have signalled the program's event that was watched
+    event_destroyed,          // ... and it was destroyed before its ticks could be read
+    prologue,                 // runs with commands of the recorder in front, which reset our events
+    prologue_barrier,         // ... that are ordered by a barrier: the driver may know no in-order lists
+    prologue_refused,         // ... which the driver refused: a list of the recorder did it before, and was waited for
     count
 };
 inline constexpr const char* reason_names[] = {
     "",           "not_timed",        "no_memory",    "unknown_list", "region_off",   "too_many_waits",
     "out_of_order_no_reset", "cloneable", "mutable",  "capturing",    "device_error", "chain_failed",
     "not_drained", "duplicate_in_execute", "user_query_untranslated", "query_refused", "copy_refused",
+    "shared_event", "event_destroyed", "prologue",  "prologue_barrier", "prologue_refused",
 };
 static_assert(sizeof reason_names / sizeof *reason_names == static_cast<size_t>(Reason::count));
 

@@ -54,7 +54,12 @@ void emit_devices(Call& call, const u32* count, const Handle* devices, Handle pa
 
 }  // namespace
 
-AFTER(zeDeviceGet, Handle, u32* count, Handle* devices) { emit_devices(call, count, devices, nullptr); }
+AFTER(zeDeviceGet, Handle driver, u32* count, Handle* devices) {
+    u32 version = 0;
+    const auto version_of = call.driver<Function::zeDriverGetApiVersion>();
+    if (version_of != nullptr && version_of(driver, reinterpret_cast<Struct>(&version)) == success) tracer::on_driver(version);
+    emit_devices(call, count, devices, nullptr);
+}
 AFTER(zeDeviceGetSubDevices, Handle device, u32* count, Handle* devices) { emit_devices(call, count, devices, device); }
 
 // --- kernels and memory -------------------------------------------------------------------------------------------
@@ -169,6 +174,12 @@ HOOKED(zeEventQueryKernelTimestamp)
 HOOKED(zeEventQueryTimestampsExp)
 HOOKED(zeEventQueryKernelTimestampsExt)
 HOOKED(zeContextDestroy)
+HOOKED(zeEventPoolCreate)
+HOOKED(zeEventPoolDestroy)
+HOOKED(zeEventPoolGetIpcHandle)
+HOOKED(zeEventCreate)
+HOOKED(zeEventHostSignal)
+HOOKED(zeCommandListAppendEventReset)
 #undef HOOKED
 
 bool is_recorded(Function function) {

@@ -87,6 +87,9 @@ Process* make() {
     tracer::Options options;
     options.timing = is_on("LANESCOPE_ZE_TIMING", true);
     options.host_read = is_on("LANESCOPE_ZE_HOST_READ", false);
+    const std::string_view resets = text_of("LANESCOPE_ZE_EVENT_RESETS");
+    options.has_prologues = resets != "watch" && resets != "off";
+    options.has_reruns = resets != "off";
     options.abort = std::string_view(text_of("LANESCOPE_ZE_FAILURE")) == "abort";
     options.eager_probe = is_on("LANESCOPE_ZE_PROBE", true);
     if (const int poll_budget = std::atoi(text_of("LANESCOPE_ZE_BUDGET")); poll_budget > 0) options.poll_budget = static_cast<u32>(poll_budget);
@@ -287,7 +290,11 @@ __attribute__((constructor)) void begin() { the_process(); }
 // The last words of the process, if it ends in order. Other threads may still be writing: their streams stay open.
 __attribute__((destructor)) void end() {
     Process& process = the_process();
-    if (is_active()) tracer::end();
+    std::string untimed;
+    if (is_active()) {
+        tracer::end();
+        untimed = tracer::untimed_operations();
+    }
     u64 events = 0, discarded = 0, bytes = 0, packets = 0, threads = 0;
     {
         const std::lock_guard guard(process.mutex);
@@ -300,6 +307,8 @@ __attribute__((destructor)) void end() {
             threads += stream->threads();
         }
     }
+    // For `lanescope record`, which names them; no part of the trace.
+    if (!untimed.empty()) write_file(process.folder + "/.untimed", untimed);
     emit<Record::statistics>(host_ns(), events, discarded, bytes, static_cast<u32>(packets), static_cast<u32>(threads),
                              static_cast<u32>(process.mutex.waits() + tracer::lock_waits()));
     if (Stream* stream = local.stream) {

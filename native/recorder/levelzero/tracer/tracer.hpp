@@ -20,6 +20,8 @@ void after_reset(Call& call, Handle list);
 List* before_destroy(Handle list);
 void after_destroy(Call& call, List* list, bool is_gone);
 
+// The program uses a driver of an API version.
+void on_driver(u32 version);
 void on_queue_created(Call& call, Handle queue, Handle device, const QueueDesc& desc);
 void on_queue_destroyed(Handle queue);
 
@@ -72,18 +74,34 @@ struct Execution {
     List** lists = here;
     u32 count = 0;
     bool is_suppressed = false;
+    // What the driver is to be given instead of the program's lists: those, with prologues in front; null: the same.
+    Handle* submitted = nullptr;
+    u32 submitted_count = 0;
+    Result refused = success;  // what the program gets if nothing may be submitted
 
     ~Execution() {
         if (lists != here) std::free(lists);
+        std::free(submitted);
     }
 };
 void before_execute(Execution& execution, u32 count, const Handle* lists);
-void after_execute(Call& call, Execution& execution, Handle queue, Result result);
+void after_execute(Call& call, Execution& execution, Handle queue, Handle fence, Result result);
 
 // --- the program's own events, and the ends of things --------------------------------------------------------------
 
-// Something was seen to have ended; `full`: more than one event.
-void synced(Call& call, bool full);
+// What a call has waited for, or was told the end of.
+enum class Waited : u8 { event, queue, list, fence, device };
+// What has been submitted before such a call; see `synced`.
+u64 submissions();
+// Something was seen to have ended: all that was submitted to a queue, an immediate list or a device, or with a fence,
+// before the call; or an event was.
+void synced(Call& call, Waited waited, Handle handle, u64 before);
+void on_pool_created(Handle pool, const PoolDesc* desc);
+void on_pool_destroyed(Handle pool);
+void on_pool_shared(Handle pool);
+void on_event_created(Handle pool, Handle event);
+// Something signals or resets an event besides the operations of lists.
+void on_foreign_use(Handle event);
 void on_event_destroyed(Call& call, Handle event);
 // Puts the ticks of the operation that signalled an event in the place of those of our command that handed it on; false:
 // they are those of the operation. `shift_ns`: how much earlier they are on the device's clock, begin and end.
@@ -98,6 +116,8 @@ void after_fork_in_parent();
 void after_fork_in_child();
 // The last words of the process; the driver is not touched any more.
 void end();
+// Operations that are not timed, by the names of their reasons: `REASON COUNT`, a line each. After `end`.
+std::string untimed_operations();
 u64 lock_waits();
 
 }  // namespace lanescope::levelzero::tracer

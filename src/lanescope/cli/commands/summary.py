@@ -15,7 +15,7 @@ from lanescope.cli.context import close
 from lanescope.cli.reading import opened, passed
 from lanescope.cli.suspects_output import Suspects, described, of_groups, of_tables, print_suspects
 from lanescope.families.family import Family
-from lanescope.view.fit_table import fitted
+from lanescope.view.fit_table import blocks, fitted
 from lanescope.view.table_output import is_terminal, show
 
 if TYPE_CHECKING:
@@ -150,9 +150,13 @@ def _print_summary(
         columns = [*columns, ""]
         values = [[*row, bar(row[share] or 0.0)] for row in values]
     hidden: list[str] = []
+    parts = [(columns, values)]
     if is_terminal(sys.stdout):
-        columns, values, hidden = fitted(columns, values, shutil.get_terminal_size().columns)
-    show(columns, values, title=f"times in {unit}")
+        width = shutil.get_terminal_size().columns
+        columns, values, hidden = fitted(columns, values, width)
+        parts = blocks(columns, values, width)
+    for place, (columns, values) in enumerate(parts):
+        show(columns, values, title="" if place else f"times in {unit}")
     if hidden:
         echo(f"0 or unknown in all rows: {', '.join(hidden)}")
     for remark in remarks:

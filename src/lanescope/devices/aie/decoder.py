@@ -20,8 +20,9 @@ from lanescope.devices.aie import config, schema
 from lanescope.devices.aie.emit.rows import RowEmitter, ShardRows
 from lanescope.devices.aie.emit.summary import STOP, Summary
 from lanescope.devices.aie.emit.tracks import TileTracks
-from lanescope.devices.aie.formats.detect import BINARY, TEXT, is_text
-from lanescope.devices.aie.interpret import notes
+from lanescope.devices.aie.formats import payload
+from lanescope.devices.aie.formats.detect import BINARY, PAYLOAD, TEXT, is_text
+from lanescope.devices.aie.interpret import notes, stream_place
 from lanescope.devices.aie.interpret.column_shift import column_shift
 from lanescope.devices.aie.interpret.derived_state import DerivedState
 from lanescope.devices.aie.interpret.shard_state import Decoding, Shard, Work
@@ -76,6 +77,10 @@ class AieDecoder:
         self._frequency = _hertz(self._config.frequency if given is None else given)
         shift, fitting = column_shift(capture.main, self._config, options.get("column_shift"))
         self._text = core.AieText() if is_text(capture.main.head().data) else None
+        self._header = stream_place.header_of(capture, options, self._config)
+        self._unframed = np.empty(0, np.uint32), np.empty(0, np.int64)
+        self._headers_added = 0
+        self._read = 0
 
         self._builder = TraceBuilder(
             TimeBase(epoch_kind="first_event", time_unit="cycles" if self._frequency is None else "ns"),
@@ -88,7 +93,7 @@ class AieDecoder:
             size=capture.main.size,
             sha256=capture.main.content_hash,
             family="aie",
-            format=BINARY if self._text is None else TEXT,
+            format=PAYLOAD if self._header is not None else BINARY if self._text is None else TEXT,
             options={name: value for name, value in options.items() if value is not None},
         )
         if config_source is not None:
@@ -127,7 +132,7 @@ class AieDecoder:
         self._entries = np.empty((_ENTRIES, 4), np.int32)
         # Those of one block are decoded while the next ones are dealt out.
         self._dealt = [np.empty((SHARDS, _ENTRIES, 4), np.int32) for _ in range(2)]
-        _register_records(self._builder, capture)
+        _register_records(self._builder, capture, self._header)
 
     def _add_part(self, part: str, source: Source) -> None:
         """Record a sidecar file, which is read completely."""
@@ -184,6 +189,12 @@ class AieDecoder:
             words = data[: len(data) - rest].view("<u4")
         else:
             words, offsets = self._read_text(data, is_last=is_last)
+            self._offsets = np.concatenate([self._offsets, offsets]) if self._header is None else self._offsets
+        if self._header is not None:
+            if self._text is None:
+                offsets = self._read + 4 * np.arange(len(words), dtype=np.int64)
+                self._read += 4 * len(words)
+            words, offsets = self._add_headers(words, offsets, self._header, is_last=is_last)
             self._offsets = np.concatenate([self._offsets, offsets])
         words = self._prepend_pending(words)
         batches, done = self._decode_words(words, is_last=is_last)
@@ -192,6 +203,16 @@ class AieDecoder:
         self._base += 4 * done
         self._waiting = bytearray(data[len(data) - rest :])
         return batches
+
+    def _add_headers(self, words: U32, offsets: I64, header: int, *, is_last: bool) -> tuple[U32, I64]:
+        """Return whole packets of a stream without headers, and at the end the rest; what is left waits."""
+        words = np.concatenate([self._unframed[0], words])
+        offsets = np.concatenate([self._unframed[1], offsets])
+        whole = len(words) if is_last else len(words) // payload.GROUP * payload.GROUP
+        self._unframed = words[whole:], offsets[whole:]
+        words, offsets, added = payload.with_headers(words[:whole], offsets[:whole], header)
+        self._headers_added += added
+        return words, offsets
 
     def _prepend_pending(self, words: U32) -> U32:
         """Return the words that wait and those behind them, in memory of our own: the caller fills its buffer again."""
@@ -373,7 +394,7 @@ class AieDecoder:
         summary.add_segment_stats(events, columns, counts)
         self._derived.finish(tracks.groups, tracks.lanes.track, columns, has_stop=columns["ending"] == STOP)
         shard_words = [shard.timeline.words for shard in self._shards]
-        summary.add_accounting(self._fed, shard_words, self._scanner.words, self._text)
+        summary.add_accounting(self._fed, shard_words, self._scanner.words, self._text, self._headers_added)
 
 
 def _hertz(value: Any) -> Fraction | None:
@@ -390,12 +411,12 @@ def _hertz(value: Any) -> Fraction | None:
     return frequency
 
 
-def _register_records(builder: TraceBuilder, capture: Capture) -> None:
+def _register_records(builder: TraceBuilder, capture: Capture, header: int | None) -> None:
     path = capture.main.path
 
     def frames() -> Table:
         from lanescope.devices.aie.formats.raw_frames import frames_of_file
 
-        return frames_of_file(path)
+        return frames_of_file(path, header)
 
     builder.records("aie.frame", frames)

@@ -17,7 +17,7 @@ _SHOWN_WORDS = 8
 
 def packet_lines(capture: Capture, options: Mapping[str, Any]) -> Iterator[str]:
     """Yield a line for each packet and each run of other words: byte offset, words, what they are, header."""
-    words = raw_frames.Words.of(capture.main.read())
+    words = raw_frames.Words.of(capture.main.read(), _header(capture, options))
     packets = raw_frames.Packets.of(words)
     for first, count, run, source in packets.entries.tolist():
         shown = 1 if run == ZEROS_RUN else min(count, _SHOWN_WORDS)
@@ -32,10 +32,18 @@ def packet_lines(capture: Capture, options: Mapping[str, Any]) -> Iterator[str]:
         yield f"{int(words.offsets[first]):#010x}  {raw}{more}  {RUNS[run]}  {fields}"
 
 
+def _header(capture: Capture, options: Mapping[str, Any]) -> int | None:
+    from lanescope.devices.aie import config
+    from lanescope.devices.aie.interpret import stream_place
+
+    known, _ = config.find(capture, path=options.get("config"), mlir_path=options.get("mlir"))
+    return stream_place.header_of(capture, options, known)
+
+
 def record_lines(capture: Capture, options: Mapping[str, Any]) -> Iterator[str]:
     """Yield a line for each frame: byte offset and bit, bits, name, module, fields."""
     shown = ("mask", "cycles", "repeats", "mode", "is_restart", "timer", "pc", "trips", "is_wrapped")
-    for row in raw_frames.frames_of(capture.main).rows():
+    for row in raw_frames.frames_of(capture.main, _header(capture, options)).rows():
         header = HEADER.decode(row["header"])
         values = {name: row[name] for name in shown if row[name] is not None}
         if "mask" in values:

@@ -19,7 +19,7 @@ def _decode(capture: Capture, options: Mapping[str, Any]) -> Decoder:
     """Return a decoder; it uses the configuration next to the capture unless another is given."""
     from lanescope.devices.aie.decoder import AieDecoder
 
-    if options.get("listing") or options.get("elf") or options.get("errata"):
+    if any(options.get(name) for name in ("listing", "elf", "xclbin", "program_tile", "errata")):
         from lanescope.devices.aie.path import options as inputs
 
         inputs.of_options(options)  # report errors now, not when a path is requested
@@ -48,9 +48,17 @@ FAMILY = Family(
         Option("mlir", str, "MLIR text of the design with the same information (default: NAME.mlir)", metavar="FILE"),
         Option("column_shift", whole, "column of a packet minus column of the design (default: best fit)", metavar="N"),
         Option(
+            "tile",
+            str,
+            "unit of a stream without packet headers (default: the only one of the configuration)",
+            metavar="COL,ROW,TYPE",
+        ),
+        Option(
             "listing", str, "listing of the core program for paths: llvm-objdump -d, Chess .lst, JSON", metavar="FILE"
         ),
-        Option("elf", str, "ELF file of that program, for its symbols and source lines", metavar="FILE"),
+        Option("elf", str, "ELF file of the core: its program for paths, symbols, source lines", metavar="FILE"),
+        Option("xclbin", str, "xclbin or PDI of the build: the programs of its cores, for paths", metavar="FILE"),
+        Option("program_tile", str, "core of the design whose program in the xclbin is meant", metavar="COL,ROW"),
         Option("errata", str, "known device errata, to resolve ambiguous paths", metavar="NAME,..."),
         Option(
             "frequency",
@@ -94,11 +102,11 @@ FAMILY = Family(
         ),
         Command(
             "aie-path",
-            "reconstruct the executed path of an AMD AIE core from its listing",
+            "reconstruct the executed path of an AMD AIE core from its ELF file or listing",
             _HERE + "commands.aie_path:run",
             _HERE + "commands.aie_path:ARGUMENTS",
             examples=(
-                "lanescope aie-path capture.bin --listing main.lst",
+                "lanescope aie-path capture.bin --elf main_core_0_2.elf",
                 "lanescope aie-path capture.bin --listing main.lst --annotate",
             ),
             takes_capture=True,

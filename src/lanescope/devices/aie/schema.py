@@ -6,7 +6,7 @@ from lanescope.trace.schema import ColumnSpec, TableSpec, argument, ref, ticks
 from lanescope.trace.stats import CORE_STATS, StatSpec
 
 #: Options that name a file which tells the program; each is an input of the trace, too.
-PROGRAM_FILES = ("listing", "elf")
+PROGRAM_FILES = ("listing", "elf", "xclbin")
 
 SEGMENTS = TableSpec(
     "aie_segments",

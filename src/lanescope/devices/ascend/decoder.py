@@ -91,6 +91,7 @@ class AscendDecoder:
         """
         records = read(self._take_text(), self._capture.main.path, self._options)
         parts = Sidecars.find(self._capture, self._options)
+        parts.place_log(records)
         given = {name: value for name, value in self._options.items() if value is not None}
         return [draw(Interpreter(records, parts), self._capture, given)]
 

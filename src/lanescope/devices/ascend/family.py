@@ -70,6 +70,18 @@ FAMILY = Family(
         ),
         Option("pmu", str, "hardware counters (default: pmu.csv next to the capture)", metavar="FILE|none"),
         Option(
+            "scope_stats",
+            str,
+            "resources of scopes (default: scope_stats/scope_stats.jsonl next to the capture)",
+            metavar="FILE|none",
+        ),
+        Option(
+            "log",
+            str,
+            "log of the host with its spans (default: host.*.log or *.log next to the capture)",
+            metavar="FILE|none",
+        ),
+        Option(
             "rank",
             non_negative_int,
             "rank of the process (default: N of a parent directory rankN)",
@@ -163,6 +175,9 @@ FAMILY = Family(
             Option("anchors", bool, "readings that join the host's clock", default=True),
             Option("deps", bool, "write the task graph", default=True),
             Option("names", bool, "write a name map", default=True),
+            Option("pmu", bool, "write hardware counters of executions", default=False),
+            Option("scopes", bool, "write resources of scopes", default=False),
+            Option("log", bool, "write the log of the host", default=False),
             Option("drop_aicore", non_negative_int, "executions whose record is lost", 0),
             Option("drop_aicpu", non_negative_int, "dispatches whose record is lost", 0),
             Option("drop_both", non_negative_int, "dispatches that both streams drop", 0),

@@ -22,7 +22,7 @@ def _stamp(name: str, doc: str) -> tuple[ColumnSpec, ColumnSpec]:
 
 
 _TASK_ID = argument("task_id", "uint64", "64-bit task ID")
-_TASK = ColumnSpec("task", "utf8", "short task ID, e.g. t5, r2t5")
+_TASK = argument("task", "utf8", "short task ID, e.g. t5, r2t5")
 
 TASKS = TableSpec(
     "ascend_tasks",
@@ -47,6 +47,8 @@ TASKS = TableSpec(
             "number of blocks of the task, from the task graph; NULL without a task graph",
             nullable=True,
         ),
+        argument("fan_in", "int32", "tasks that the task waits for; NULL if not in the task graph", nullable=True),
+        argument("fan_out", "int32", "tasks that wait for the task; NULL if not in the task graph", nullable=True),
         *_stamp("dispatch", "time before the dispatch registers of the batch were written"),
         *_stamp("receive", "time of reception by the core, before (v3c) or after (v3) the wait for producers"),
         *_stamp("finish", "time at which the scheduler observed the end"),
@@ -153,6 +155,37 @@ HOST_PHASES = TableSpec(
     ),
     key="slice_id",
 )
+HOST_SPANS = TableSpec(
+    "ascend_host_spans",
+    "one span of the log of the host; on the timeline if it belongs to the run of the capture and its clock is known",
+    (
+        ref("slice_id", "slices", "slice of the span; NULL if not on the timeline", nullable=True),
+        ColumnSpec("name", "text", "name of the span with its parents, separated by dots"),
+        ColumnSpec("process", "int64", "process ID"),
+        argument("thread", "int64", "thread ID"),
+        argument("run", "int64", "sequence number of the run in the process; 0 for spans of no run"),
+        ColumnSpec("depth", "int32", "number of enclosing spans of the thread"),
+        ColumnSpec("clock", "text", "host: its monotonic clock; device: time since a point of the run"),
+        ColumnSpec("start_ns", "int64", "start as recorded, on that clock", unit="ns"),
+        ColumnSpec("duration_ns", "int64", "duration as recorded", unit="ns"),
+        argument("function", "text", "hash of the called function, hexadecimal"),
+        argument("attributes", "utf8", "further attributes as key=value; NULL without", nullable=True),
+    ),
+    key="slice_id",
+)
+LOG_MESSAGES = TableSpec(
+    "ascend_log_messages",
+    "one line of the log of the host that is not a span",
+    (
+        ref("instant_id", "instants", "instant of the message; NULL if not on the timeline", nullable=True),
+        ColumnSpec("at_ns", "int64", "time as recorded, on the monotonic clock of the host", unit="ns"),
+        argument("level", "text", "severity"),
+        argument("thread", "text", "address of the thread, hexadecimal"),
+        ColumnSpec("source", "text", "function that wrote it"),
+        argument("text", "utf8", "message"),
+    ),
+    key="instant_id",
+)
 PMU = TableSpec(
     "ascend_pmu",
     "one hardware counter of one execution",
@@ -165,6 +198,33 @@ PMU = TableSpec(
         ColumnSpec("value", "int64", "value of the counter"),
     ),
     key="slice_id",
+)
+_BOUNDARY = "{} at the {} of the scope; NULL if that record is missing"
+SCOPES = TableSpec(
+    "ascend_scopes",
+    "one resource of one scope of the orchestration, at its start and end, which have no timestamps",
+    (
+        ref("input_id", "inputs", "input"),
+        ColumnSpec("scope", "int64", "sequence number of the scope"),
+        ColumnSpec("site", "text", "file and line of the scope"),
+        ColumnSpec("depth", "int32", "nesting depth, 0 for the outermost scope"),
+        ColumnSpec("ring", "int32", "ring of the scope"),
+        ColumnSpec("resource", "text", "task_window, heap (in bytes), dep_pool; tensormap, which all rings share"),
+        ColumnSpec("start_tail", "int64", _BOUNDARY.format("end of what was released", "start"), nullable=True),
+        ColumnSpec("start_head", "int64", _BOUNDARY.format("end of what was allocated", "start"), nullable=True),
+        ColumnSpec("end_tail", "int64", _BOUNDARY.format("end of what was released", "end"), nullable=True),
+        ColumnSpec("end_head", "int64", _BOUNDARY.format("end of what was allocated", "end"), nullable=True),
+        ColumnSpec("allocated", "int64", "allocated during the scope; NULL if unknown", nullable=True),
+        ColumnSpec(
+            "peak_at_most",
+            "int64",
+            "upper bound of the use during the scope: releases before its end are not subtracted; NULL if unknown",
+            nullable=True,
+        ),
+        ColumnSpec("used_at_end", "int64", "in use at the end of the scope; NULL if unknown", nullable=True),
+        ColumnSpec("capacity", "int64", "capacity of the resource; NULL if not recorded", nullable=True),
+    ),
+    key="input_id",
 )
 FLIGHTS = TableSpec(
     "ascend_in_flight",
@@ -183,7 +243,7 @@ BARE_TASKS = TableSpec(
     (
         ref("slice_id", "slices", "slice of the task"),
         argument("task_id", "uint64", "task ID; NULL if the marker does not record it", nullable=True),
-        ColumnSpec("task", "utf8", "short task ID; NULL if the marker does not record it", nullable=True),
+        argument("task", "utf8", "short task ID; NULL if the marker does not record it", nullable=True),
     ),
     key="slice_id",
 )
@@ -193,7 +253,7 @@ GRAPHS = TableSpec(
     (
         ref("slice_id", "slices", "slice around the nodes"),
         argument("task_id", "uint64", "task ID"),
-        ColumnSpec("task", "utf8", "short task ID"),
+        _TASK,
         argument("nodes", "int64", "executions of its nodes"),
     ),
     key="slice_id",
@@ -437,7 +497,7 @@ GRAPH_TASKS = TableSpec(
     (
         ref("input_id", "inputs", "input"),
         ColumnSpec("task_id", "uint64", "64-bit task ID"),
-        _TASK,
+        ColumnSpec("task", _TASK.type, _TASK.doc),
         ColumnSpec("run_epoch", "int64", "run within the file; NULL where there is one run", nullable=True),
         ColumnSpec(
             "kind", "text", "kernel, dummy, alloc, skipped, graph, node; unknown: the capture contains no proof"
@@ -462,7 +522,22 @@ GRAPH_TASKS = TableSpec(
     key="input_id",
 )
 TABLES = (
-    *(TASKS, FLIGHTS, PHASES, SUBMITS, UPLOADS, HOST_PHASES, PMU, BARE_TASKS, GRAPHS, EDGES, GRAPH_TASKS),
+    *(
+        TASKS,
+        FLIGHTS,
+        PHASES,
+        SUBMITS,
+        UPLOADS,
+        HOST_PHASES,
+        HOST_SPANS,
+        LOG_MESSAGES,
+        PMU,
+        SCOPES,
+        BARE_TASKS,
+        GRAPHS,
+        EDGES,
+        GRAPH_TASKS,
+    ),
     *(CORES, CLOCK_STEPS, THREADS, RUNS, STREAMS),
 )
 
@@ -642,6 +717,29 @@ STATS = (
         finding="LS404 notice",
     ),
     StatSpec(
+        "ascend_missing_flush",
+        "notice",
+        "threads without the last record of a scheduler, or with records after it: phases are missing",
+        finding="LS105 notice",
+    ),
+    StatSpec(
+        "ascend_loop_contradicts",
+        "notice",
+        "phases repeated within an iteration, or more iterations than cycles: iterations are wrong",
+        finding="LS404 warning",
+    ),
+    StatSpec(
+        "ascend_dispatch_order",
+        "notice",
+        "executions dispatched before a producer finished: task IDs or dependencies are wrong",
+        finding="LS404 warning",
+    ),
+    StatSpec(
+        "ascend_receive_order",
+        "error",
+        "executions received before their core ended the previous one: timestamps are wrong",
+    ),
+    StatSpec(
         "ascend_level_contradicts",
         "error",
         "captures whose level does not fit their lists: the level is wrong, or lists are missing",
@@ -767,6 +865,89 @@ STATS = (
         "notice",
         "hardware counters whose execution is unknown: counters and executions of a task on a core differ in number",
         finding="LS401",
+    ),
+    StatSpec(
+        "ascend_unknown_key",
+        "notice",
+        "unknown keys of records in sidecar files: ignored",
+        finding="LS003 notice",
+    ),
+    StatSpec(
+        "ascend_scopes_untimed",
+        "info",
+        "scopes of the orchestration: they have no timestamps and are not on the timeline",
+        silent="the recorder writes no timestamps, so none is missing; the table ascend_scopes has all scopes",
+    ),
+    StatSpec(
+        "ascend_scopes_fatal",
+        "notice",
+        "runs that failed while scopes were recorded: later scopes may be wrong",
+        finding="LS404 warning",
+    ),
+    StatSpec(
+        "ascend_scope_unmatched",
+        "data_loss",
+        "scopes with one boundary: the record of the other one is missing",
+    ),
+    StatSpec(
+        "ascend_scope_contradicts",
+        "error",
+        "boundaries of scopes with falling positions, a wrong ring, or more in use than the capacity",
+    ),
+    StatSpec(
+        "ascend_scopes_dropped",
+        "data_loss",
+        "boundaries of scopes that were dropped or did not reach the file",
+        dropped_units=("scope_stats record",),
+    ),
+    StatSpec(
+        "ascend_host_spans_unplaced",
+        "notice",
+        "spans of the host: no common clock with the capture is proven, so they are not on the timeline",
+        finding="LS305 notice",
+    ),
+    StatSpec(
+        "ascend_host_spans_of_others",
+        "info",
+        "spans of the host from other runs than the capture: not on the timeline",
+        silent="they belong to other captures, and the table ascend_host_spans has all of them",
+    ),
+    StatSpec(
+        "ascend_host_spans_of_device",
+        "info",
+        "spans of the device in a log of the host: their times have no known origin, so they are not on the timeline",
+        silent="the log does not record the origin; the table ascend_host_spans has their durations",
+    ),
+    StatSpec(
+        "ascend_log_dropped",
+        "data_loss",
+        "records that the writers of a log of the host dropped",
+        dropped_units=("host_log record",),
+    ),
+    StatSpec(
+        "ascend_pmu_missing",
+        "data_loss",
+        "executions without hardware counters, while others have some: their records are missing",
+    ),
+    StatSpec(
+        "ascend_pmu_contradicts",
+        "error",
+        "hardware counters with another type of core or function than their execution: they may be of another run",
+    ),
+    StatSpec(
+        "ascend_host_phases_contradict",
+        "error",
+        "submissions and copies that the two files of the host record differently: times or tasks are wrong",
+    ),
+    StatSpec(
+        "ascend_host_span_unmatched",
+        "data_loss",
+        "spans of the host whose enclosing span is missing: the log is incomplete",
+    ),
+    StatSpec(
+        "ascend_host_spans_contradict",
+        "error",
+        "spans of the host with a time, depth or function that contradicts the span around them",
     ),
     StatSpec(
         "ascend_host_phases_dropped",

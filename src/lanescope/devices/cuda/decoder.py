@@ -20,6 +20,8 @@ from lanescope.errors import UsageError, flag
 from lanescope.source import Capture
 from lanescope.trace import Trace
 
+#: Role and ending of the sidecar file that declares a buffer's layout.
+LAYOUT_PART, LAYOUT_SIDECAR = "layout", ".layout.toml"
 #: Larger files are not read whole.
 WHOLE_BYTES = 64 << 20
 
@@ -40,6 +42,10 @@ class CudaDecoder:
         self._capture = capture
         self._options = dict(options)
         self._check_options()
+        if self._options["layout"] is None:
+            source = capture.sidecar(LAYOUT_PART, None, (capture.name_pattern + LAYOUT_SIDECAR,))
+            if source is not None:
+                self._options["layout"] = source.path
         self._names = names.given(capture, options["events"], options["groups"])
         self._data = np.empty(0, np.uint8)
         self._size = 0
@@ -58,9 +64,16 @@ class CudaDecoder:
             )
         if options["stale"] not in ("drop", "keep"):
             raise UsageError(f"invalid value {options['stale']!r} for {flag('stale')} (choose from drop, keep)")
-        if options["layout"] is not None and options["layout"] not in SHORT_NAMES.values():
-            known = ", ".join(SHORT_NAMES)
-            raise UsageError(f"unknown layout {options['layout']!r} (choose from {known})")
+        name, params = options["layout"], options["layout_params"]
+        if name is not None and name not in SHORT_NAMES.values():
+            from lanescope.devices.cuda.formats.declared.catalog import is_file, shipped
+
+            if not isinstance(name, str) or not (is_file(name) or name in shipped()):
+                known = ", ".join((*SHORT_NAMES, *shipped()))
+                raise UsageError(f"unknown layout {name!r} (choose from {known})")
+        is_numbers = isinstance(params, Mapping) and all(_is_number(value) for value in params.values())
+        if params is not None and not is_numbers:
+            raise UsageError(f"invalid value {params!r} for {flag('layout_params')}: expected numbers by name")
         rate, given = options["clock_mhz"], options["host_anchor"]
         if rate is not None and not (isinstance(rate, int | float) and 1 <= rate <= MAX_MHZ):
             raise UsageError(f"invalid value {rate!r} for {flag('clock_mhz')}: expected MHz, e.g. 1755")
@@ -102,6 +115,10 @@ class CudaDecoder:
             content = content_in(main.reader(), main.size)
         buffer = layout_detection.read(content, self._options)
         return batches(self._capture, self._options, self._names, buffer, content)
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool) and abs(value) < 1 << 62
 
 
 def _is_count(value: Any) -> bool:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from lanescope.families.family import ClockSpec, Family, Format, Simulator
-from lanescope.families.options import Option, mega_hertz, nanoseconds, non_negative_int, positive_int
+from lanescope.families.options import Option, mega_hertz, nanoseconds, non_negative_int, positive_int, whole
 
 if TYPE_CHECKING:
     from lanescope.source import Detection, FileHead
@@ -22,11 +22,35 @@ def _threads(text: str) -> tuple[int, ...]:
 def _layout(text: str) -> str:
     from lanescope.devices.cuda.formats.layout import SHORT_NAMES
 
+    if text in SHORT_NAMES.values() or text.endswith(".toml"):
+        return text
+    if text in SHORT_NAMES:
+        return SHORT_NAMES[text]
+    from lanescope.devices.cuda.formats.declared.catalog import shipped
+
+    if text not in shipped():
+        raise ValueError("there are " + ", ".join((*SHORT_NAMES, *shipped())))
+    return text
+
+
+def _simulated(text: str) -> str:
+    from lanescope.devices.cuda.formats.layout import SHORT_NAMES
+
     if text in SHORT_NAMES.values():
         return text
     if text not in SHORT_NAMES:
         raise ValueError("there are " + ", ".join(SHORT_NAMES))
     return SHORT_NAMES[text]
+
+
+def _params(text: str) -> dict[str, int]:
+    found = {}
+    for part in text.split(","):
+        name, is_given, value = part.partition("=")
+        if not is_given:
+            raise ValueError("expected NAME=NUMBER, separated by commas")
+        found[name.strip()] = whole(value)
+    return found
 
 
 def _anchor(text: str) -> tuple[int, int, int | None]:
@@ -90,7 +114,16 @@ FAMILY = Family(
         Option(
             "layout",
             _layout,
-            "buffer layout: tirx, flashinfer1, flashinfer2, warpscope, ls2 or proton (default: detect)",
+            "buffer layout: tirx, flashinfer1, flashinfer2, warpscope, ls2, proton, the name of a declared one, or a "
+            ".toml file that declares one (default: detect)",
+            metavar="NAME|FILE.toml",
+            claims=True,
+        ),
+        Option(
+            "layout_params",
+            _params,
+            "numbers that a declared layout needs and that the buffer does not contain",
+            metavar="NAME=NUMBER,...",
         ),
         Option("events", str, "event names: a list, or a .json or .txt file", metavar="A,B,...|FILE"),
         Option("groups", str, "names of the groups of a block, in order", metavar="A,B,..."),
@@ -151,7 +184,7 @@ FAMILY = Family(
     simulator=Simulator(
         _HERE + "simulate.simulator:simulate",
         options=(
-            Option("layout", _layout, "tirx, flashinfer1, flashinfer2, warpscope, ls2 or proton", "tirx"),
+            Option("layout", _simulated, "tirx, flashinfer1, flashinfer2, warpscope, ls2 or proton", "tirx"),
             Option("blocks", positive_int, "blocks of the grid", 132),
             Option("tiles", positive_int, "tiles that each block works through", 12),
             Option(
@@ -205,4 +238,5 @@ FAMILY = Family(
         ),
         demo={"blocks": 3, "tiles": 8},
     ),
+    sidecars=(".layout.toml",),
 )

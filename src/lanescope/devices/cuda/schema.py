@@ -131,7 +131,7 @@ BUFFERS = TableSpec(
         ColumnSpec("num_groups", "int64", "groups per block from the header"),
         ColumnSpec("slots", "int64", "number of words of the buffer, including the header"),
         ColumnSpec("stride", "int64", "slots between two records of a lane; NULL if unknown", nullable=True),
-        ColumnSpec("stride_source", "text", "source of the stride: given, tight, inferred, unknown"),
+        ColumnSpec("stride_source", "text", "source of the stride: given, tight, inferred, declared, unknown"),
         ColumnSpec("t0_ticks", "int64", "unwrapped timestamp of ts = 0, the earliest of the buffer", unit="ns"),
         ColumnSpec(
             "overflow_policy", "text", "behavior when a lane is full: drop, ring; NULL if not recorded", nullable=True
@@ -214,7 +214,9 @@ STATS = (
     ),
     StatSpec("cuda_hole", "data_loss", "empty slots before a used slot of the same lane: their records are missing"),
     StatSpec(
-        "cuda_corrupt_record", "data_loss", "words with the number of another lane than that of their slot: skipped"
+        "cuda_corrupt_record",
+        "data_loss",
+        "records of an unknown kind, or that name another lane than that of their slot: skipped",
     ),
     StatSpec(
         "cuda_lane_full",
@@ -355,6 +357,11 @@ STATS = (
         "info",
         "counter values that a ring has partially overwritten",
         silent="the ring overwrites the oldest records, and `cuda_dropped` counts them",
+    ),
+    StatSpec(
+        "cuda_bad_count",
+        "error",
+        "lanes that counted more records than their probe can count: read to their capacity",
     ),
     StatSpec("cuda_bad_lane_header", "error", "lanes with an invalid state: decoded as lanes without finalize"),
     StatSpec(

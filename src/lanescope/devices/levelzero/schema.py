@@ -195,6 +195,13 @@ STATS: tuple[StatSpec, ...] = (
         share_of="events",
     ),
     StatSpec(
+        "levelzero_untimed_resets",
+        "notice",
+        "operations of out-of-order lists without timestamps, as event resets of the driver do not work",
+        finding="LS403",
+        share_of="events",
+    ),
+    StatSpec(
         "levelzero_never_executed",
         "info",
         "operations appended to a command list that was not executed",
@@ -225,6 +232,18 @@ STATS: tuple[StatSpec, ...] = (
         "data_loss",
         "operations whose end the program did not wait for before the context or process ended: the time is unknown",
         dropped_units=("result",),
+    ),
+    StatSpec(
+        "levelzero_result_ambiguous",
+        "data_loss",
+        "results of operations whose watched event other operations signal too, or was destroyed: the time is unknown",
+        dropped_units=("result",),
+    ),
+    StatSpec(
+        "levelzero_prologue",
+        "notice",
+        "executions that started later, after resets of events by the recorder: those of the driver do not work",
+        finding="LS403 notice",
     ),
     StatSpec(
         "levelzero_degraded",

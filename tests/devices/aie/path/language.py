@@ -12,6 +12,8 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from lanescope.devices.aie.formats import encode
+from lanescope.devices.aie.path.program import bundle_formats
+from lanescope.devices.aie.simulate import assembler
 from lanescope.devices.aie.simulate.ref_mode2 import Retired
 from lanescope.devices.aie.simulate.ref_trace_unit import FlowUnit
 
@@ -38,6 +40,7 @@ class Line:
     how: tuple = ()
     address: int = 0
     size: int = 0
+    form: object = None
 
     @property
     def end(self):
@@ -53,12 +56,14 @@ class Source:
         computed: share of loop registers whose value no listing shows.
         call_at_end: whether calls may end at the last bundle of a loop.
         is_endless: it begins again at its end.
+        family: of a device that the program is encoded for; then it has only pointers and sizes that there are.
     """
 
     rng: random.Random
     computed: float = 0.3
     call_at_end: bool = False
     is_endless: bool = False
+    family: str = ""
     lines: list = field(default_factory=list)
     labels: list = field(default_factory=list)
     loops: list = field(default_factory=list)
@@ -66,6 +71,7 @@ class Source:
     def __post_init__(self):
         rng = self.rng
         self.function = 0
+        self.open_pointers = 0
         names = [self.label() for _ in range(rng.randint(1, 4))]
         self.leaf = names[-1] if len(names) > 1 and rng.random() < 0.5 else None
         for number, name in enumerate(names):
@@ -82,7 +88,56 @@ class Source:
         at = rng.randrange(0, 256, 2)
         for line in self.lines:
             line.address, line.size = at, rng.choice((2, 2, 4, 4, 6, 8, 10, 12, 14, 16, 16))
+            if self.family:
+                line.form = self.form(line)
+                line.size = line.form.size
             at += line.size
+
+    def form(self, line):
+        """A format that has room for the line's instruction; most bundles have others beside it."""
+        wanted = self.slots(line)
+        # Of AIE2P it is not known what slots hold that do nothing: what is beside does something harmless.
+        every = [f for size in range(2, 17, 2) for f in bundle_formats.formats(self.family, size)]
+        fitting = [f for f in every if wanted.keys() <= {name for name, _, _ in f.slots}]
+        return self.rng.choice([f for f in fitting if f.size > 2 or line.kind == "plain"])
+
+    def slots(self, line):
+        return {} if line.kind == "plain" else assembler.slots_of(self.family, self.instruction(line))
+
+    def code(self):
+        """Address and bytes of the program; the other slots are drawn."""
+        first = self.lines[0].address
+        raw = bytearray()
+        for line in self.lines:
+            fill = {name: self.filler(name) for name, _, _ in line.form.slots}
+            raw += line.form.write({**fill, **self.slots(line)})
+        return first, bytes(raw)
+
+    def filler(self, slot):
+        """Something that neither steers the program nor writes a pointer."""
+        r, rng = self.rng.randrange(32), self.rng
+        word = rng.getrandbits
+        if slot == "vec":
+            return word(26)
+        if slot == "mv":
+            return assembler.slots_of(self.family, f"mov r{r}, r{rng.randrange(32)}")["mv"]
+        if slot == "alu":
+            return word(19) << 1 | 1
+        if slot == "lng":
+            return assembler.slots_of(self.family, f"movxm r{r}, #{word(32)}")["lng"]
+        if slot == "lda":
+            return assembler.slots_of(self.family, f"lda r{r}, [sp, #-{4 * rng.randint(1, 60)}]")["lda"]
+        if self.family == "aie2":
+            return word(12) << 9 | 1 << 8 | r << 3 if slot == "st" else word(6) << 10 | 0b011 << 7 | r << 2 | 1
+        # Pointer, offset, mode of an indexed access, the rest.
+        return word(7) << 13 | 0b01 << 11 | word(7) << 4 | 0b1101 if slot == "st" else word(7) << 10 | 1 << 8 | word(8)
+
+    def elf(self):
+        names = {}
+        for line in self.lines:
+            names.setdefault(f"function_{line.function}", line.address)
+        first, raw = self.code()
+        return assembler.elf(self.family, [(first, raw)], names, entry=first)
 
     def address(self, label):
         return None if label is None else self.lines[self.labels[label]].address
@@ -160,14 +215,23 @@ class Source:
         self.branch("cond", target=head, how=("n", self.rng.randint(1, 4)))
 
     def make_loop_indirect(self, depth, in_loop):
+        register = f"p{len(self.labels) + 8}"
+        if self.family:
+            # A pointer of its own for each loop that another one, or a function that it calls, lies in.
+            mine = ((2, 3), (4, 5), (6,), (7,))[self.function]
+            if self.open_pointers >= len(mine):
+                return self.make_loop(depth, in_loop)
+            register = f"p{mine[self.open_pointers]}"
+        self.open_pointers += 1
         head = self.label()
-        register = f"p{len(self.labels) + 7}"
         kind = "loadp" if self.rng.random() < self.computed else "setp"
         self.put(kind, register=register, target=head)
         self.plain(0, 2)
         self.place(head)
         self.statements(depth, in_loop=in_loop)
         self.branch("condi", register=register, how=("n", self.rng.randint(1, 4)))
+        self.open_pointers -= 1
+        return None
 
     def make_hardware_loop(self, depth, in_loop):
         rng, ls, le = self.rng, self.label(), self.label()
@@ -209,12 +273,21 @@ class Source:
             out.append(f"{line.address:8x}: {raw} \t{self.text(line)}")
         return "\n".join(out) + "\n"
 
-    def text(self, line):
+    def instruction(self, line):
+        """Its instruction, with the target 0 as long as there are no addresses."""
+        target = (self.address(line.target) if line.size else 0) if line.target is not None else None
+        return (
+            self.text(line, where="" if target is None else f"#{target:#x}").replace("\t", " ").replace("nopa ; ", "")
+        )
+
+    def text(self, line, where=None):
         target = self.address(line.target)
-        where = "" if target is None else self.rng.choice((f"#{target:#x}", f"#{target}"))
+        if where is None:
+            where = "" if target is None else self.rng.choice((f"#{target:#x}", f"#{target}"))
         match line.kind:
             case "plain":
-                return self.rng.choice(PLAIN)
+                # Where there are few pointers, none of those that loops jump through is moved on.
+                return self.rng.choice(PLAIN[:-1] if self.family else PLAIN)
             case "halt":
                 return "done"
             case "jump":
@@ -321,6 +394,7 @@ class Case:
         payload: uint32, what the trace unit wrote.
         lc_at: where loop frames come.
         anchor: how many bundles of the run came before ``path``.
+        lead: addresses of bundles that were executed in the recording before the address of its Start.
     """
 
     source: Source
@@ -330,6 +404,7 @@ class Case:
     payload: np.ndarray
     lc_at: str
     anchor: int
+    lead: tuple = ()
 
     def file(self):
         """A dump with these packets."""
@@ -344,11 +419,22 @@ class Case:
         return self.events[event][1] + SLOTS + 1 - self.anchor
 
 
-def make(seed, *, computed=0.3, lc_at="end", lags=(0, 5), ahead=LOOKAHEAD, call_at_end=None, limit=2500, longest=600):
+def make(
+    seed,
+    *,
+    computed=0.3,
+    lc_at="end",
+    lags=(0, 5),
+    ahead=LOOKAHEAD,
+    call_at_end=None,
+    limit=2500,
+    longest=600,
+    family="",
+):
     """A random program and a window of its run."""
     rng = random.Random(seed)
     while True:
-        source = Source(rng, computed, call_at_end is not None)
+        source = Source(rng, computed, call_at_end is not None, family=family)
         lag = rng.choice(lags)
         path, events = source.run(rng, limit, lc_at=lc_at, lag=lag, call_at_end=call_at_end or "leaves")
         if len(path) > 30 and source.lines[-1].address < 1 << 14:
@@ -368,6 +454,6 @@ def make(seed, *, computed=0.3, lc_at="end", lags=(0, 5), ahead=LOOKAHEAD, call_
     for _, _, what, value in kept:
         unit.retire(what, value)
     unit.stop()
-    case = Case(source, path[anchor:], 0, kept, unit.payload, lc_at, anchor)
+    case = Case(source, path[anchor:], 0, kept, unit.payload, lc_at, anchor, tuple(path[first:anchor]))
     case.decided = case.decided_by(len(kept))
     return case

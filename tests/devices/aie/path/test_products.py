@@ -169,8 +169,10 @@ def test_what_is_wrong_with_a_listing_is_said_when_a_capture_is_opened(here):
         lanescope.open("run.bin", listing="no-such.lst")
     with pytest.raises(UsageError, match="lc-at-end"):
         lanescope.open("run.bin", listing="main.lst", errata="nonsense")
-    with pytest.raises(UsageError, match="listing"):
-        lanescope.open("run.bin", elf="main.elf")
+    with pytest.raises(InputError, match="no-such"):
+        lanescope.open("run.bin", elf="no-such.elf")
+    with pytest.raises(UsageError, match="--xclbin"):
+        lanescope.open("run.bin", program_tile="0,2")
 
 
 def test_listing_and_elf_are_inputs_with_their_hash(here):

@@ -1,13 +1,16 @@
 """Listings of all forms to the same program: branch classes, delay slots, loops, functions, lines."""
 
 import json
+import random
 import subprocess
+from collections import Counter
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lanescope.devices.aie.path.program import assembly, program
+from effort import some
+from lanescope.devices.aie.path.program import assembly, elf, program, witnesses
 from lanescope.errors import InputError
 
 OBJDUMP = """
@@ -182,10 +185,32 @@ def test_symbols_and_lines_of_an_elf_file(tmp_path, require_tool):
     flags = ["-g", "-O0", "-nostdlib", "-static", "-Wl,-Ttext=0x400000", "-o", "main.elf"]
     subprocess.run([gcc, *flags, "main.c"], cwd=tmp_path, check=True, timeout=60)
     rows = [{"address": 0x400000 + 4 * i, "size": 4, "text": "nop"} for i in range(20)]
-    found = program.parse(json.dumps({"bundles": rows})).with_elf(tmp_path / "main.elf")
-    assert {f.name for f in found.functions} == {"leaf", "_start"}
+    found = witnesses.with_lines(program.parse(json.dumps({"bundles": rows})), tmp_path / "main.elf")
+    assert {f.name for f in elf.read(tmp_path / "main.elf")[0]} == {"leaf", "_start"}
     lines = {line for _, line in found.lines.values()}
     assert {3, 7} <= lines
     assert {file.rpartition("/")[2] for file, _ in found.lines.values()} == {"main.c"}
     with pytest.raises(InputError, match="invalid ELF file"):
-        found.with_elf(tmp_path / "main.c")
+        elf.read(tmp_path / "main.c")
+
+
+def test_broken_debug_information_is_refused_or_read(tmp_path, require_tool):
+    """Whatever the reader stumbles over is one line."""
+    gcc = require_tool("gcc")
+    (tmp_path / "main.c").write_text("int _start(int a)\n{\n  return a + 1;\n}\n")
+    flags = ["-g", "-O0", "-nostdlib", "-static", "-o", "main.elf"]
+    subprocess.run([gcc, *flags, "main.c"], cwd=tmp_path, check=True, timeout=60)
+    raw = (tmp_path / "main.elf").read_bytes()
+    rng = random.Random(1)
+    found = Counter()
+    for _ in range(some(400, 100)):
+        content = bytearray(raw)
+        for _ in range(rng.randint(1, 30)):
+            content[rng.randrange(len(content))] = rng.choice((0, 255, rng.randrange(256)))
+        (tmp_path / "broken.elf").write_bytes(content)
+        try:
+            found["read"] += bool(elf.read(tmp_path / "broken.elf"))
+        except InputError:
+            found["refused"] += 1
+    assert found["read"] > 10
+    assert found["refused"] > 10

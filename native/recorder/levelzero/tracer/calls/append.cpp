@@ -34,6 +34,7 @@ UserEvent* user_event(State& all, Context* context, Handle handle) {
 void set_untimed(State& all, Handle event) {
     if (event == nullptr) return;
     if (UserEvent* known = all.events.find(event)) known->untimed_last = true;
+    set_foreign(all, event);
 }
 
 Reason why_untimed(const List* list) {
@@ -122,10 +123,24 @@ void begin_append(Append& append) {
             append.reason = Reason::no_memory;
             Context& context = *list->context;
             list->owner = &local;
-            const bool is_inline = list->computes && !all.options.host_read;
-            const bool is_chained = !is_inline && append.user != nullptr;
+            const bool watches = list->rerun == Rerun::watch;
+            const bool is_watched = watches && append.user != nullptr;
+            const bool is_inline = list->computes && !all.options.host_read && !watches;
+            const bool is_chained = !is_inline && !is_watched && append.user != nullptr;
             UserEvent* user = append.user == nullptr ? nullptr : user_event(all, &context, append.user);
-            if ((append.user == nullptr || user != nullptr) && (!is_chained || ensure_signal_constant(context))) {
+            if (is_watched && watchable(all, append.user) == nullptr) {
+                append.reason = Reason::out_of_order_no_reset;
+            } else if (is_watched) {
+                if (TimedOp* op = user == nullptr ? nullptr : reserve(*list, batch)) {
+                    append.reason = Reason::none;
+                    append.op = op;
+                    append.how = op->how = TimestampSource::watched;
+                    op->op_id = append.op_id;
+                    op->user = user;
+                    op->user_id = user->id;
+                }
+            } else if ((append.user == nullptr || user != nullptr) && (!is_chained || ensure_signal_constant(context))) {
+                if (user != nullptr && all.watches) set_foreign(all, append.user);
                 if (InjectedEvent* event = acquire_event(*list)) {
                     TimedOp* op = reserve(*list, batch);
                     if (op == nullptr) {
@@ -156,6 +171,7 @@ void begin_append(Append& append) {
             }
         }
         if (append.op == nullptr) {
+            ++all.untimed[static_cast<size_t>(append.reason)];
             if (list != nullptr) count_untimed(*list, append.reason);
             set_untimed(all, append.user);
         }
@@ -221,7 +237,7 @@ Result end_append(Append& append, Result result) {
         return result;
     }
     // Without an added command, another thread may have collected the operation by now.
-    if (append.how == TimestampSource::bare) return success;
+    if (append.how == TimestampSource::bare || append.how == TimestampSource::watched) return success;
     Handle own = append.signal;
     Result code = success;
     if (append.how == TimestampSource::inline_query) {

@@ -17,14 +17,19 @@ void each_op(const List& list, F f) {
 }
 
 void begin_execution(List& list, bool is_suppressed) {
+    State& all = state();
     ++list.run;
     list.owner = &local;
+    list.has_ended = false;
+    list.submitted = ~u64{0};
+    list.queue = list.fence = nullptr;
     each_op(list, [&](TimedOp& op) {
         // Else what hands the signal on would see that of the run before.
-        if (op.run > 0) driver().zeEventHostReset(op.injected->event);
+        if (op.run > 0 && list.rerun == Rerun::reset) driver().zeEventHostReset(op.injected->event);
         reset_cell(op);
         ++op.run;
         op.is_suppressed = is_suppressed;
+        if (op.how == TimestampSource::watched) begin_watch(all, op);
         mark_pending(list, op);
     });
     list.cursor = list.first;
@@ -39,11 +44,46 @@ void roll_back_execution(List& list) {
     });
 }
 
+// Has our events reset in front of the runs that need it. False: the driver refused, and nothing may be submitted.
+bool add_prologues(State& all, StateLock& lock, Execution& execution, u32 count, const Handle* handles) {
+    u32 fronts = 0;
+    for (u32 i = 0; i < execution.count; ++i) {
+        List& list = *execution.lists[i];
+        if (list.rerun != Rerun::prologue || list.run == 0 || list.first == nullptr) continue;
+        if (execution.submitted == nullptr) {
+            execution.submitted = static_cast<Handle*>(std::malloc((usize{execution.count} + count) * sizeof(Handle)));
+            if (execution.submitted == nullptr) {
+                execution.refused = out_of_host_memory;
+                return false;
+            }
+        }
+        // It stays claimed, so no other thread changes it.
+        lock.unlock();
+        Handle front = nullptr;
+        execution.refused = prepare_prologue(list, front);
+        lock.lock();
+        if (execution.refused != success) {
+            count_untimed(list, Reason::chain_failed, execution.refused);
+            report_failure(all, Reason::chain_failed, "reset of events", execution.refused);
+            return false;
+        }
+        if (front == nullptr) continue;
+        count_untimed(list, Reason::prologue);
+        ++all.untimed[static_cast<size_t>(Reason::prologue)];
+        execution.submitted[fronts++] = front;
+    }
+    if (execution.submitted == nullptr) return true;
+    for (u32 i = 0; i < count; ++i) execution.submitted[fronts + i] = handles[i];
+    execution.submitted_count = fronts + count;
+    return true;
+}
+
 }  // namespace
 
 void before_execute(Execution& execution, u32 count, const Handle* handles) {
     State& all = state();
     if (local.holds || handles == nullptr) return;
+    const u32 all_count = count;
     if (count > Execution::most_here) {
         auto** made = static_cast<List**>(std::malloc(count * sizeof(List*)));
         if (made == nullptr) count = Execution::most_here;
@@ -72,14 +112,20 @@ void before_execute(Execution& execution, u32 count, const Handle* handles) {
         execution.lists[execution.count++] = list;
     }
     for (u32 i = 0; i < execution.count; ++i) wait_for_results(all, lock, *execution.lists[i]);
+    if (!add_prologues(all, lock, execution, all_count, handles)) {
+        for (u32 i = 0; i < execution.count; ++i) execution.lists[i]->is_claimed = false;
+        execution.count = 0;
+        all.changed.notify_all();
+        return;
+    }
     for (u32 i = 0; i < execution.count; ++i) begin_execution(*execution.lists[i], execution.is_suppressed);
 }
 
-void after_execute(Call& call, Execution& execution, Handle queue, Result result) {
+void after_execute(Call& call, Execution& execution, Handle queue, Handle fence, Result result) {
     State& all = state();
     if (local.holds) return;
     struct Run {
-        u32 list, run;
+        u32 list, run, resets;
     } here[Execution::most_here], *runs = here;
     if (execution.count > Execution::most_here) {
         runs = static_cast<Run*>(std::malloc(execution.count * sizeof(Run)));
@@ -89,22 +135,31 @@ void after_execute(Call& call, Execution& execution, Handle queue, Result result
         StateLock lock;
         for (u32 i = 0; i < execution.count; ++i) {
             List& list = *execution.lists[i];
-            if (result != success) roll_back_execution(list);
-            if (runs != nullptr) runs[i] = {list.id, list.run};
+            if (result != success) {
+                roll_back_execution(list);
+            } else {
+                list.queue = queue;
+                list.fence = fence;
+                list.submitted = all.submissions.load(std::memory_order_relaxed) + 1;
+            }
+            const bool has_prologue = execution.submitted != nullptr && list.prologue != nullptr && list.run > 1;
+            if (runs != nullptr) runs[i] = {list.id, list.run, has_prologue ? list.resets : 0};
             list.is_claimed = false;
         }
         if (execution.count != 0) all.changed.notify_all();
         if (result == success) {
+            all.submissions.fetch_add(1, std::memory_order_release);
             const List* immediate = all.lists.find(queue);
             is_synchronous = immediate != nullptr ? immediate->synchronous : all.queues.find(queue) != nullptr;
         }
     }
     for (u32 i = 0; i < execution.count && result == success && runs != nullptr; ++i) {
         emit<Record::list_run>(call.now(), u32{runs[i].list}, u32{runs[i].run}, number(queue), u64{call.begin},
-                               static_cast<u8>(execution.is_suppressed));
+                               static_cast<u8>(execution.is_suppressed),
+                               u32{runs[i].resets});
     }
     if (runs != here) std::free(runs);
-    if (is_synchronous) synced(call, true);
+    if (is_synchronous) synced(call, Waited::queue, queue, submissions());
 }
 
 }  // namespace lanescope::levelzero::tracer

@@ -168,37 +168,75 @@ INSTEAD(zeCommandQueueDestroy, Handle queue) {
     return next(queue);
 }
 
-#define EXECUTE(queue, count, lists, ...)                    \
-    call.start();                                            \
-    tracer::Execution execution;                             \
-    tracer::before_execute(execution, count, lists);         \
-    const Result result = next(__VA_ARGS__);                 \
-    tracer::after_execute(call, execution, queue, result);   \
+#define EXECUTE(queue, fence, count, lists, ...)                    \
+    call.start();                                                   \
+    tracer::Execution execution;                                    \
+    tracer::before_execute(execution, count, lists);                \
+    if (execution.refused != success) return execution.refused;     \
+    if (execution.submitted_count != 0) {                           \
+        count = execution.submitted_count;                          \
+        lists = execution.submitted;                                \
+    }                                                               \
+    const Result result = next(__VA_ARGS__);                        \
+    tracer::after_execute(call, execution, queue, fence, result);   \
     return result
 
 INSTEAD(zeCommandQueueExecuteCommandLists, Handle queue, u32 count, Handle* lists, Handle fence) {
-    EXECUTE(queue, count, lists, queue, count, lists, fence);
+    EXECUTE(queue, fence, count, lists, queue, count, lists, fence);
 }
 // Their own events stay as they are.
 INSTEAD(zeCommandListImmediateAppendCommandListsExp, Handle list, u32 count, Handle* lists, Handle signal, u32 waits,
         Handle* events) {
     if (signal != nullptr) tracer::signalled_untimed(signal);
-    EXECUTE(list, count, lists, list, count, lists, signal, waits, events);
+    EXECUTE(list, nullptr, count, lists, list, count, lists, signal, waits, events);
 }
 INSTEAD(zeCommandListImmediateAppendCommandListsWithParameters, Handle list, u32 count, Handle* lists, auto more,
         Handle signal, u32 waits, Handle* events) {
     if (signal != nullptr) tracer::signalled_untimed(signal);
-    EXECUTE(list, count, lists, list, count, lists, more, signal, waits, events);
+    EXECUTE(list, nullptr, count, lists, list, count, lists, more, signal, waits, events);
 }
 #undef EXECUTE
 
-AFTER(zeEventHostSynchronize, Handle, u64) { tracer::synced(call, false); }
-AFTER(zeEventQueryStatus, Handle) { tracer::synced(call, false); }
-AFTER(zeCommandQueueSynchronize, Handle, u64) { tracer::synced(call, true); }
-AFTER(zeCommandListHostSynchronize, Handle, u64) { tracer::synced(call, true); }
-AFTER(zeFenceHostSynchronize, Handle, u64) { tracer::synced(call, true); }
-AFTER(zeFenceQueryStatus, Handle) { tracer::synced(call, true); }
-AFTER(zeDeviceSynchronize, Handle) { tracer::synced(call, true); }
+AFTER(zeEventHostSynchronize, Handle event, u64) { tracer::synced(call, tracer::Waited::event, event, 0); }
+AFTER(zeEventQueryStatus, Handle event) { tracer::synced(call, tracer::Waited::event, event, 0); }
+
+// What is submitted while the call waits is not what it has waited for.
+#define WAIT(F, what)                                                                \
+    INSTEAD(F, Handle handle, auto... more) {                                        \
+        const u64 before = tracer::submissions();                                    \
+        const Result result = next(handle, more...);                                 \
+        if (result == success) tracer::synced(call, tracer::Waited::what, handle, before); \
+        return result;                                                               \
+    }
+WAIT(zeCommandQueueSynchronize, queue)
+WAIT(zeCommandListHostSynchronize, list)
+WAIT(zeFenceHostSynchronize, fence)
+WAIT(zeFenceQueryStatus, fence)
+WAIT(zeDeviceSynchronize, device)
+#undef WAIT
+
+AFTER(zeEventPoolCreate, Handle, Struct desc, u32, Handle*, Created* pool) {
+    tracer::on_pool_created(static_cast<Handle>(pool->value), reinterpret_cast<const tracer::PoolDesc*>(desc));
+}
+INSTEAD(zeEventPoolDestroy, Handle pool) {
+    tracer::on_pool_destroyed(pool);
+    return next(pool);
+}
+INSTEAD(zeEventPoolGetIpcHandle, Handle pool, Struct ipc) {
+    tracer::on_pool_shared(pool);
+    return next(pool, ipc);
+}
+AFTER(zeEventCreate, Handle pool, Struct, Created* event) {
+    tracer::on_event_created(pool, static_cast<Handle>(event->value));
+}
+INSTEAD(zeEventHostSignal, Handle event) {
+    tracer::on_foreign_use(event);
+    return next(event);
+}
+INSTEAD(zeCommandListAppendEventReset, Handle list, Handle event) {
+    tracer::on_foreign_use(event);
+    return next(list, event);
+}
 
 INSTEAD(zeEventDestroy, Handle event) {
     tracer::on_event_destroyed(call, event);

@@ -29,6 +29,16 @@ void destroy(InjectedEvent& event) {
 
 }  // namespace
 
+bool make_gate(Handle context, Handle& event, Handle& pool) {
+    const PoolDesc pool_desc = {stype_pool_desc, nullptr, pool_host_visible, 1};
+    const EventDesc desc = {stype_event_desc, nullptr, 0, scope_host, scope_host};
+    if (driver().zeEventPoolCreate(context, &pool_desc, 0, nullptr, &pool) != success) return false;
+    if (driver().zeEventCreate(pool, &desc, &event) == success) return true;
+    driver().zeEventPoolDestroy(pool);
+    event = pool = nullptr;
+    return false;
+}
+
 InjectedEvent* acquire_event(List& list) {
     Context& context = *list.context;
     if (InjectedEvent* event = list.events) {
@@ -111,12 +121,24 @@ Resets reset_support(const Context& context, const Device* device) {
     return common;
 }
 
+Reason choose_rerun(const State& all, const Context& context, const Device* device, Rerun& rerun) {
+    rerun = Rerun::reset;
+    if (reset_support(context, device) == Resets::work) return Reason::none;
+    if (!all.options.has_reruns) return Reason::out_of_order_no_reset;
+    rerun = Rerun::watch;
+    for (const Probe* probe = context.probes; probe != nullptr && all.options.has_prologues; probe = probe->next) {
+        if (probe->device == device && probe->device_resets) rerun = Rerun::prologue;
+    }
+    return Reason::none;
+}
+
 namespace {
 
 constexpr u64 longest_probe_ns = 200'000'000;
 
 // Signals an event, resets it, and asks for its status. Where anything fails, what was made for it is left.
-Resets try_reset(Handle context, Handle device, u32 ordinal) {
+// `device_resets`: whether a command does and plain events can be reset, where the host's reset does not.
+Resets try_reset(Handle context, Handle device, u32 ordinal, bool& device_resets) {
     const QueueDesc desc = {stype_queue_desc, nullptr, ordinal, 0, 0, queue_mode_asynchronous, 0};
     Handle list = nullptr;
     if (driver().zeCommandListCreateImmediate(context, device, &desc, &list) != success) return Resets::undecided;
@@ -131,6 +153,19 @@ Resets try_reset(Handle context, Handle device, u32 ordinal) {
         return Resets::undecided;
     }
     const Resets found = driver().zeEventQueryStatus(event->event) == not_ready ? Resets::work : Resets::fail;
+    if (found == Resets::fail && driver().can_reset()) {
+        Handle plain = nullptr, pool = nullptr;
+        if (!make_gate(context, plain, pool)) return found;
+        if (driver().zeCommandListAppendEventReset(list, event->event) != success ||
+            driver().zeCommandListAppendBarrier(list, plain, 0, nullptr) != success ||
+            driver().zeEventHostSynchronize(plain, longest_probe_ns) != success) {
+            return found;
+        }
+        device_resets = driver().zeEventQueryStatus(event->event) == not_ready && driver().zeEventHostReset(plain) == success &&
+                        driver().zeEventQueryStatus(plain) == not_ready;
+        driver().zeEventDestroy(plain);
+        driver().zeEventPoolDestroy(pool);
+    }
     driver().zeCommandListDestroy(list);
     destroy(*event);
     return found;
@@ -154,8 +189,10 @@ void probe_reset_support(Handle context_handle, Device& device, u32 ordinal) {
     if (found->resets != Resets::unknown) return;
     found->resets = Resets::probing;
     lock.unlock();
-    const Resets resets = try_reset(context_handle, device.handle, ordinal);
+    bool device_resets = false;
+    const Resets resets = try_reset(context_handle, device.handle, ordinal, device_resets);
     lock.lock();
+    found->device_resets = device_resets;
     found->resets = resets;
     all.changed.notify_all();
 }

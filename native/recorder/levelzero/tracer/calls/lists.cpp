@@ -64,9 +64,13 @@ void add(Call& call, Handle handle, const ListKind& kind, Handle context, Reason
                 list->untimed = Reason::not_timed;
             } else if (list->context == nullptr) {
                 list->untimed = Reason::no_memory;
-            } else if (!list->immediate && !list->in_order && reset_support(*list->context, list->device) != Resets::work) {
-                list->untimed = Reason::out_of_order_no_reset;
+            } else if (!list->immediate && !list->in_order) {
+                list->untimed = choose_rerun(all, *list->context, list->device, list->rerun);
             }
+            list->reads_at_end = !list->immediate && list->context != nullptr &&
+                                 reset_support(*list->context, list->device) != Resets::work;
+            all.reads_at_end |= list->reads_at_end;
+            all.watches |= list->rerun == Rerun::watch;
         }
         if (list->device != nullptr && list->ordinal < list->device->groups) {
             list->computes = (list->device->group_flags[list->ordinal] & group_computes) != 0;
@@ -166,10 +170,15 @@ void after_reset(Call& call, Handle handle) {
     DeferredFree left{};
     ListInfo told;
     Degradations degradations;
+    List* list = nullptr;
     {
         StateLock lock;
-        List* list = find_list(all, handle);
+        list = find_list(all, handle);
         if (list == nullptr) return;
+    }
+    if (list->gate != nullptr && !all.has_ended) drop_prologue(*list);
+    {
+        StateLock lock;
         degradations = degradations_of(*list);
         if (list->context != nullptr && !all.has_ended) clear_list(*list, left);
         for (size_t i = 0; i < reason_count; ++i) list->untimed_count[i] = list->reason_code[i] = 0;
@@ -208,6 +217,10 @@ void after_destroy(Call& call, List* list, bool is_gone) {
             list_generation.fetch_add(1, std::memory_order_release);
             return;
         }
+    }
+    if (list->gate != nullptr && !all.has_ended) drop_prologue(*list);
+    {
+        StateLock lock;
         degradations = degradations_of(*list);
         if (list->context != nullptr) {
             if (!all.has_ended) clear_list(*list, left);
@@ -218,6 +231,14 @@ void after_destroy(Call& call, List* list, bool is_gone) {
     degradations.write();
     emit<Record::list_end>(call.begin, u32{list->id});
     delete list;
+}
+
+void on_driver(u32 version) {
+    const u32 minor = version & 0xffff;
+    std::atomic<u32>& oldest = state().api_minor;
+    for (u32 known = oldest.load(); known == 0 || minor < known;) {
+        if (oldest.compare_exchange_weak(known, minor)) return;
+    }
 }
 
 void on_queue_created(Call& call, Handle queue, Handle device, const QueueDesc& desc) {

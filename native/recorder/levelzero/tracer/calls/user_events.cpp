@@ -10,6 +10,14 @@ void on_event_destroyed(Call& call, Handle handle) {
     if (local.holds || !all.options.timing) return;
     {
         StateLock lock;
+        if (const TickedEvent* ticked = all.ticked.find(handle)) {
+            // Who destroys it knows that what signals it has ended.
+            if (ticked->watcher != nullptr && !all.has_ended) {
+                ticked->watcher->is_final = true;
+                collect_results_and_write(all, lock, true, chunk_of(*ticked->watcher).list);
+            }
+            forget_watched(all, handle);
+        }
         UserEvent* event = all.events.remove(handle);
         if (event == nullptr) return;
         // Operations that await it keep its number, and find another one here.

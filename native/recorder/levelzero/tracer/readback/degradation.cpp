@@ -4,6 +4,7 @@
 
 #include "stream/events.hpp"
 #include "tracer/state/internal.hpp"
+#include "tracer/tracer.hpp"
 
 namespace lanescope::levelzero::tracer {
 
@@ -27,6 +28,17 @@ void Degradations::write() const {
         if (count[i] == 0) continue;
         emit<Record::degraded>(host_ns(), Scope::list, u64{list}, static_cast<Reason>(i), u32{code[i]}, u32{count[i]});
     }
+}
+
+std::string untimed_operations() {
+    std::string lines;
+    if (local.holds) return lines;
+    const StateLock lock;
+    for (size_t i = 0; i < reason_count; ++i) {
+        const u64 count = state().untimed[i];
+        if (count != 0) lines += std::string(reason_names[i]) + ' ' + std::to_string(count) + '\n';
+    }
+    return lines;
 }
 
 void report_failure(State& all, Reason reason, const char* what, Result code) {

@@ -29,7 +29,7 @@ void ResultBatch::write() {
 
 namespace {
 
-enum class PollResult : u8 { nothing, result, failure };
+enum class PollResult : u8 { nothing, result, failure, shared, destroyed };
 
 u64 word(const u64& at) { return std::atomic_ref(const_cast<u64&>(at)).load(std::memory_order_acquire); }
 
@@ -56,7 +56,18 @@ PollResult poll(TimedOp& op, u32& poll_budget, Ticks& ticks) {
             const Result result = driver().zeEventQueryKernelTimestamp(op.injected->event, &ticks);
             return result == success ? PollResult::result : result == not_ready ? PollResult::nothing : PollResult::failure;
         }
+        case TimestampSource::watched: {
+            // Who destroys its event knows that the operation has ended, but we did not see it.
+            if (op.user->id != op.user_id) return PollResult::destroyed;
+            const List& list = *chunk_of(op).list;
+            if (!list.has_ended && !op.is_final) return PollResult::nothing;
+            if (op.is_spoilt || !is_watched_alone(state(), op)) return PollResult::shared;
+            if (driver().zeEventQueryKernelTimestamp(op.user->handle, &ticks) != success) return PollResult::nothing;
+            return op.has_last_end && ticks.end == op.last_end ? PollResult::nothing : PollResult::result;
+        }
         default: {
+            const List& list = *chunk_of(op).list;
+            if (list.reads_at_end && op.run > 1 && !list.has_ended) return PollResult::nothing;
             --poll_budget;
             if (driver().zeEventQueryStatus(op.injected->event) != success) return PollResult::nothing;
             if (driver().zeEventQueryKernelTimestamp(op.injected->event, &ticks) != success) return PollResult::nothing;
@@ -84,7 +95,7 @@ void collect(State& all, List& list, TimedOp& op, const Ticks& ticks, ResultBatc
     if (!op.is_suppressed) batch.add(op.op_id, op.run, ticks);
     op.last_end = ticks.end;
     op.has_last_end = true;
-    keep_for_user(all, op, ticks);
+    if (op.how != TimestampSource::watched) keep_for_user(all, op, ticks);
     ++all.sequence;
     if (list.immediate && !op.is_pinned) release(op);
 }
@@ -126,6 +137,10 @@ ListVisitor visit_lists(State& all, List& list, ResultBatch& batch, u32& poll_bu
                 }
                 if (found == PollResult::result) {
                     collect(all, list, op, ticks, batch);
+                } else if (found == PollResult::shared || found == PollResult::destroyed) {
+                    const Reason reason = found == PollResult::shared ? Reason::shared_event : Reason::event_destroyed;
+                    if (!op.is_suppressed) batch.add(op.op_id, op.run, {}, reason);
+                    mark_done(list, op);
                 } else if (found == PollResult::failure) {
                     batch.add(op.op_id, op.run, {}, Reason::device_error);
                     op.is_pinned = true;
@@ -228,6 +243,8 @@ TimedOp* oldest_live(List& list) {
 void wait_for_results(State& all, StateLock& lock, List& list) {
     constexpr u64 ms = 1'000'000;
     u64 pause = 1000, next_question = 0, complaint = 0;
+    // By the rules of the API it has, but for what follows the program's own commands.
+    list.has_ended = true;
     while (true) {
         collect_results_and_write(all, lock, true, &list);
         if (list.live == 0) return;
@@ -240,7 +257,9 @@ void wait_for_results(State& all, StateLock& lock, List& list) {
         if (now >= next_question) {
             next_question = now + ms;
             // With the state mutex: else another thread may collect it meanwhile, and destroy the event.
-            const Result status = driver().zeEventQueryStatus(oldest_live(list)->injected->event);
+            const TimedOp& oldest = *oldest_live(list);
+            const Handle asked = oldest.injected != nullptr ? oldest.injected->event : oldest.user->handle;
+            const Result status = driver().zeEventQueryStatus(asked);
             if (status != success && status != not_ready) {
                 while (list.live != 0) {
                     ResultBatch batch;

@@ -93,12 +93,30 @@ void read_clock(Device& device, u64 now) {
                              static_cast<u32>(std::min<u64>(error, ~u32{0})));
 }
 
-void synced(Call& call, bool full) {
+u64 submissions() { return state().submissions.load(std::memory_order_acquire); }
+
+namespace {
+
+// Notes which runs are known to have ended.
+void note_ended(State& all, Waited waited, Handle handle, u64 before) {
+    for (List* list = all.active; list != nullptr; list = list->next) {
+        if (list->has_ended || list->submitted > before) continue;
+        const Handle its = waited == Waited::fence    ? list->fence
+                           : waited == Waited::device ? (list->device == nullptr ? nullptr : list->device->handle)
+                                                      : list->queue;
+        if (its == handle) list->has_ended = true;
+    }
+}
+
+}  // namespace
+
+void synced(Call& call, Waited waited, Handle handle, u64 before) {
     State& all = state();
     if (!all.options.timing || local.holds) return;
     if (all.live.load(std::memory_order_relaxed) != 0) {
         StateLock lock;
-        if (!all.has_ended) collect_results_and_write(all, lock, full, nullptr, call.now());
+        if (all.reads_at_end && waited != Waited::event) note_ended(all, waited, handle, before);
+        if (!all.has_ended) collect_results_and_write(all, lock, waited != Waited::event, nullptr, call.now());
     }
     Device* device = all.first_device.load(std::memory_order_acquire);
     for (; device != nullptr; device = device->next) {

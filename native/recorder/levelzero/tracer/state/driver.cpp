@@ -29,6 +29,11 @@ Driver look_up() {
     FIND(zeCommandListAppendBarrier);
     FIND(zeCommandListAppendMemoryCopy);
     FIND(zeCommandListAppendQueryKernelTimestamps);
+    FIND(zeCommandListCreate);
+    FIND(zeCommandListClose);
+    FIND(zeCommandListAppendEventReset);
+    FIND(zeCommandListAppendSignalEvent);
+    FIND(zeCommandListAppendWaitOnEvents);
     FIND(zeDeviceGetCommandQueueGroupProperties);
     FIND(zeDeviceGetProperties);
     FIND(zeDeviceGetGlobalTimestamps);
@@ -45,6 +50,11 @@ bool Driver::is_whole() const {
            zeMemFree != nullptr && zeCommandListCreateImmediate != nullptr && zeCommandListDestroy != nullptr &&
            zeCommandListAppendBarrier != nullptr && zeCommandListAppendMemoryCopy != nullptr &&
            zeCommandListAppendQueryKernelTimestamps != nullptr;
+}
+
+bool Driver::can_reset() const {
+    return zeCommandListCreate != nullptr && zeCommandListClose != nullptr && zeCommandListAppendEventReset != nullptr &&
+           zeCommandListAppendSignalEvent != nullptr && zeCommandListAppendWaitOnEvents != nullptr;
 }
 
 const Driver& driver() {

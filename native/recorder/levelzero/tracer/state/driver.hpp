@@ -41,6 +41,7 @@ struct QueueGroup {
 };
 inline constexpr u32 stype_queue_group = 0x6, group_computes = 1 << 0;
 
+inline constexpr u32 stype_list_desc = 0xf;
 inline constexpr u32 stype_queue_desc = 0xe, queue_mode_asynchronous = 2;
 // A list that is described so may be changed after it was closed.
 inline constexpr u32 stype_mutable_list = 0x00020016;
@@ -63,6 +64,11 @@ struct Driver {
     Result (*zeCommandListAppendBarrier)(Handle list, Handle signal, u32 count, Handle* waits);
     Result (*zeCommandListAppendMemoryCopy)(Handle list, void* to, const void* from, usize size, Handle signal, u32 count,
                                             Handle* waits);
+    Result (*zeCommandListCreate)(Handle context, Handle device, const ListDesc*, Handle* list);
+    Result (*zeCommandListClose)(Handle list);
+    Result (*zeCommandListAppendEventReset)(Handle list, Handle event);
+    Result (*zeCommandListAppendSignalEvent)(Handle list, Handle event);
+    Result (*zeCommandListAppendWaitOnEvents)(Handle list, u32 count, Handle* events);
     Result (*zeCommandListAppendQueryKernelTimestamps)(Handle list, u32 events, Handle*, void* to, const usize* offsets,
                                                        Handle signal, u32 count, Handle* waits);
     Result (*zeDeviceGetCommandQueueGroupProperties)(Handle device, u32* count, QueueGroup*);
@@ -71,6 +77,8 @@ struct Driver {
 
     // Whether operations can be timed at all.
     bool is_whole() const;
+    // Whether it can reset events on the device.
+    bool can_reset() const;
 };
 
 // The functions, looked up once the tables are known.

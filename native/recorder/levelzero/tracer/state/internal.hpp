@@ -36,10 +36,14 @@ InjectedEvent* acquire_event(List& list);
 // command may have signalled it.
 void recycle_event(InjectedEvent& event, bool was_used, List* list = nullptr);
 void unpin(TimedOp& op);
+// A plain event that the host resets, for one list of the recorder; false where the driver refuses.
+bool make_gate(Handle context, Handle& event, Handle& pool);
 // Whether the host memory that chains copy from is there.
 bool ensure_signal_constant(Context& context);
 Context* find_or_add_context(Handle handle);
 Resets reset_support(const Context& context, const Device* device);
+// How an out-of-order list of a device runs again; `none` or the reason why it cannot be timed.
+Reason choose_rerun(const State& all, const Context& context, const Device* device, Rerun& rerun);
 // Finds out whether resets work. Without the state mutex.
 void probe_reset_support(Handle context, Device& device, u32 ordinal);
 
@@ -80,6 +84,26 @@ void collect_results_and_write(State& all, StateLock& lock, bool full, List* onl
 void wait_for_results(State& all, StateLock& lock, List& list);
 // Gives up the results that a list still awaits; `is_gone`: its events may be used by the device for ever.
 void abandon_results(State& all, List& list, ResultBatch& batch, Reason reason, bool is_gone);
+
+// --- watched events (watched_events.cpp) ----------------------------------------------------------------------------
+
+// The program's event if an operation that signals it can be timed by watching it.
+TickedEvent* watchable(State& all, Handle event);
+// Something besides watched operations signals or resets an event of the program's.
+void set_foreign(State& all, Handle event);
+void forget_watched(State& all, Handle event);
+// Whether that is still so for the event of an operation under way.
+bool is_watched_alone(State& all, const TimedOp& op);
+void begin_watch(State& all, TimedOp& op);
+void end_watch(State& all, TimedOp& op);
+
+// --- prologues (prologue.cpp) ---------------------------------------------------------------------------------------
+
+// Before a run after the first: a list that resets our events, and what to put in front of the run. Without the state
+// mutex; the list is claimed. `front`: null if the events have been reset already.
+Result prepare_prologue(List& list, Handle& front);
+// Destroys it. Without the state mutex, when the device is done with the list.
+void drop_prologue(List& list);
 
 // --- what is not timed, and failures (degradation.cpp) -------------------------------------------------------------
 

@@ -42,8 +42,12 @@ void after_fork_in_child() {
     all.devices.forget();
     all.queues.forget();
     all.events.forget();
+    all.ticked_pools.forget();
+    all.ticked.forget();
+    all.free_ticked = nullptr;
     all.active = nullptr;
     all.free_events = nullptr;
+    for (u64& count : all.untimed) count = 0;
     all.live.store(0);
     all.first_device.store(nullptr);
     list_generation.fetch_add(1);

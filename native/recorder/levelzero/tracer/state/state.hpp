@@ -42,6 +42,23 @@ struct InjectedEvent {
     bool is_recycled = false;       // given back while pinned
 };
 
+// A pool of the program's, of events with timestamps that the host can read.
+struct TickedPool {
+    u32 events = 0;           // that live
+    bool is_shared = false;   // with other processes
+    bool is_destroyed = false;
+};
+
+// Such an event, from its creation on: its ticks are those of its last signaller, so an operation that signals it can be
+// timed without any event of the recorder.
+struct TickedEvent {
+    TickedPool* pool = nullptr;
+    TimedOp* watcher = nullptr;  // the one operation that it is watched for
+    u32 watched = 0;             // operations that are
+    bool is_foreign = false;     // something else signals or resets it as well
+    TickedEvent* next = nullptr;  // free ones
+};
+
 // An event of the program, from the first Append that signals it on. The memory is used again, numbers are not.
 struct UserEvent {
     u64 id = 0;
@@ -62,7 +79,7 @@ struct QueryRef {
 
 // One timed operation of a list.
 struct TimedOp {
-    InjectedEvent* injected;
+    InjectedEvent* injected;  // null: the event of the program is watched
     u64 op_id;
     UserEvent* user;   // null: none
     u64 user_id;
@@ -77,6 +94,8 @@ struct TimedOp {
     bool has_last_end;
     bool released;     // its event was given back
     bool is_pinned;    // its event must stay until the list is emptied
+    bool is_spoilt;    // watched: others signal the event as well
+    bool is_final;     // ... and this run of it is known to have ended
 };
 
 // 64 operations that never move, with a cell of host memory each.
@@ -116,6 +135,13 @@ struct ListKind {
     bool immediate = false, in_order = false, synchronous = false, computes = false;
 };
 
+// How an out-of-order list runs again.
+enum class Rerun : u8 {
+    reset,     // the host resets our events
+    prologue,  // commands of the recorder in front of the run do
+    watch,     // nothing does: operations with a signal of the recorder and the program's are not timed
+};
+
 // A command list.
 struct List : ListKind {
     explicit List(const ListKind& kind) : ListKind(kind) {}
@@ -125,6 +151,16 @@ struct List : ListKind {
     Context* context = nullptr;
     bool capturing = false, is_claimed = false;
     Reason untimed = Reason::none;
+    Rerun rerun = Rerun::reset;
+    // Ticks that the host reads of a run after the first count once that run is known to have ended: where resets may
+    // not un-signal, they may be those of the run before, or of the first part of a command.
+    bool reads_at_end = false;
+    bool has_ended = true;           // the run is known to have
+    Handle queue = nullptr, fence = nullptr;  // of the run
+    u64 submitted = 0;               // place among all submissions; the largest number until the driver has returned
+    Handle prologue = nullptr;       // the list of the recorder in front of later runs
+    Handle gate = nullptr, gate_pool = nullptr;  // holds the queue until it has run
+    u32 resets = 0;                  // events that it resets
     u32 run = 0;                     // executions so far
     OpChunk *first = nullptr, *last = nullptr;
     OpChunk* cursor = nullptr;         // the first operation that may be live
@@ -150,6 +186,7 @@ struct Probe {
     struct Device* device = nullptr;
     Resets resets = Resets::unknown;
     Probe* next = nullptr;
+    bool device_resets = false;  // whether a command of the device does, where the host does not
 };
 
 struct Context {
@@ -183,6 +220,8 @@ struct Options {
     bool host_read = false;  // option H: no queries in lists, the host asks for all ticks
     bool abort = false;      // what to do when something that the program needs fails: end it, or go on without
     bool eager_probe = true; // whether all lists probe, not only those that must
+    bool has_prologues = true;    // whether commands of the recorder may come in front of a run
+    bool has_reruns = true;       // whether operations of lists are timed that need them, or are watched
     u32 poll_budget = 64;         // status calls of one collection
 };
 
@@ -217,11 +256,19 @@ struct State {
     HandleMap<Device> devices;
     HandleMap<Queue> queues;
     HandleMap<UserEvent> events;
+    HandleMap<TickedPool> ticked_pools;
+    HandleMap<TickedEvent> ticked;
+    TickedEvent* free_ticked = nullptr;
+    bool watches = false;              // whether a list was ever made that does
+    bool reads_at_end = false;         // ... that does
+    std::atomic<u64> submissions = 0;  // of lists, counted when the driver has returned
+    std::atomic<u32> api_minor = 0;    // of the oldest driver, 0: unknown
     UserEvent* free_events = nullptr;
     u32 last_list = 0;
     u64 last_event = 0;
     std::atomic<bool> has_ended = false;
     bool has_reported[reason_count] = {};
+    u64 untimed[reason_count] = {};    // operations of this process that are not timed
     std::atomic<Device*> first_device = nullptr;
 };
 

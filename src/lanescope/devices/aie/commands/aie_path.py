@@ -12,15 +12,18 @@ from lanescope.families.options import positive_int
 
 if TYPE_CHECKING:
     from lanescope.devices.aie.path.path_tables import Paths
+    from lanescope.devices.aie.path.program.witnesses import ProgramFiles
     from lanescope.trace import Table
 
 
 def run(context: CommandContext, values: Values) -> int:
-    """Show the path that AMD AIE cores took: from execution-mode trace and a listing of the program.
+    """Show the path that AMD AIE cores took: from execution-mode trace and the program.
 
-    The listing is the text of llvm-objdump -d (llvm-aie), a Chess .lst, or JSON. No time is recorded in this mode: the
-    result is what was executed in which order and how often. Where frames and listing leave more than one path, the
-    answer says so. Without further flags: how far the path is known, functions, loops, and what the answer rests on.
+    The program is read from the core's ELF file, from the xclbin or PDI of the build, or from a listing: the text of
+    llvm-objdump -d (llvm-aie), a Chess .lst, or JSON. Of several files each is compared with the others. No time is
+    recorded in this mode: the result is what was executed in which order and how often. Where frames and program leave
+    more than one path, the answer says so. Without further flags: how far the path is known, functions, loops, and what
+    the answer rests on.
     """
     if values["lcov"] or values["timeline"]:
         _check_target(context, values)
@@ -30,7 +33,7 @@ def run(context: CommandContext, values: Values) -> int:
     trace = context.open(values["input"])
     found = options.of_trace(trace)
     if found is None:
-        raise UsageError("--listing is required")
+        raise UsageError("the program is required", hint="use --elf, --xclbin or --listing")
     paths = Paths(trace, found.program, found.errata, max_states=values["max_states"], core=values["core"])
     if not paths.recordings:
         raise UsageError(
@@ -46,7 +49,7 @@ def run(context: CommandContext, values: Values) -> int:
     elif values["json"]:
         _json(context, paths)
     elif values["lcov"] or values["timeline"]:
-        _write(context, paths, values, Path(found.listing))
+        _write(context, paths, values, found.files)
     else:
         _overview(context, paths)
     _say_uncertainty(context, paths)
@@ -109,14 +112,21 @@ def _check_target(context: CommandContext, values: Values) -> None:
 
 
 def _inputs(context: CommandContext, values: Values) -> list[str]:
-    listing = context.option("listing")
-    return [values["input"], *([listing] if listing else [])]
+    from lanescope.devices.aie.schema import PROGRAM_FILES
+
+    given = [context.option(name) for name in PROGRAM_FILES]
+    return [values["input"], *(path for path in given if path)]
 
 
-def _write(context: CommandContext, paths: Paths, values: Values, listing: Path) -> None:
+def _write(context: CommandContext, paths: Paths, values: Values, files: ProgramFiles) -> None:
     from lanescope.devices.aie.path import reports
 
     if values["lcov"]:
+        if files.listing is None and not paths.program.lines:
+            what = f"no source lines in the debug information of {paths.program.source}"
+            raise UsageError(what, hint="use --listing FILE or an ELF file of a build with -g")
+        listing = files.listing or files.main
+        assert listing is not None
         lines = (f"{line}\n".encode() for line in reports.lcov(paths, listing))
         size = context.write(values["lcov"], lines, inputs=_inputs(context, values))
         context.wrote(values["lcov"], size=size)

@@ -210,7 +210,12 @@ class Summary:
         self._builder.add_stat(name, count, track_id=group, input_id=self._input, first_offset=first)
 
     def add_accounting(
-        self, total: int, shard_words: Iterable[Sequence[int]], run_words: Sequence[int], text: core.AieText | None
+        self,
+        total: int,
+        shard_words: Iterable[Sequence[int]],
+        run_words: Sequence[int],
+        text: core.AieText | None,
+        added: int = 0,
     ) -> None:
         """Account for bytes, then for words: each word of a line or of four bytes is decoded, padding or lost.
 
@@ -219,11 +224,13 @@ class Summary:
             shard_words: words that each shard decoded, passed over as padding, lost.
             run_words: words of each kind of run (``formats.layout.RUNS``).
             text: the reader of hex text; None: the dump is binary.
+            added: words that the dump does not hold: headers that were put in front of payload.
         """
         builder = self._builder
         decoded, padding, lost = map(sum, zip(*shard_words, strict=True))
         padding += run_words[ZEROS_RUN]
         lost += run_words[LOST_RUN] + run_words[ORPHAN_RUN] + run_words[INCOMPLETE_RUN]
+        decoded, lost = max(decoded - added, 0), lost - max(added - decoded, 0)
         unit_bytes, bytes_decoded, bytes_padding, bytes_lost = 4, total - total % 4, 0, total % 4
         if text is None:
             self.add_stat("truncated", int(bytes_lost > 0), bytes_decoded)

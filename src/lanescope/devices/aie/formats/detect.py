@@ -11,10 +11,12 @@ from lanescope.source.detection import Detection
 if TYPE_CHECKING:
     from lanescope.source.detection import FileHead
 
-BINARY, TEXT = "aie-trace", "aie-trace-text"
+BINARY, TEXT, PAYLOAD = "aie-trace", "aie-trace-text", "aie-trace-payload"
 
 _RESERVED = 0x70008FE0
 _PACKET_WORDS = 8
+#: The highest byte of a Start that is not a restart, by mode.
+_FIRST_STARTS = (0xF0, 0xF1, 0xF2)
 #: Number of packets that pass all checks and make the detection certain.
 _CERTAIN_PACKETS = 8
 _LINE = re.compile(rb"[ \t\r]*([0-9A-Fa-f]{8})?[ \t\r]*")
@@ -74,7 +76,7 @@ def detect(head: FileHead) -> Detection:
             bad += 1
         at += _PACKET_WORDS
     if not sound or bad > sound:
-        return Detection(0, "", "no trace packets found")
+        return _without_headers(words)
     reason = f"{sound} of {sound + bad} packets valid, {started} sources with a Start"
     if not bad and sound >= _CERTAIN_PACKETS:
         return Detection(95, form, reason)
@@ -83,6 +85,18 @@ def detect(head: FileHead) -> Detection:
     if sound == 1 and not _looks_like_one_packet(words):
         return Detection(30, form, reason)
     return Detection(score, form, reason)
+
+
+def _without_headers(words: array[int]) -> Detection:
+    """Score words as the payload of one unit, whose packets lost their headers."""
+    if not words or words[0] >> 24 not in _FIRST_STARTS or words[0] >> 16 & 0xFF:
+        return Detection(0, "", "no trace packets found")
+    from lanescope.devices.aie.formats.payload import is_one_stream
+
+    if is_one_stream(words):
+        return Detection(80, PAYLOAD, "a Start and frames of one trace unit, without packet headers")
+    what = "a Start without a packet header, but not the frames of one trace unit"
+    return Detection(1, "", what, advice="record again with keep_pkt_header on the trace route")
 
 
 def _looks_like_one_packet(words: array[int]) -> bool:

@@ -76,8 +76,22 @@ class Words:
     offsets: I64
 
     @classmethod
-    def of(cls, content: U8) -> Words:
-        """Read the words of a binary dump or of hex text, uint8 [bytes]; a rest of less than a word is left out."""
+    def of(cls, content: U8, header: int | None = None) -> Words:
+        """Read the words of a binary dump or of hex text, uint8 [bytes]; a rest of less than a word is left out.
+
+        Args:
+            content: of the file.
+            header: that is put in front of the packets of a stream without headers.
+        """
+        found = cls._of_file(content)
+        if header is None:
+            return found
+        from lanescope.devices.aie.formats.payload import with_headers
+
+        return cls(*with_headers(found.values, found.offsets, header)[:2])
+
+    @classmethod
+    def _of_file(cls, content: U8) -> Words:
         if not is_text(content[: 1 << 16].tobytes()):
             count = len(content) // 4
             return cls(content[: 4 * count].view("<u4"), 4 * np.arange(count, dtype=np.int64))
@@ -174,12 +188,12 @@ def frames(words: Words) -> Table:
     return _table(words, {name: values[order] for name, values in joined.items()})
 
 
-def frames_of(source: Source) -> Table:
-    """Return the frames of a file."""
-    return frames(Words.of(source.read()))
+def frames_of(source: Source, header: int | None = None) -> Table:
+    """Return the frames of a file; ``header`` as in ``Words.of``."""
+    return frames(Words.of(source.read(), header))
 
 
-def frames_of_file(path: str) -> Table:
+def frames_of_file(path: str, header: int | None = None) -> Table:
     """Return the frames of the file at ``path``, read again; ``UsageError`` for a pipe."""
     from lanescope.source import Source
 
@@ -187,7 +201,7 @@ def frames_of_file(path: str) -> Table:
         raise UsageError("cannot read raw records of a pipe after decoding", hint="save the capture to a file first")
     source = Source(path)
     try:
-        return frames_of(source)
+        return frames_of(source, header)
     finally:
         source.close()
 

@@ -7,6 +7,8 @@ from collections.abc import Sequence
 import numpy as np
 import numpy.typing as npt
 
+from lanescope.devices.aie.formats import encode
+from lanescope.devices.aie.formats.detect import PAYLOAD
 from lanescope.devices.aie.formats.layout import FLOW_KINDS, FRAMES, HEADER
 from lanescope.devices.aie.formats.raw_frames import Items, Packets, Words
 from lanescope.devices.aie.path.segments import Segment
@@ -29,15 +31,16 @@ class Dump:
 
     Args:
         path: the capture.
+        header: that the packets of a stream without headers got.
 
     Raises:
         InputError: it is gone.
     """
 
-    def __init__(self, path: str) -> None:
+    def __init__(self, path: str, header: int | None = None) -> None:
         source = Source(path)
         try:
-            self._words = Words.of(source.read())
+            self._words = Words.of(source.read(), header)
         finally:
             source.close()
         self._packets = Packets.of(self._words)
@@ -80,7 +83,13 @@ def dump_for(trace: Trace) -> Dump | None:
     mains = [row for row in trace.inputs.rows() if row["family"] == "aie" and row["role"] == "main"]
     if len(mains) != 1 or mains[0]["path"] == "-":
         return None
+    header = None
+    if mains[0]["format"] == PAYLOAD:
+        unit = next(iter(trace.details["aie_segments"].rows()), None)
+        if unit is None:
+            return None
+        header = encode.header(*(int(unit[name]) for name in ("packet_type", "col", "row", "packet_id")))
     try:
-        return Dump(str(mains[0]["path"]))
+        return Dump(str(mains[0]["path"]), header)
     except InputError:
         return None

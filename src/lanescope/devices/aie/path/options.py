@@ -1,4 +1,4 @@
-"""What the user gives besides the capture: the listing, the ELF file, what is known of the device."""
+"""What the user gives besides the capture: the files of the program, what is known of the device."""
 
 from __future__ import annotations
 
@@ -9,8 +9,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from lanescope.devices.aie.path.program import program as programs
+from lanescope.devices.aie.path.program import witnesses
 from lanescope.devices.aie.path.program.program import Program
+from lanescope.devices.aie.path.program.witnesses import ProgramFiles
 from lanescope.devices.aie.path.walk.core_state import Erratum, settled
 from lanescope.devices.aie.schema import PROGRAM_FILES
 from lanescope.errors import InputError, UsageError
@@ -27,12 +28,12 @@ class PathOptions:
     Attributes:
         program: the program.
         errata: what the device does.
-        listing: where the listing is.
+        files: what the program was read from.
     """
 
     program: Program
     errata: Erratum
-    listing: str
+    files: ProgramFiles
 
 
 def errata_of(text: str) -> Erratum:
@@ -50,21 +51,28 @@ def errata_of(text: str) -> Erratum:
     return settled(found)
 
 
+def has_program(options: Mapping[str, Any]) -> bool:
+    """Return whether decode options name a file of a program."""
+    return any(options.get(name) for name in PROGRAM_FILES)
+
+
 def of_options(options: Mapping[str, Any]) -> PathOptions | None:
-    """Return what decode options give; None: no listing.
+    """Return what decode options give; None: no file of a program.
 
     Raises:
-        InputError: listing or ELF file cannot be read.
-        UsageError: an unknown erratum, or an ELF file without a listing.
+        InputError: a file cannot be read, is of something else, or differs from another one.
+        UsageError: an unknown erratum, or a file with several programs and no tile.
     """
     errata = errata_of(str(options.get("errata") or ""))
-    listing, elf = options.get("listing"), options.get("elf")
-    if not listing:
-        if elf:
-            raise UsageError("--elf requires --listing", hint="use --listing FILE")
+    tile = options.get("program_tile")
+    place = witnesses.tile_of(str(tile)) if tile else None
+    if not has_program(options):
+        if tile:
+            raise UsageError("--program-tile requires --xclbin", hint="use --xclbin FILE")
         return None
-    program = programs.read(Path(listing))
-    return PathOptions(program.with_elf(Path(elf)) if elf else program, errata, str(listing))
+    paths = {name: Path(options[name]) for name in PROGRAM_FILES if options.get(name)}
+    files = ProgramFiles(**paths, tile=place)
+    return PathOptions(witnesses.read(files), errata, files)
 
 
 def options_of(trace: Trace) -> dict[str, Any]:
@@ -75,10 +83,10 @@ def options_of(trace: Trace) -> dict[str, Any]:
 
 
 def of_trace(trace: Trace) -> PathOptions | None:
-    """Return what a trace was opened with; None without a listing, or with several of merged captures.
+    """Return what a trace was opened with; None without a program, or with several of merged captures.
 
     Raises:
-        InputError: the listing or the ELF file is gone, or no longer the one that the trace was opened with.
+        InputError: a file of the program is gone, or no longer the one that the trace was opened with.
     """
     given = of_options(options_of(trace))
     for row in trace.inputs.rows():

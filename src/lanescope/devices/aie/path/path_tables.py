@@ -305,7 +305,7 @@ class Paths:
             note = {
                 "inferred": f"its register holds {target:#x}, the one constant that the program writes to it",
                 "searched": f"its target is not known; {where} fits",
-                "open_return": f"returns to {where}, where the listing shows a call",
+                "open_return": f"returns to {where}, where the program has a call",
                 "stall": f"the recording began at {target:#x}, while this request waited for its lock",
                 "start": f"the first frame is of this bundle, from which fetch had got to {target:#x}",
                 "in_flight": f"its frame came before the recording; it may have gone to {where}",
@@ -389,11 +389,11 @@ class Paths:
 
 
 def tables_on_request(trace: Trace) -> Sequence[LazyTable]:
-    """Return all tables of a trace that was opened with a listing, none of another.
+    """Return all tables of a trace that was opened with a program, none of another.
 
-    Listing and paths are looked at when a table is first read.
+    The program and its paths are looked at when a table is first read.
     """
-    if not options.options_of(trace).get("listing"):
+    if not options.has_program(options.options_of(trace)):
         return ()
 
     @cache

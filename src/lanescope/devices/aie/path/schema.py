@@ -1,16 +1,17 @@
-"""The tables of paths: what a program did, as far as its frames and its listing tell."""
+"""The tables of paths: what a program did, as far as its frames and its code tell."""
 
 from __future__ import annotations
 
 from lanescope.trace.schema import ColumnSpec, TableSpec, ref
 
 _TRACK = ref("track_id", "tracks", "group track of the segment")
-_FUNCTION = ColumnSpec("function", "text", "function name; the address in hex if the listing has no name")
+_FUNCTION = ColumnSpec("function", "text", "function name; the address in hex if it has no name")
 _MIN_COUNT = ColumnSpec("min_count", "int64", "minimum execution count over all possible paths")
 _MAX_COUNT = ColumnSpec(
     "max_count",
     "int64",
-    "maximum execution count within frames that have a path; NULL if a loop of unknown trip count is included",
+    "maximum execution count within frames that have a path, including up to six bundles before the address of a "
+    "Start, which is fetched ahead; NULL if a loop of unknown trip count is included",
     nullable=True,
 )
 
@@ -62,7 +63,7 @@ BUNDLES = TableSpec(
         ColumnSpec(
             "listing_line",
             "int32",
-            "line number in the listing, from 1; NULL if it is not in the listing",
+            "line number in the listing, or in the disassembly of the ELF file, from 1; NULL if it has none",
             nullable=True,
         ),
         ColumnSpec("file", "text", "source file from the debug information; empty if unknown"),
@@ -160,7 +161,7 @@ LINES = TableSpec(
     "one source line, or a line of the listing without debug information, with its execution count",
     (
         _TRACK,
-        ColumnSpec("file", "text", "source file or listing"),
+        ColumnSpec("file", "text", "source file, listing or ELF file"),
         ColumnSpec("line", "int32", "line number"),
         ColumnSpec("bundle_count", "int64", "bundles of the line"),
         ColumnSpec("executed_bundles", "int64", "bundles of the line that were certainly executed"),
@@ -191,7 +192,7 @@ WALKS = TableSpec(
 )
 ASSUMPTIONS = TableSpec(
     "aie_path_assumptions",
-    "assumptions about paths beyond frames and listing",
+    "assumptions about paths beyond frames and program",
     (
         _TRACK,
         ColumnSpec(

@@ -9,9 +9,10 @@ import numpy as np
 import numpy.typing as npt
 
 from lanescope.common.distinct import distinct
+from lanescope.devices.ascend.analysis.executions import frequency_of
 from lanescope.devices.ascend.interpret.names import task_name
 from lanescope.errors import UsageError
-from lanescope.trace import ColumnSpec, Table, TableSpec, Trace
+from lanescope.trace import ColumnSpec, Table, TableSpec, Trace, ticks_to_ns
 
 Int64 = npt.NDArray[np.int64]
 
@@ -27,12 +28,19 @@ FAN = TableSpec(
         ColumnSpec("depth", "int64", "minimum number of edges to the task"),
         ColumnSpec("task_id", "uint64", "64-bit task ID"),
         ColumnSpec("task", "utf8", "short task ID, e.g. t5, r2t5"),
+        ColumnSpec("kind", "utf8", "see `ascend_graph_tasks.kind`; NULL if not known", nullable=True),
         ColumnSpec("label", "utf8", "name and task; NULL without an execution", nullable=True),
         ColumnSpec("via", "utf8", "adjacent task on the first path found"),
         ColumnSpec("violated", "bool", "whether the edge to that task is violated; NULL if not checked", nullable=True),
         ColumnSpec(
-            "slack_ticks", "int64", "slack of the edge to that task; NULL if not checked", nullable=True, unit="ticks"
+            "slack_ns",
+            "int64",
+            "slack of the edge to that task: from the end of its producer to the start of its consumer; NULL if not "
+            "checked",
+            nullable=True,
+            unit="ns",
         ),
+        ColumnSpec("slack_ticks", "int64", "the same in ticks; NULL if not checked", nullable=True, unit="ticks"),
     ),
 )
 
@@ -64,6 +72,9 @@ def fan(trace: Trace, task: str, depth: int = 1, direction: str = "both") -> Tab
     if at == len(ids) or int(ids[at]) != number:
         raise UsageError(f"task {task} not found", hint="use a task id from `lanescope sql`, e.g. r2t5 or t5")
     first = {value: row for row, value in reversed(list(enumerate(tasks.values("task_id").tolist())))}
+    listed_tasks = trace.details["ascend_graph_tasks"]
+    kinds = dict(zip(listed_tasks.values("task_id").tolist(), listed_tasks.column("kind").texts.tolist(), strict=True))
+    slack_ns = ticks_to_ns(edges.values("slack_ticks"), frequency_of(trace))
     ends = np.searchsorted(ids, pred), np.searchsorted(ids, succ)
     listed: list[dict[str, Any]] = []
     for way, (near, far) in {"in": ends[::-1], "out": ends}.items():
@@ -79,9 +90,11 @@ def fan(trace: Trace, task: str, depth: int = 1, direction: str = "both") -> Tab
                     "depth": level,
                     "task_id": int(ids[other]),
                     "task": written.get(int(ids[other]), task_name(int(ids[other]))),
+                    "kind": kinds.get(int(ids[other])),
                     "label": None if row is None else tasks.take(np.array([row])).values("label")[0],
                     "via": written.get(int(ids[via]), task_name(int(ids[via]))),
                     "violated": bool(edges.values("is_violated")[edge]) if known else None,
+                    "slack_ns": int(slack_ns[edge]) if known else None,
                     "slack_ticks": int(edges.values("slack_ticks")[edge]) if known else None,
                 }
             )

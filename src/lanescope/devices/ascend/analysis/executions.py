@@ -27,20 +27,26 @@ class Executions:
     counter, 0 where unknown.
 
     Attributes:
+        file: the input.
         track: int64, lane of the core.
         kind: int64, code in ``TYPES``, -1 for an unknown type.
+        ids: uint64, task ids.
         task: int64, dense number of its task, for each run of the file.
         name: object, name of the function.
         epoch: int64, run of the file, 0 where there is one.
         dispatch, start, end, finish, ready: stamps; ready is the last end of the producers with executions.
+        ready_is_exact: bool, whether all producers have executions.
         window: the window of the cores, see ``ascend_cores``: first and last tick.
         lanes: int64 [cores], all cores; lane_kind: int64 [cores], their types.
         frequency: ticks per second.
         has_graph: whether dependencies are recorded.
+        has_epochs: whether runs of the file are numbered.
     """
 
+    file: int
     track: Int64
     kind: Int64
+    ids: npt.NDArray[np.uint64]
     task: Int64
     name: Array
     epoch: Int64
@@ -49,11 +55,13 @@ class Executions:
     end: Int64
     finish: Int64
     ready: Int64
+    ready_is_exact: Mask
     window: tuple[int, int]
     lanes: Int64
     lane_kind: Int64
     frequency: Fraction
     has_graph: bool
+    has_epochs: bool
 
     def __len__(self) -> int:
         return len(self.track)
@@ -96,6 +104,7 @@ def by_file(trace: Trace) -> Iterator[Executions]:
     start, length = slices.values("ts_ticks")[at], slices.values("dur_ticks")[at]
     known = slices.valid("ts_ticks")[at] & slices.valid("dur_ticks")[at]
     stamps = {name: np.where(tasks.valid(f"{name}_ticks"), tasks.values(f"{name}_ticks"), 0) for name in _STAMPS}
+    is_exact = tasks.column("ready_quality").texts == "exact"
     epoch = np.where(tasks.valid("run_epoch"), tasks.values("run_epoch"), 0).astype(np.int64)
     text = slices.column("name")
     names = np.array(text.dictionary.texts if text.dictionary else [""], object)[text.values[at]]
@@ -121,18 +130,22 @@ def by_file(trace: Trace) -> Iterator[Executions]:
             np.column_stack([epoch[rows], tasks.values("task_id")[rows].view(np.int64)]), axis=0, return_inverse=True
         )
         yield Executions(
+            file=file,
             track=track[rows],
             kind=kind_of[track[rows]],
+            ids=tasks.values("task_id")[rows],
             task=task.reshape(-1),
             name=names[rows],
             epoch=epoch[rows],
             start=start[rows],
             end=start[rows] + length[rows],
+            ready_is_exact=is_exact[rows],
             window=window,
             lanes=lanes[here],
             lane_kind=kinds[here],
-            frequency=_frequency(trace, int(lanes[here[0]])),
+            frequency=frequency_of(trace, int(lanes[here[0]])),
             has_graph=file in graphs,
+            has_epochs=bool(tasks.valid("run_epoch")[rows].any()),
             **{name: values[rows] for name, values in stamps.items()},
         )
 
@@ -144,9 +157,13 @@ def _code(text: str) -> int:
     return TYPES.index(text) if text in TYPES else -1
 
 
-def _frequency(trace: Trace, track: int) -> Fraction:
+def frequency_of(trace: Trace, track: int | None = None) -> Fraction:
+    """Return the ticks per second of the clock of a lane, or of the device of a trace of one file; 1 GHz if unknown."""
     clocks = {row["id"]: row for row in trace.clocks.rows()}
-    clock = clocks.get(int(trace.tracks.values("clock_id")[track]))
+    if track is None:
+        clock = next((row for row in clocks.values() if row["name"] == "syscnt"), None)
+    else:
+        clock = clocks.get(int(trace.tracks.values("clock_id")[track]))
     if clock is None or not clock["frequency_num"]:
         return Fraction(1_000_000_000)
     return Fraction(clock["frequency_num"], clock["frequency_den"])

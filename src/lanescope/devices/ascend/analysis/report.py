@@ -9,8 +9,9 @@ import numpy as np
 import numpy.typing as npt
 
 from lanescope.common.intervals import Intervals, known_extents, union
-from lanescope.devices.ascend.analysis import overhead_report
+from lanescope.devices.ascend.analysis import head_tail, overhead_report, rounds, switches
 from lanescope.devices.ascend.analysis.executions import lanes_without_some
+from lanescope.devices.ascend.formats.layout import EARLY_KINDS
 from lanescope.errors import UsageError
 from lanescope.trace import Column, ColumnSpec, Table, TableSpec, Trace
 from lanescope.trace.column import Array, Mask
@@ -162,6 +163,7 @@ SCHEDULERS = TableSpec(
         ColumnSpec("loop", "int64", "mean duration of an iteration; NULL without iterations", nullable=True, unit="ns"),
         ColumnSpec("window", "int64", "time from the first record to the end of the last", unit="ns"),
         ColumnSpec("busy", "int64", "time in phases", unit="ns"),
+        ColumnSpec("staging", "int64", "time in phases of early dispatch", unit="ns"),
         ColumnSpec("idle", "int64", "time between phases", unit="ns"),
         ColumnSpec("unknown", "int64", "time next to phases with implausible timestamps", unit="ns"),
         ColumnSpec(
@@ -189,7 +191,11 @@ SCHEDULERS = TableSpec(
 
 def schedulers(trace: Trace) -> Table:
     """Return where the time of each scheduler thread went."""
-    listed = []
+    listed, slices = [], trace.slices
+    at = trace.details["ascend_phases"].values("slice_id")
+    at = at[np.isin(slices.column("name").texts[at].astype(str), EARLY_KINDS) & slices.valid("dur")[at]]
+    staging = np.zeros(len(trace.tracks), np.int64)
+    np.add.at(staging, slices.values("track_id")[at], slices.values("dur")[at])
     role = trace.details["ascend_phases"].values("role")
     threads = _lane_sums(trace, "ascend_threads", "ascend_phases", "records", (role == "outer") | (role == ""))
     for number, row in enumerate(sorted(threads, key=lambda row: row["track_id"])):
@@ -203,6 +209,7 @@ def schedulers(trace: Trace) -> Table:
                 "longest_pause": row["longest_pause_ns"],
                 **{name: row[f"{name}_ns"] for name in ("window", "busy", "idle", "unknown", "suspect")},
                 "share": row["busy_ns"] / row["window_ns"] if row["window_ns"] else None,
+                "staging": int(staging[row["track_id"]]),
                 "hit_rate": row["pop_hit"] / pops if pops else None,
                 **{
                     name: row[name]
@@ -424,17 +431,17 @@ SUMMARIES: Mapping[str, Callable[[Trace], Table]] = {
     "setup": setups,
     "overhead": overhead_report.verdict,
     "core-idle": overhead_report.core_idle,
-    "switch": overhead_report.switches,
-    "head": overhead_report.heads,
-    "tail": overhead_report.tails,
-    "round": overhead_report.rounds,
+    "switch": switches.switches,
+    "head": head_tail.heads,
+    "tail": head_tail.tails,
+    "round": rounds.rounds,
 }
 _REMARKS: Mapping[str, Callable[[Table], Iterable[str]]] = {
     "overhead": overhead_report.verdict_remarks,
     "core-idle": overhead_report.core_idle_remarks,
-    "switch": overhead_report.switch_remarks,
-    "tail": overhead_report.tail_remarks,
-    "round": overhead_report.rounds_remarks,
+    "switch": switches.switch_remarks,
+    "tail": head_tail.tail_remarks,
+    "round": rounds.rounds_remarks,
 }
 
 

@@ -8,12 +8,12 @@ import numpy as np
 import numpy.typing as npt
 
 from lanescope.devices.ascend.analysis.graph_order import Order, order, transitive_reduction
-from lanescope.devices.ascend.analysis.task_times import TaskTimes, slack_of_tasks, task_times
+from lanescope.devices.ascend.analysis.task_times import TaskTimes, ready_of_graphs, slack_of_tasks, task_times
 from lanescope.devices.ascend.formats.graph_file import GraphFile, number
 from lanescope.errors import UsageError
 from lanescope.trace import Trace
 from lanescope.trace.column import Mask
-from lanescope.trace.declaration import frozen_class
+from lanescope.trace.declaration import frozen_class, replace
 
 Int64 = npt.NDArray[np.int64]
 
@@ -140,6 +140,8 @@ def task_graph(trace: Trace, file: GraphFile | None = None) -> TaskGraph:
     several = bool(listed.valid("run_epoch").any())
     belongs = np.where(outer >= 0, place[np.maximum(outer, 0)], place)
     times = task_times(trace, every, belongs, len(ids), np.array(kinds, object) == "alloc")
+    is_graph = np.array(kinds, object)[shown] == "graph"
+    times = replace(times, ready=ready_of_graphs(times, pred, succ, is_graph))
     is_early, knows_early = listed.values("is_early")[rows].tolist(), listed.valid("is_early")[rows].tolist()
     inputs, tensors, reasons = _tensors(file, ids, pairs)
     return TaskGraph(

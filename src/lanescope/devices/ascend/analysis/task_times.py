@@ -179,3 +179,19 @@ def slack_of_tasks(times: TaskTimes, pred: Int64, succ: Int64) -> list[int | Non
         if slack is not None and (known is None or slack < known):
             found[task] = slack
     return found
+
+
+def ready_of_graphs(times: TaskTimes, pred: Int64, succ: Int64, graphs: Mask) -> list[int | None]:
+    """Return when tasks were ready, [tasks]: graphs when their last producer ended, as their nodes have no edges.
+
+    A graph of which the end of a producer is not known keeps None.
+    """
+    found = list(times.ready)
+    producers: dict[int, list[int | None]] = {}
+    for first, second in zip(pred.tolist(), succ.tolist(), strict=True):
+        if graphs[second]:
+            producers.setdefault(second, []).append(times.end[first])
+    for task, ends in producers.items():
+        known = [end for end in ends if end is not None]
+        found[task] = max(known) if len(known) == len(ends) else None
+    return found

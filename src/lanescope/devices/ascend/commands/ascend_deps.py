@@ -53,12 +53,12 @@ def _around(context: CommandContext, trace: Trace, values: Values) -> int:
 
     task = values["task"]
     table = fan(trace, task, values["depth"], values["direction"])
-    rows = list(table.rows())
+    rows = [{**row, "task_id": str(row["task_id"])} for row in table.rows()]
     columns = [name for name in table.spec.names if name != "id"]
     if values["json"]:
-        listed = [{**row, "task_id": str(row["task_id"])} for row in rows]
-        context.json("lanescope.ascend-deps/1", task=task, rows=listed)
+        context.json("lanescope.ascend-deps/1", task=task, rows=rows)
     else:
+        columns.remove("slack_ticks")
         context.show(columns, [[row[name] for name in columns] for row in rows], title=f"tasks around {task}")
     return 0
 
@@ -114,7 +114,7 @@ def _selected(graph: TaskGraph, task: str | None) -> int:
 
 
 _COLUMNS = (
-    "level", "task", "kind", "name", "record", "executions", "begin", "duration", "slack", "dispatched_early",
+    "task", "level", "kind", "name", "record", "executions", "begin", "duration", "slack", "dispatched_early",
     "allows_early", "waits_for",
 )  # fmt: skip
 
@@ -129,7 +129,7 @@ def _tasks(graph: TaskGraph) -> Iterable[dict[str, Any]]:
     for task in sorted(range(len(graph)), key=lambda task: (levels[task], task)):
         begin, end = times.begin[task], times.end[task]
         values = (
-            levels[task], graph.names[task], graph.kinds[task], graph.functions[task] or None, graph.records[task],
+            graph.names[task], levels[task], graph.kinds[task], graph.functions[task] or None, graph.records[task],
             len(times.bars[task]), begin, None if begin is None or end is None else end - begin, graph.slack[task],
             times.early[task], graph.allows_early[task], waits[task],
         )  # fmt: skip

@@ -1,4 +1,7 @@
-"""An interpreted capture as a trace: lanes, slices, counters, flows, details, stats, accounting."""
+"""An interpreted capture as a trace: lanes, slices, counters, flows, details, stats, accounting.
+
+More than 14 modules: one for each kind of rows that a capture and its sidecar files become.
+"""
 
 from __future__ import annotations
 
@@ -14,10 +17,12 @@ from lanescope.devices.ascend.emit import (
     flows,
     gaps,
     graph_tasks,
+    host_log,
     host_phases,
     pipeline,
     pmu,
     schedulers,
+    scopes,
 )
 from lanescope.devices.ascend.emit.context import Style, TimelineBuilder
 from lanescope.devices.ascend.interpret.resolve import Interpreter
@@ -42,11 +47,13 @@ def draw(told: Interpreter, capture: Capture, options: Mapping[str, Any]) -> Tra
     runs = executions.draw_executions(canvas)
     executions.draw_setups(canvas, runs)
     pmu.add_pmu(canvas, runs)
+    scopes.add_scopes(canvas)
     flights = executions.draw_flights(canvas)
     work = schedulers.draw_phases(canvas)
     submits = schedulers.draw_submits(canvas)
     schedulers.draw_uploads(canvas)
-    host_phases.draw_host_phases(canvas)
+    spans = host_phases.draw_host_phases(canvas)
+    host_log.add_log(canvas, spans)
     bare = schedulers.draw_bare_tasks(canvas, work, submits)
     graph_tasks.draw_graphs(canvas)
     counters.draw_queues(canvas)

@@ -78,6 +78,10 @@ class RecordSlices:
         """int64 [n], the slices."""
         return self.first + (np.arange(len(self.begin)) if self.places is None else self.places)
 
+    def ids_of(self, rows: Int64) -> Int64:
+        """Return the slices of some rows, int64 [m]."""
+        return self.first + (rows if self.places is None else self.places[rows])
+
 
 class TimelineBuilder:
     """A builder with the lanes of a capture.
@@ -94,6 +98,7 @@ class TimelineBuilder:
         clock, host_clock: ids; the host's is None without host records.
         lanes: lanes, by role and index: ``orchestrator``, ``host``, ``scheduler``, ``core``, ``flight`` (a core as the
             schedulers see it).
+        core_names: name of each core.
         queues: counters of the depths.
         overhead: counters of the overhead: track, cycles at which it changes, values.
         steps: cores whose clock stepped.
@@ -126,6 +131,8 @@ class TimelineBuilder:
             "names": "name_map",
             "host_phases": "host_phase_records",
             "pmu": "pmu",
+            "scope_stats": "scope_stats",
+            "log": "host_log",
         }
         sources = {"main": self.capture.main, **told.parts.sources}
         self.input_of = {
@@ -136,7 +143,7 @@ class TimelineBuilder:
                 size=source.size,
                 sha256=source.content_hash,
                 family="ascend",
-                format=formats[part],
+                format=formats[part.partition(" ")[0]],
                 options=options,
             )
             for part, source in sources.items()
@@ -182,24 +189,27 @@ class TimelineBuilder:
         self._host_threads: dict[tuple[int, int], int] = {}
         phases = told.host_phases
         if len(told.host_submits) or len(told.uploads) or (phases is not None and len(phases)):
-            parent = self._group("Host", "host")
+            parent = self.group("Host", "host")
             if phases is not None:
                 self._host_thread_tracks(parent, phases, host)
             self._add("host", parent, "host_thread", numbered(told.host_submits, "Host"), nesting="nested", **host)
+            if told.parts.placed_log is not None and len(told.parts.placed_log.messages):
+                self._add("log", parent, "host_log", [(0, "Log")], **host)
             if len(told.uploads):
                 self._add("upload", parent, "queue", [(0, "H2D")], nesting="free", **host)
         if told.submits.groups:
-            parent = self._group("Orchestrator", "orchestrator")
+            parent = self.group("Orchestrator", "orchestrator")
             self._add("orchestrator", parent, "orchestrator", numbered(told.submits, "Orch"), nesting="nested")
         self._scheduler_tracks()
         seen = set(told.runs.core.tolist()) | set(told.orphans["core_id"].tolist())
         types = dict(enumerate(told.core_types.tolist()))
-        cores = [
-            (core, f"{(graphs.CORE_TYPES[types.get(core, graphs.UNKNOWN)] or 'core').upper()}_{core}")
+        self.core_names = {
+            core: f"{(graphs.CORE_TYPES[types.get(core, graphs.UNKNOWN)] or 'core').upper()}_{core}"
             for core in sorted(seen | set(types))
-        ]
+        }
+        cores = list(self.core_names.items())
         if self.style.is_full and (told.runs.dispatch > 0).any():
-            self._add("flight", self._group("Scheduler View", "flight"), "flight", cores, nesting="free")
+            self._add("flight", self.group("Scheduler View", "flight"), "flight", cores, nesting="free")
         self._workers = -1
         if cores:
             self._add("core", self.workers, "core", cores)
@@ -212,7 +222,7 @@ class TimelineBuilder:
                 kind="lane",
                 role="host_thread",
                 parent=parent,
-                input_id=self.input_of["host_phases"],
+                input_id=self.input_of.get("host_phases", self.input_of.get("log", self.main)),
                 nesting="nested",
                 **given,
             )
@@ -228,28 +238,31 @@ class TimelineBuilder:
         curves = overhead(told.runs, told.graph) if has_graph else {}
         if not told.phases.groups and not curves:
             return
-        parent = self._group("Scheduler", "scheduler")
+        parent = self.group("Scheduler", "scheduler")
         orchestrators = set(told.threads_without_cores.tolist())
         lanes = [(index, name) for index, name in numbered(told.phases, "Sched") if index not in orchestrators]
         self._add("scheduler", parent, "scheduler", lanes, nesting="nested")
         if len(told.phases) and self.style.is_full:
-            self.queues = [self._counter(parent, f"shared_ready_queue {queue}", "tasks") for queue in QUEUES]
+            self.queues = [self.counter(parent, f"shared_ready_queue {queue}", "tasks") for queue in QUEUES]
         for name, (at, value) in curves.items():
-            self.overhead.append((self._counter(parent, name, COUNTERS[name]), at, value))
+            self.overhead.append((self.counter(parent, name, COUNTERS[name]), at, value))
 
     @property
     def workers(self) -> int:
         """The group of the cores and of the lanes next to them."""
         if self._workers < 0:
-            self._workers = self._group("Worker View", "worker")
+            self._workers = self.group("Worker View", "worker")
         return self._workers
 
-    def _group(self, name: str, role: str) -> int:
-        return self.builder.track(name, kind="group", role=role, parent=self._root, input_id=self.main)
+    def group(self, name: str, role: str, parent: int | None = None) -> int:
+        """Add a group, below the device without a parent, and return its track."""
+        parent = self._root if parent is None else parent
+        return self.builder.track(name, kind="group", role=role, parent=parent, input_id=self.main)
 
-    def _counter(self, parent: int, name: str, unit: str) -> int:
+    def counter(self, parent: int, name: str, unit: str, role: str = "queue") -> int:
+        """Add a counter on the clock of the device and return its track."""
         return self.builder.track(
-            name, kind="counter", role="queue", parent=parent, input_id=self.main, unit=unit, clock_id=self.clock
+            name, kind="counter", role=role, parent=parent, input_id=self.main, unit=unit, clock_id=self.clock
         )
 
     def _add(self, key: str, parent: int, role: str, names: Iterable[tuple[int, str]], **more: Any) -> None:

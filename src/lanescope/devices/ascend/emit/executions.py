@@ -165,6 +165,7 @@ def _details(canvas: TimelineBuilder, drawn: RecordSlices) -> None:
         block=runs.block,
         blocks=told.graph.blocks[runs.task],
         blocks_valid=told.graph.blocks[runs.task] > 0,
+        **_fans(canvas),
         **stamp("dispatch", runs.dispatch),
         **stamp("receive", runs.receive),
         **stamp("finish", runs.finish),
@@ -187,6 +188,21 @@ def _details(canvas: TimelineBuilder, drawn: RecordSlices) -> None:
         ],
         may_be_staged=runs.may_be_staged,
     )
+
+
+def _fans(canvas: TimelineBuilder) -> dict[str, Column]:
+    """Return how many tasks each execution waits for, and how many wait for it, counted when they are asked for."""
+    graph, task = canvas.told.graph, canvas.told.runs.task
+    is_known = graph.is_listed.copy()
+    is_known[graph.pred] = is_known[graph.succ] = True
+    valid = some(is_known[task])
+
+    def fan(ends: Int64) -> Column:
+        return Column.derived(
+            len(task), lambda: np.bincount(ends, minlength=len(graph)).astype(np.int32)[task], valid=valid
+        )
+
+    return {"fan_in": fan(graph.succ), "fan_out": fan(graph.pred)}
 
 
 def _ready_is_exact(canvas: TimelineBuilder) -> Mask:

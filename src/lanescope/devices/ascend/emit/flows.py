@@ -12,7 +12,7 @@ from lanescope.devices.ascend.emit.schedulers import CorelessTasks
 from lanescope.devices.ascend.formats.layout import AICORE, AICPU
 from lanescope.devices.ascend.interpret import task_kinds
 from lanescope.devices.ascend.interpret.attribution import Ends, rows_by_task
-from lanescope.devices.ascend.interpret.cross_checks import allocations, is_whole
+from lanescope.devices.ascend.interpret.completeness import is_whole
 from lanescope.trace import Column
 from lanescope.trace.column import Mask
 
@@ -67,7 +67,7 @@ def _note_missing(canvas: TimelineBuilder, edges: Int64, source: _Anchors, targe
     is_open = kinds.record == task_kinds.UNDECIDABLE
     # A function that was to run, and did not: whether it was skipped is not recorded.
     may_be_skipped = is_open & graph.is_listed & ~graph.has_no_kernel
-    is_lost = (kinds.record == task_kinds.LOST) | (~graph.is_listed & ~allocations(told))
+    is_lost = (kinds.record == task_kinds.LOST) | (~graph.is_listed & ~told.is_task_kind(task_kinds.ALLOC))
     if not is_whole(told, AICORE, AICPU):
         is_lost, may_be_skipped = is_lost | may_be_skipped, np.zeros(len(graph), np.bool_)
 
@@ -90,20 +90,21 @@ def _note_missing(canvas: TimelineBuilder, edges: Int64, source: _Anchors, targe
 def _draw(canvas: TimelineBuilder, source: _Anchors, target: _Anchors, edges: Int64) -> Int64:
     """Draw one arrow for each edge, and return their ids."""
     graph = canvas.told.graph
-    pred, succ = graph.pred[edges], graph.succ[edges]
-    if not len(edges):
+    count = len(edges)
+    if not count:
         return edges
+    pred, succ = (graph.pred, graph.succ) if count == len(graph.pred) else (graph.pred[edges], graph.succ[edges])
     first = canvas.builder.append(
         "flows",
         kind="dependency",
-        src_track_id=source.track[pred],
-        src_ts=source.ts(pred),
-        dst_track_id=target.track[succ],
-        dst_ts=target.ts(succ),
-        src_slice_id=source.slice_id[pred],
-        dst_slice_id=target.slice_id[succ],
+        src_track_id=Column.derived(count, lambda: source.track[pred]),
+        src_ts=Column.derived(count, lambda: source.ts(pred)),
+        dst_track_id=Column.derived(count, lambda: target.track[succ]),
+        dst_ts=Column.derived(count, lambda: target.ts(succ)),
+        src_slice_id=Column.derived(count, lambda: source.slice_id[pred]),
+        dst_slice_id=Column.derived(count, lambda: target.slice_id[succ]),
     )
-    return first + np.arange(len(edges))
+    return first + np.arange(count)
 
 
 def _pairs_of(canvas: TimelineBuilder) -> Int64:
@@ -164,8 +165,9 @@ def _count(canvas: TimelineBuilder, flow: Int64, arrows: Int64) -> None:
 def _anchors(
     canvas: TimelineBuilder, drawn: RecordSlices, bare: Sequence[CorelessTasks], ends: Ends
 ) -> tuple[_Anchors, _Anchors]:
-    """Return where edges leave each task and where they enter it."""
+    """Return where edges leave each task and where they enter it; allocations wait for nothing, none enters there."""
     told = canvas.told
+    waits = ~told.is_task_kind(task_kinds.ALLOC)
     tasks = len(told.graph)
     source, target = _Anchors(tasks), _Anchors(tasks)
     source.put(ends.end, ends.last, drawn.track, drawn.ids, drawn.to_ts)
@@ -177,12 +179,12 @@ def _anchors(
         row[part.task[at]] = at
         row[~is_bare] = -1
         found = row >= 0
-        for anchors, values in (
-            (source, np.maximum(part.drawn.begin, part.drawn.end)),
-            (target, part.drawn.begin),
+        for anchors, values, has_end in (
+            (source, np.maximum(part.drawn.begin, part.drawn.end), found),
+            (target, part.drawn.begin, found & waits),
         ):
             stamp = np.zeros(tasks, np.int64)
-            stamp[found] = values[row[found]]
+            stamp[has_end] = values[row[has_end]]
             anchors.put(stamp, row, part.drawn.track, part.drawn.ids, part.drawn.to_ts)
         is_bare &= ~found
     return source, target

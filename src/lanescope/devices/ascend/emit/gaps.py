@@ -10,8 +10,10 @@ import numpy as np
 from lanescope.common.stat_tally import StatTally
 from lanescope.devices.ascend import schema
 from lanescope.devices.ascend.emit.context import TimelineBuilder, some
+from lanescope.devices.ascend.emit.host_log import account_log
 from lanescope.devices.ascend.emit.host_phases import account_host_phases
 from lanescope.devices.ascend.emit.pmu import account_pmu
+from lanescope.devices.ascend.emit.scopes import account_scopes
 from lanescope.devices.ascend.emit.stream_stats import add_stream_stats
 from lanescope.devices.ascend.formats.layout import (
     AICORE,
@@ -22,7 +24,7 @@ from lanescope.devices.ascend.formats.layout import (
     RECORDS,
 )
 from lanescope.devices.ascend.formats.records import Section
-from lanescope.devices.ascend.interpret import consistency, cross_checks, declared_checks
+from lanescope.devices.ascend.interpret import consistency, cross_checks, declared_checks, scheduler_checks
 from lanescope.trace import Column, Dictionary, Table
 
 
@@ -71,7 +73,11 @@ def note(canvas: TimelineBuilder) -> None:
         of_run = lane[told.runs.core[where]]
         tally.add_rows(name, np.arange(len(of_run)), track=of_run)
     _note_contradictions(canvas, tally)
-    for name, count, first in (*cross_checks.found(told), *declared_checks.found(told)):
+    for name, count, first in (
+        *cross_checks.found(told),
+        *declared_checks.found(told),
+        *scheduler_checks.found(told),
+    ):
         tally.add(name, count, offset=first)
     tally.add("ascend_submit_duplicate", consistency.duplicate_submits(told))
     tally.add("ascend_ambiguous_name_map", int(told.parts.is_ambiguous))
@@ -97,6 +103,8 @@ def _note_contradictions(canvas: TimelineBuilder, tally: StatTally) -> None:
     for name, where in (
         ("ascend_kind_contradicts", consistency.on_wrong_kind(told)),
         ("ascend_submit_order", consistency.before_submit(told, canvas.steps.suspect)),
+        ("ascend_dispatch_order", scheduler_checks.dispatched_early(told)),
+        ("ascend_receive_order", scheduler_checks.received_early(told, canvas.steps.suspect)),
     ):
         wrong = np.flatnonzero(where)
         if len(wrong):
@@ -122,11 +130,15 @@ def account(canvas: TimelineBuilder) -> None:
         _account_file(canvas, "deps", deps.size, (deps.tasks, deps.edges), 0)
     if "names" in told.parts.sources and "names" not in told.parts.broken:
         builder.add_bytes(decoded=told.parts.sources["names"].size, input_id=canvas.input_of["names"])
-    phases = told.parts.host_phases
+    phases = told.parts.host_file
     if phases is not None:
         account_host_phases(canvas, phases, told.parts.sources["host_phases"].size)
     if told.parts.pmu is not None:
         account_pmu(canvas, told.parts.pmu, told.parts.sources["pmu"].size)
+    if told.parts.scope_stats is not None:
+        account_scopes(canvas, told.parts.scope_stats, told.parts.sources["scope_stats"].size)
+    for part, log in told.parts.logs.items():
+        account_log(canvas, part, log, told.parts.sources[part].size)
     for part in told.parts.broken & set(told.parts.sources):
         builder.add_bytes(decoded=0, input_id=canvas.input_of[part])
     told_of = add_stream_stats(canvas)

@@ -1,8 +1,6 @@
-"""The tasks themselves, each once: what they are, and what is recorded of them."""
+"""Tasks: a row of `ascend_graph_tasks` for each, and slices around the nodes of graphs."""
 
 from __future__ import annotations
-
-from functools import cached_property
 
 import numpy as np
 import numpy.typing as npt
@@ -10,7 +8,7 @@ import numpy.typing as npt
 from lanescope.devices.ascend.emit.context import TimelineBuilder, some
 from lanescope.devices.ascend.interpret.names import function_name
 from lanescope.devices.ascend.interpret.resolve import Interpreter
-from lanescope.devices.ascend.interpret.task_kinds import KINDS, RECORD_STATES, TaskKinds
+from lanescope.devices.ascend.interpret.task_kinds import KINDS, RECORD_STATES
 from lanescope.trace import Column
 
 #: Combinations of functions that get a number each.
@@ -41,13 +39,12 @@ def draw_graphs(canvas: TimelineBuilder) -> None:
 
 
 def add_graph_tasks(canvas: TimelineBuilder) -> None:
-    """Add the tasks; their kinds are decided when somebody asks for them."""
+    """Add a row for each task of the graph; texts and codes are made on request."""
     told, builder = canvas.told, canvas.builder
     graph = told.graph
     count = len(graph)
     if not count:
         return
-    tasks = _Tasks(told)
     kinds = builder.dictionary("ascend_graph_tasks", "kind")
     states = builder.dictionary("ascend_graph_tasks", "record")
     kind_codes, state_codes = kinds.codes(KINDS), states.codes(RECORD_STATES)
@@ -58,49 +55,37 @@ def add_graph_tasks(canvas: TimelineBuilder) -> None:
         task_id=graph.ids,
         task=Column.derived(count, lambda: told.task_texts),
         run_epoch=None if graph.runs is None else graph.runs.epochs[graph.runs.keys // len(graph.runs.ids)],
-        kind=Column.derived(count, lambda: kind_codes[tasks.kinds.kind], dictionary=kinds),
-        record=Column.derived(count, lambda: state_codes[tasks.kinds.record], dictionary=states),
+        kind=Column.derived(count, lambda: kind_codes[told.kinds.kind], dictionary=kinds),
+        record=Column.derived(count, lambda: state_codes[told.kinds.record], dictionary=states),
         functions=Column.derived(
-            count, lambda: tasks.functions, valid=some(graph.is_listed & (graph.kernels >= 0).any(axis=1))
+            count, lambda: _functions(told), valid=some(graph.is_listed & (graph.kernels >= 0).any(axis=1))
         ),
         blocks=Column.array(graph.blocks, valid=some(graph.blocks > 0)),
         is_early=Column.array(graph.is_early, valid=some(says_early)),
     )
 
 
-class _Tasks:
-    """What is computed on request."""
+def _functions(told: Interpreter) -> npt.NDArray[np.object_]:
+    """Return the names of the functions of each task, object [tasks], empty without one."""
+    kernels = np.maximum(told.graph.kernels, -1)
+    base = int(kernels.max(initial=-1)) + 2
+    if base**3 <= _DENSE:  # a number for each combination, which is far quicker than sorting rows
+        key = ((kernels[:, 0] + 1) * base + kernels[:, 1] + 1) * base + kernels[:, 2] + 1
+        used = np.flatnonzero(np.bincount(key))
+        rows = np.column_stack([used // base**2, used // base % base, used % base]) - 1
+        names = np.full(base**3, "", object)
+        names[used] = _names(told, rows)
+    else:
+        rows, key = np.unique(kernels, axis=0, return_inverse=True)
+        names = np.array(_names(told, rows), object)
+    found: npt.NDArray[np.object_] = names[key.reshape(-1)]
+    return found
 
-    def __init__(self, told: Interpreter) -> None:
-        self._told = told
 
-    @property
-    def kinds(self) -> TaskKinds:
-        return self._told.kinds
-
-    @cached_property
-    def functions(self) -> npt.NDArray[np.object_]:
-        """The names of the functions of each task, object [tasks], empty without one."""
-        told = self._told
-        kernels = np.maximum(told.graph.kernels, -1)
-        base = int(kernels.max(initial=-1)) + 2
-        if base**3 <= _DENSE:  # a number for each combination, which is far quicker than sorting rows
-            key = ((kernels[:, 0] + 1) * base + kernels[:, 1] + 1) * base + kernels[:, 2] + 1
-            used = np.flatnonzero(np.bincount(key))
-            rows = np.column_stack([used // base**2, used // base % base, used % base]) - 1
-            names = np.full(base**3, "", object)
-            names[used] = self._names(rows)
-        else:
-            rows, key = np.unique(kernels, axis=0, return_inverse=True)
-            names = np.array(self._names(rows), object)
-        found: npt.NDArray[np.object_] = names[key.reshape(-1)]
-        return found
-
-    def _names(self, rows: npt.NDArray[np.int64]) -> list[str]:
-        """Return the names of the functions in the slots of each row, int64 [n, 3]."""
-        known = self._told.parts.names
-        texts = []
-        for row in rows.tolist():
-            names = [function_name(number, known, is_spmd=False) for number in row if number >= 0]
-            texts.append(" + ".join(dict.fromkeys(names)))
-        return texts
+def _names(told: Interpreter, rows: npt.NDArray[np.int64]) -> list[str]:
+    """Return the names of the functions in the slots of each row, int64 [n, 3]."""
+    texts = []
+    for row in rows.tolist():
+        names = [function_name(number, told.parts.names, is_spmd=False) for number in row if number >= 0]
+        texts.append(" + ".join(dict.fromkeys(names)))
+    return texts

@@ -1,4 +1,4 @@
-"""What the host did around a run: building arenas and graphs, submitting, copying."""
+"""What the host did around a run: building arenas and graphs, submitting, copying; and the spans of its log."""
 
 from __future__ import annotations
 
@@ -10,11 +10,15 @@ from lanescope.devices.ascend.formats.host_phases import SUBMITTING, HostPhases
 from lanescope.trace import Column
 
 
-def draw_host_phases(canvas: TimelineBuilder) -> None:
-    """Draw them on one lane a thread, at the times of the host's clock."""
+def draw_host_phases(canvas: TimelineBuilder) -> dict[int, int]:
+    """Draw them on one lane a thread, at the times of the host's clock.
+
+    Returns:
+        The slices of the spans of a log, by their rows there.
+    """
     rows = canvas.told.host_phases
     if rows is None or not len(rows):
-        return
+        return {}
     builder = canvas.builder
     track = canvas.host_thread_lanes(rows.process, rows.thread)
     kinds, code = np.unique(rows.phase.astype(str), return_inverse=True)
@@ -28,15 +32,21 @@ def draw_host_phases(canvas: TimelineBuilder) -> None:
         quality=host_quality(canvas),
     )
     is_task = np.isin(kinds, SUBMITTING)[code.reshape(-1)]
-    builder.append(
-        "ascend_host_phases",
-        slice_id=np.arange(first, first + len(rows)),
-        process=rows.process,
-        thread=rows.thread,
-        run=rows.run,
-        task_id=Column.array(rows.detail, valid=is_task),
-        detail=Column.array(rows.detail.astype(np.int64), valid=~is_task),
-    )
+    slices = first + np.arange(len(rows))
+    is_phase = rows.span < 0
+    phases = rows.take(is_phase)
+    is_task = is_task[is_phase]
+    if len(phases):
+        builder.append(
+            "ascend_host_phases",
+            slice_id=slices[is_phase],
+            process=phases.process,
+            thread=phases.thread,
+            run=phases.run,
+            task_id=Column.array(phases.detail, valid=is_task),
+            detail=Column.array(phases.detail.astype(np.int64), valid=~is_task),
+        )
+    return dict(zip(rows.span[~is_phase].tolist(), slices[~is_phase].tolist(), strict=True))
 
 
 def account_host_phases(canvas: TimelineBuilder, rows: HostPhases, size: int) -> None:

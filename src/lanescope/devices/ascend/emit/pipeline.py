@@ -6,10 +6,12 @@ arrow: stats report such stamps.
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 import numpy.typing as npt
 
-from lanescope.common.intervals import last_before
+from lanescope._native import core
 from lanescope.devices.ascend.emit.context import RecordSlices, TimelineBuilder
 from lanescope.devices.ascend.formats.layout import EARLY_KINDS
 from lanescope.devices.ascend.formats.records import Section
@@ -82,31 +84,37 @@ class _Places:
             return cls(slice_id, track, seen)
         thread = np.append(threads, -1)[np.minimum(runs.core, len(threads))]
         group = told.phases.group.astype(np.int64)
-        rows = np.flatnonzero(told.is_kind(*_PUBLISHING))
-        rows = rows[np.lexsort((phases.begin[rows], group[rows]))]
-        at = last_before(group[rows], phases.begin[rows], thread, runs.dispatch)
+        at = _last(np.flatnonzero(told.is_kind(*_PUBLISHING)), group, phases.begin, thread, runs.dispatch)
         inside = np.flatnonzero((at >= 0) & (runs.dispatch > 0))
-        inside = inside[runs.dispatch[inside] <= phases.end[rows[at[inside]]]]
-        found = rows[at[inside]]
+        found = at[inside]
+        is_open = runs.dispatch[inside] <= phases.end[found]
+        inside, found = inside[is_open], found[is_open]
         slice_id[inside], track[inside] = phases.ids[found], phases.track[found]
         # The first that ends at the finish stamp or behind it.
-        rows = np.flatnonzero(told.is_kind("complete"))
-        rows = rows[np.lexsort((-phases.end[rows], group[rows]))]
-        at = last_before(group[rows], -phases.end[rows], thread, -runs.finish)
-        inside = np.flatnonzero((at >= 0) & (runs.finish > 0))
-        seen[inside] = rows[at[inside]]
+        seen = _last(np.flatnonzero(told.is_kind("complete")), group, -phases.end, thread, -runs.finish)
+        seen[runs.finish <= 0] = -1
         return cls(slice_id, track, seen)
 
 
+def _last(rows: Int64, lane: Int64, value: Int64, wanted_lane: Int64, wanted: Int64) -> Int64:
+    """Return the last of some rows of each wanted lane whose value does not exceed the wanted one, int64 [m], or -1."""
+    lanes, values = lane[rows], value[rows]
+    if not bool(((lanes[1:] > lanes[:-1]) | ((lanes[1:] == lanes[:-1]) & (values[1:] >= values[:-1]))).all()):
+        order = np.lexsort((values, lanes))
+        rows, lanes, values = rows[order], lanes[order], values[order]
+    return np.append(rows, -1)[core.ascend_last_of_lane(lanes, values, wanted_lane, wanted)]
+
+
 def _draw_dispatches(canvas: TimelineBuilder, runs: RecordSlices, places: _Places) -> None:
-    told = canvas.told.runs
+    told, to_ts = canvas.told.runs, canvas.told.times.device
     arrival = np.where(told.receive > 0, told.receive, told.start)
     rows = np.flatnonzero((places.slice_id >= 0) & (told.dispatch > 0) & (arrival >= told.dispatch))
     _draw(
         canvas,
         "dispatch",
-        (places.track[rows], canvas.told.times.device(told.dispatch[rows]), places.slice_id[rows]),
-        (runs.track[rows], canvas.told.times.device(arrival[rows]), runs.ids[rows]),
+        len(rows),
+        (lambda: places.track[rows], lambda: to_ts(told.dispatch[rows]), lambda: places.slice_id[rows]),
+        (lambda: runs.track[rows], lambda: to_ts(arrival[rows]), lambda: runs.ids_of(rows)),
     )
 
 
@@ -120,34 +128,38 @@ def _draw_submits(canvas: TimelineBuilder, rows: Section, drawn: RecordSlices, p
     first = np.full(len(told.graph), -1, np.int64)
     first[task[::-1]] = np.arange(len(rows))[::-1]
     submit = first[runs.task]
-    mine = np.flatnonzero((submit >= 0) & (places.slice_id >= 0) & (runs.dispatch > 0))
-    mine = mine[np.lexsort((runs.dispatch[mine], places.slice_id[mine], submit[mine]))]
     # Blocks that one phase dispatched share an arrow.
-    is_first = np.ones(len(mine), np.bool_)
-    is_first[1:] = (np.diff(submit[mine]) != 0) | (np.diff(places.slice_id[mine]) != 0)
-    mine = mine[is_first]
+    mine = core.ascend_first_of_pairs(submit, places.slice_id, runs.dispatch, len(rows))
     submit = submit[mine]
-    begin, end = drawn.to_ts(drawn.begin[submit]), drawn.to_ts(np.maximum(drawn.begin, drawn.end)[submit])
     dispatch = told.times.device(runs.dispatch[mine])
-    ordered = begin <= dispatch
-    mine, submit = mine[ordered], submit[ordered]
+    ordered = drawn.to_ts(drawn.begin[submit]) <= dispatch
+    mine, submit, dispatch = mine[ordered], submit[ordered], dispatch[ordered]
+
+    def left() -> Int64:
+        return np.minimum(drawn.to_ts(np.maximum(drawn.begin, drawn.end)[submit]), dispatch)
+
     _draw(
         canvas,
         "submit",
-        (drawn.track[submit], np.minimum(end, dispatch)[ordered], drawn.ids[submit]),
-        (places.track[mine], dispatch[ordered], places.slice_id[mine]),
+        len(mine),
+        (lambda: drawn.track[submit], left, lambda: drawn.ids_of(submit)),
+        (lambda: places.track[mine], lambda: dispatch, lambda: places.slice_id[mine]),
     )
 
 
 def _draw_completes(canvas: TimelineBuilder, runs: RecordSlices, phases: RecordSlices, places: _Places) -> None:
-    told = canvas.told.runs
+    told, to_ts = canvas.told.runs, canvas.told.times.device
     rows = np.flatnonzero((places.seen >= 0) & (told.end >= told.start) & (told.finish >= told.end))
-    phase, to_ts = places.seen[rows], canvas.told.times.device
     _draw(
         canvas,
         "complete",
-        (runs.track[rows], to_ts(told.end[rows]), runs.ids[rows]),
-        (phases.track[phase], to_ts(told.finish[rows]), phases.ids[phase]),
+        len(rows),
+        (lambda: runs.track[rows], lambda: to_ts(told.end[rows]), lambda: runs.ids_of(rows)),
+        (
+            lambda: phases.track[places.seen[rows]],
+            lambda: to_ts(told.finish[rows]),
+            lambda: phases.ids_of(places.seen[rows]),
+        ),
     )
 
 
@@ -164,35 +176,35 @@ def _draw_ready(canvas: TimelineBuilder, phases: RecordSlices, places: _Places) 
     rows = np.flatnonzero((runs.dispatch > 0) & (places.slice_id >= 0))
     _, first = graphs.extreme(runs.task[rows], runs.dispatch[rows], tasks, largest=False)
     run = np.where(first >= 0, np.append(rows, -1)[first], -1)
-    end = np.append(np.maximum(phases.begin, phases.end), 0)[retired[graph.pred]]
+    retiring = retired[graph.pred]
+    end = np.append(np.maximum(phases.begin, phases.end), 0)[retiring]
     ended, edge = graphs.extreme(graph.succ, end, tasks, largest=True)
     drawn = (edge >= 0) & (run >= 0)
-    drawn[graph.succ[retired[graph.pred] < 0]] = False
+    drawn[graph.succ[retiring < 0]] = False
     drawn &= np.append(runs.dispatch, 0)[run] >= ended
     mine = np.flatnonzero(drawn)
-    phase, run = retired[graph.pred[edge[mine]]], run[mine]
+    phase, run, ended = retiring[edge[mine]], run[mine], ended[mine]
     to_ts = canvas.told.times.device
     _draw(
         canvas,
         "ready",
-        (phases.track[phase], to_ts(ended[mine]), phases.ids[phase]),
-        (places.track[run], to_ts(runs.dispatch[run]), places.slice_id[run]),
+        len(mine),
+        (lambda: phases.track[phase], lambda: to_ts(ended), lambda: phases.ids_of(phase)),
+        (lambda: places.track[run], lambda: to_ts(runs.dispatch[run]), lambda: places.slice_id[run]),
     )
 
 
-def _draw(
-    canvas: TimelineBuilder, kind: str, source: tuple[Int64, Int64, Int64], target: tuple[Int64, Int64, Int64]
-) -> None:
-    """Append arrows; both ends are lane, time and slice, int64 [n] each."""
-    if not len(source[0]):
+#: Lane, time and slice at one end of arrows: what returns int64 [n], at the first read.
+_End = tuple[Callable[[], Int64], Callable[[], Int64], Callable[[], Int64]]
+
+
+def _draw(canvas: TimelineBuilder, kind: str, count: int, source: _End, target: _End) -> None:
+    """Append so many arrows: most readers need only some columns of their ends."""
+    if not count:
         return
-    canvas.builder.append(
-        "flows",
-        kind=kind,
-        src_track_id=source[0],
-        src_ts=source[1],
-        dst_track_id=target[0],
-        dst_ts=target[1],
-        src_slice_id=Column.array(source[2]),
-        dst_slice_id=Column.array(target[2]),
-    )
+    ends = {
+        f"{side}_{name}": Column.derived(count, make)
+        for side, makers in (("src", source), ("dst", target))
+        for name, make in zip(("track_id", "ts", "slice_id"), makers, strict=True)
+    }
+    canvas.builder.append("flows", kind=kind, **ends)

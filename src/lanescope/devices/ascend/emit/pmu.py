@@ -2,24 +2,35 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from functools import partial
+
 import numpy as np
 import numpy.typing as npt
 
 from lanescope.devices.ascend.emit.context import RecordSlices, TimelineBuilder, some
 from lanescope.devices.ascend.formats.pmu import Pmu
+from lanescope.devices.ascend.interpret import graph as graphs
 from lanescope.devices.ascend.interpret.execution_table import Executions
 from lanescope.trace import Column
+from lanescope.trace.column import Mask
 
 Int64 = npt.NDArray[np.int64]
 
 
+#: Role of the tracks, and the name of their group.
+_ROLE, _GROUP = "pmu", "Hardware counters"
+
+
 def add_pmu(canvas: TimelineBuilder, drawn: RecordSlices) -> None:
-    """Add the counters, each joined with its execution where it is known which that is."""
+    """Add the counters, each joined with its execution where it is known which that is, and draw those."""
     told, builder, pmu = canvas.told, canvas.builder, canvas.told.parts.pmu
     if pmu is None or not len(pmu):
         return
-    run = _executions(pmu, told.runs)
+    run, without = _executions(pmu, told.runs)
     told.problems.append(("ascend_pmu_unmatched", int(np.count_nonzero(run < 0)), None))
+    told.problems.append(("ascend_pmu_missing", without, None))
+    told.problems.append(("ascend_pmu_contradicts", int(np.count_nonzero(_contradicted(canvas, pmu, run))), None))
     width = len(pmu.counters)
     row = np.repeat(np.arange(len(pmu)), width)
     codes = builder.dictionary("ascend_pmu", "counter").codes(pmu.counters)
@@ -33,10 +44,69 @@ def add_pmu(canvas: TimelineBuilder, drawn: RecordSlices) -> None:
         counter=np.tile(codes, len(pmu)),
         value=pmu.values.reshape(-1),
     )
+    if canvas.style.is_full:
+        _draw(canvas, pmu, run)
 
 
-def _executions(pmu: Pmu, runs: Executions) -> Int64:
-    """Return the execution of each row, int64 [n], -1 where it is not known.
+def _draw(canvas: TimelineBuilder, pmu: Pmu, run: Int64) -> None:
+    """Draw the counters of each core: their values during its executions, 0 between them.
+
+    An execution without a duration has no part of the axis, so only the table has its counters.
+    """
+    told, builder, runs = canvas.told, canvas.builder, canvas.told.runs
+    rows = np.flatnonzero(run >= 0)
+    rows = rows[runs.end[run[rows]] > runs.start[run[rows]]]
+    if not len(rows):
+        return
+    core, begin, end = (values[run[rows]] for values in (runs.core.astype(np.int64), runs.start, runs.end))
+    order = np.lexsort((begin, core))
+    rows, core, begin, end = rows[order], core[order], begin[order], end[order]
+    follows = np.append(begin[1:], np.iinfo(np.int64).max)
+    follows[:-1][core[1:] != core[:-1]] = np.iinfo(np.int64).max
+    closes = np.flatnonzero(end < follows)
+    # Each sample is a row of the values, the last of which holds zeros; an end lies before the begin that follows it.
+    place = np.argsort(np.append(np.arange(len(rows)), closes), kind="stable")
+    source = np.append(rows, np.full(len(closes), len(pmu)))[place]
+    stamp, core = np.append(begin, end[closes])[place], np.append(core, core[closes])[place]
+    is_first = np.append(True, core[1:] != core[:-1])
+    tracks = _tracks(canvas, pmu.counters, core[is_first])
+    of_core = np.cumsum(is_first) - 1
+    for counter, values in enumerate(pmu.values.T):
+        value = np.append(values, 0)[source]
+        changes = np.flatnonzero(is_first | np.append(True, value[1:] != value[:-1]))
+        at = stamp[changes]
+        builder.append(
+            "counters",
+            track_id=tracks[of_core[changes], counter],
+            ts=Column.derived(len(at), partial(told.times.device, at)),
+            value=value[changes].astype(np.float64),
+        )
+
+
+def _tracks(canvas: TimelineBuilder, counters: Sequence[str], cores: Int64) -> Int64:
+    """Make a track for each counter of each core, grouped by core; return them, int64 [cores, counters]."""
+    group = canvas.group(_GROUP, _ROLE)
+    found = []
+    for core in cores.tolist():
+        parent = canvas.group(canvas.core_names[core], _ROLE, group)
+        found.append([canvas.counter(parent, name, "", _ROLE) for name in counters])
+    return np.array(found, np.int64)
+
+
+def _contradicted(canvas: TimelineBuilder, pmu: Pmu, run: Int64) -> Mask:
+    """Return which rows have another type of core than the core, or a function that is none of the task, bool [n]."""
+    told = canvas.told
+    types = np.append(told.core_types.astype(np.int64), graphs.UNKNOWN)
+    known = types[np.minimum(pmu.core, len(types) - 1)]
+    wrong: Mask = (pmu.core_type >= 0) & (known != graphs.UNKNOWN) & (known != pmu.core_type)
+    rows = np.flatnonzero((run >= 0) & (pmu.function >= 0))
+    kernels = told.graph.kernels[told.runs.task[run[rows]]]
+    wrong[rows] |= (kernels >= 0).any(axis=1) & ~(kernels == pmu.function[rows, None]).any(axis=1)
+    return wrong
+
+
+def _executions(pmu: Pmu, runs: Executions) -> tuple[Int64, int]:
+    """Return the execution of each row, int64 [n], -1 where it is not known; and how many have none of their task.
 
     A task may run on a core several times. Rows are in the order of execution; if their number is another one, which
     ones are missing is not known.
@@ -55,7 +125,7 @@ def _executions(pmu: Pmu, runs: Executions) -> Int64:
     matches = (ran == counted)[key]
     found = np.full(size, -1, np.int64)
     found[order[matches & ~is_run[order]]] = order[matches & is_run[order]] - size
-    return found
+    return found, int(ran[counted == 0].sum())
 
 
 def account_pmu(canvas: TimelineBuilder, pmu: Pmu, size: int) -> None:

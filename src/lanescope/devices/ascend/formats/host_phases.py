@@ -31,6 +31,7 @@ class HostPhases:
         begin, end: int64 [n], nanoseconds of the host's clock.
         detail: uint64 [n]: a task id, bytes, or an index, depending on the kind.
         process, thread, run: int64 [n].
+        span: int64 [n], the span of a log that each is; -1: a record of the host.
         dropped: records that the recorder dropped.
         good_bytes, bad_bytes: of lines that were read, and of lines that are not valid.
         bad_lines: how many of them.
@@ -44,6 +45,7 @@ class HostPhases:
     process: Int64
     thread: Int64
     run: Int64
+    span: Int64
     dropped: int
     good_bytes: int
     bad_bytes: int
@@ -64,7 +66,14 @@ class HostPhases:
             process=self.process[rows],
             thread=self.thread[rows],
             run=self.run[rows],
+            span=self.span[rows],
         )
+
+    def with_rows(self, other: HostPhases) -> HostPhases:
+        """Return these records and those of another, the rest as it is."""
+        names = ("phase", "begin", "end", "detail", "process", "thread", "run", "span")
+        joined = {name: np.concatenate([getattr(self, name), getattr(other, name)]) for name in names}
+        return replace(self, **joined)
 
 
 def read_host_phases(text: Bytes, path: str) -> HostPhases:
@@ -108,6 +117,7 @@ def read_host_phases(text: Bytes, path: str) -> HostPhases:
         process=np.array(process, np.int64),
         thread=np.array(thread, np.int64),
         run=np.array(inv, np.int64),
+        span=np.full(len(phase), -1, np.int64),
         dropped=min(dropped, 1 << 62),
         good_bytes=good,
         bad_bytes=bad,

@@ -224,19 +224,27 @@ class Reader:
             for column, values in zip(columns, buffer, strict=True):
                 column[rows - count : rows] = values[:count]
         self._read = self._scanner.offset
-        return self._collect(layout, [column[:rows] for column in columns])
+        for column in columns:
+            column.resize(rows, refcheck=False)  # pages behind the last row go back
+        return self._collect(layout, columns)
 
     def _collect(self, layout: Layout, filled: list[Array]) -> Section:
         begin, end, group, present = filled[:_FIXED]
+        everywhere, anywhere = np.bitwise_and.reduce(present), np.bitwise_or.reduce(present)
         columns: dict[str, Array] = {}
         texts: list[str] = []
         at = _FIXED
         for cell in layout.cells:
-            missing = (present & np.uint32(layout.bit(cell.name))) == 0
-            values = filled[at] if cell.count == 1 else np.stack(filled[at : at + cell.count], 1)
+            parts, bit = filled[at : at + cell.count], np.uint32(layout.bit(cell.name))
             at += cell.count
-            if missing.any():
-                values[missing] = 0
+            if not everywhere & bit:
+                if not anywhere & bit and cell.kind != "text":  # one 0 for all
+                    shape = (len(present),) if cell.count == 1 else (len(present), cell.count)
+                    columns[cell.name] = np.broadcast_to(np.zeros((), parts[0].dtype), shape)
+                    continue
+                for part in parts:
+                    part[(present & bit) == 0] = 0
+            values = parts[0] if cell.count == 1 else np.stack(parts, 1)
             if cell.kind == "text":
                 values, texts = self._texts(values)
             columns[cell.name] = values

@@ -12,6 +12,7 @@ files), pull requests 856 to 1079 (v1);
 
 from __future__ import annotations
 
+from lanescope.errors import InternalError
 from lanescope.trace.declaration import frozen_class
 
 #: Counter readings stay below this, so that differences of two fit 64 signed bits.
@@ -76,6 +77,13 @@ class Layout:
     depth: int = 1
     status: str = "documented"
     at: str = ""
+
+    def __post_init__(self) -> None:
+        """Raise ``InternalError`` if two cells have one name: one of them could not be read."""
+        names = [cell.name for cell in self.cells]
+        repeated = sorted({name for name in names if names.count(name) > 1})
+        if repeated:
+            raise InternalError(f"list {self.name} declares a cell twice: {', '.join(repeated)}")
 
     @property
     def key(self) -> str:

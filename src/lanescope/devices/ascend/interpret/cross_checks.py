@@ -20,11 +20,12 @@ from lanescope.devices.ascend.formats.layout import (
     PHASE_KINDS,
     PHASES,
     SUBMITS,
-    Layout,
 )
 from lanescope.devices.ascend.formats.records import Section
 from lanescope.devices.ascend.formats.versions import Erratum
 from lanescope.devices.ascend.interpret import graph as graphs
+from lanescope.devices.ascend.interpret import task_kinds
+from lanescope.devices.ascend.interpret.completeness import is_whole
 from lanescope.devices.ascend.interpret.resolve import Interpreter
 from lanescope.devices.ascend.interpret.sorted_index import distinct
 from lanescope.trace.column import Mask
@@ -33,37 +34,20 @@ Int64 = npt.NDArray[np.int64]
 #: Stat, count, byte offset of the first in the records file.
 Found = tuple[str, int, int | None]
 
-#: Stats that say that records have no place in the trace: counts of what is left prove nothing.
-_EXCLUDED = frozenset(
-    ("ascend_timestamp_out_of_range", "ascend_missing_start", "ascend_row_duplicate", "ascend_key_duplicate")
-)
-#: Kinds of phases that publish each subtask once. Those of schedulers on cores are known from their names alone.
-_COUNTED_KINDS = (
-    *("complete", "dispatch", "release", "resolve", "early_dispatch", "prestage", "dummy_task", "dummy", "wire"),
-    *(
-        "drain",
-        "drain_prepare",
-        "drain_publish",
-        "predicated_skip",
-        GRAPH_KIND,
-        "fanout",
-        "idle",
-        "scan",
-        "poll",
-        "async_poll",
-    ),
-)
+#: Kinds of phases that schedulers on cores write, and what they count is not known; the others count each subtask once.
+_ON_CORES = ("bootstrap", "state_probe", "worksteal", "refill", "resolve_standalone", "ready_claim", "ready_steal")
+_COUNTED_KINDS = frozenset(PHASE_KINDS).difference(_ON_CORES, ("direct_refill", "unknown"))
 #: Kinds of phases of one thread that follow one another.
 _SUCCESSIVE = tuple(kind for kind, known in PHASE_KINDS.items() if known.role == "outer" and kind != "idle")
 #: Slots of a task.
 _SLOTS = 3
-#: Upper bits of the id of a node: ring of a host-built graph; v4: its space.
-_HALF, _SPACE, _NODE_BITS = np.uint64(32), np.uint64(62), np.uint64(10)
+#: Bits of a task id below its ring.
+_HALF = np.uint64(32)
 
 
 def found(told: Interpreter) -> Iterator[Found]:
     """Yield what lists of a capture contradict in each other."""
-    node, ran = graph_nodes(told), executed(told)
+    node, ran = told.is_task_kind(task_kinds.NODE), executed(told)
     if told.deps is not None and len(told.deps.tasks):
         tasks = told.deps.tasks["task_id"]
         rises = bool((tasks[1:] > tasks[:-1]).all())
@@ -106,67 +90,6 @@ def executed(told: Interpreter) -> Mask:
     has = np.zeros(len(told.graph), np.bool_)
     has[told.runs.task] = True
     return has
-
-
-def graph_nodes(told: Interpreter) -> Mask:
-    """Return which tasks are nodes of a graph, bool [tasks]: neither task graph nor submissions have them.
-
-    Their ids name the task that contains them, which has no kernel, or their space.
-    """
-    graph = told.graph
-    ids = graph.ids
-    if not len(ids) or int(ids[-1]) >> 32 == 0:
-        return np.zeros(len(ids), np.bool_)  # ids rise: all are of ring 0
-    node: Mask = ids >> _SPACE == 1
-    on_ring = np.flatnonzero(ids >> _HALF == 1)
-    if len(on_ring):
-        outer = (ids[on_ring] & np.uint64(0xFFFFFFFF)) >> _NODE_BITS
-        is_outer = np.append(graph.has_no_kernel if told.deps is not None else np.ones(len(graph), np.bool_), False)
-        if told.deps is None and not told.on_host:
-            return node
-        at = np.searchsorted(ids, outer)
-        known = ids[np.minimum(at, len(ids) - 1)] == outer
-        node[on_ring] |= known & is_outer[np.minimum(at, len(ids) - 1)]
-    return node
-
-
-def is_whole(told: Interpreter, *layouts: Layout) -> bool:
-    """Return whether nothing says that records of some lists are missing or left out."""
-    records, lost = told.records, told.lost
-    if not records.partial.isdisjoint(layout.name for layout in layouts):
-        return False
-    if any(rows.tally.bad_count for rows in records.as_read.values()):
-        return False
-    if any(stream.dropped or stream.unaccounted or stream.is_truncated for stream in records.streams):
-        return False
-    if any(count and name in _EXCLUDED for name, count, _ in told.problems):
-        return False
-    host = records.metadata.get("host_capture")
-    if HOST_SUBMITS in layouts and isinstance(host, dict) and host.get("status") not in (None, "complete"):
-        return False
-    return not (lost.lost or lost.holes or len(told.unmatched))
-
-
-def allocations(told: Interpreter) -> Mask:
-    """Return which tasks are allocations that the task graph does not list, bool [tasks].
-
-    It names them only as producers of ``creator`` edges. They run on no core and leave no record but their submission,
-    so that one without submission is none where submissions were recorded.
-    """
-    found = np.zeros(len(told.graph), np.bool_)
-    if told.deps is None or told.graph.runs is not None or "creator" not in told.deps.edges.texts:
-        return found
-    edges = told.deps.edges
-    creates = edges.has("source") & (edges["source"] == edges.texts.index("creator"))
-    found[told.graph.index(edges["pred"][creates])] = True
-    found &= ~told.graph.is_listed & ~executed(told)
-    lists = [rows for rows in (told.submits, told.host_submits) if len(rows)]
-    if lists and is_whole(told, SUBMITS, HOST_SUBMITS):
-        submitted = np.zeros(len(found), np.bool_)
-        for rows in lists:
-            submitted[told.index(rows)] = True
-        found &= submitted
-    return found
 
 
 def wrong_blocks(told: Interpreter) -> Mask:

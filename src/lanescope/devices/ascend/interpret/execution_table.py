@@ -14,7 +14,7 @@ from lanescope.devices.ascend.formats.records import Section, UInt64
 from lanescope.devices.ascend.interpret import graph as graphs
 from lanescope.devices.ascend.interpret.graph import Graph, Intervals
 from lanescope.trace.column import Mask
-from lanescope.trace.declaration import frozen_class
+from lanescope.trace.declaration import frozen_class, replace
 
 Int64 = npt.NDArray[np.int64]
 UInt8 = npt.NDArray[np.uint8]
@@ -93,10 +93,9 @@ def executions(
     partner: Int64,
     graph: Graph,
     core_types: UInt8,
-    staging: Staging | None,
     epoch: Int64 | None = None,
 ) -> Executions:
-    """Put together what is known of each execution.
+    """Put together what is known of each execution, where the receive stamp is taken after the wait for producers.
 
     Args:
         aicore: rows of the cores, all of which have a start.
@@ -104,7 +103,6 @@ def executions(
         partner: int64 [n], the AICPU row of each execution, -1 without.
         graph: the task graph; it has the ids of all rows.
         core_types: uint8 [cores], type of each core; cores beyond are of unknown type.
-        staging: what is known about early dispatch; None where the receive stamp is taken after the wait.
         epoch: int64 [n], run of each row; None: there is one.
     """
     rows = aicore.section
@@ -119,13 +117,6 @@ def executions(
 
     last_end, _ = graphs.extreme(task, end, len(graph), largest=True)
     ready = graphs.ready(graph, last_end)[task]
-    judged = np.where(has_receive, receive, start)
-    gate = np.zeros(len(rows), np.int64)
-    staged = None
-    if staging is not None:
-        staged = has_receive & staging.possible(graph, task, core, dispatch)
-        judged = np.where(staged, start, judged)
-        gate = np.where(staged & (receive < ready) & (ready <= start), ready - receive, 0)
     return Executions(
         core=core,
         core_type=core_type,
@@ -138,9 +129,9 @@ def executions(
         end=end,
         finish=finish,
         ready=ready,
-        judged=judged,
-        may_be_staged=staged,
-        gate=gate,
+        judged=np.where(has_receive, receive, start),
+        may_be_staged=None,
+        gate=np.zeros(len(rows), np.int64),
         function=graphs.functions(graph, task, core_type),
         block=graphs.blocks(task, core_type, start),
         is_spmd=graphs.is_spmd(graph, task, core_type)[task],
@@ -160,19 +151,23 @@ class Staging:
     """Records of tasks that were sent to a core before their producers had ended.
 
     Attributes:
-        marked: bool [tasks], a dummy marker names the task.
+        forbids: bool [tasks], no consumer of the task may be staged while it runs.
+        ended: int64 [tasks], cycles, when the task had ended; 0 where unknown.
+        submitted: int64 [tasks], cycles, when its submission began; 0 where unknown.
         thread_of_core: int64 [cores], -1 where unknown.
         early, normal: the phases that dispatch early, and those that do not.
     """
 
-    marked: Mask
+    forbids: Mask
+    ended: Int64
+    submitted: Int64
     thread_of_core: Int64
     early: Intervals
     normal: Intervals
 
     def possible(self, graph: Graph, task: Int64, core: Int64, dispatch: Int64) -> Mask:
         """Return which rows may have been staged, bool [n]: neither graph nor phases exclude it."""
-        maybe = graphs.may_be_staged(graph, self.marked)[task]
+        maybe = graphs.may_be_staged(graph, self.forbids, self.ended, self.submitted)[task]
         threads = np.append(self.thread_of_core, -1)
         thread = threads[np.minimum(core, len(threads) - 1)]
         rows = np.flatnonzero(maybe & (thread >= 0) & (dispatch > 0))
@@ -180,6 +175,24 @@ class Staging:
         proven = self.normal.contain(thread[rows], dispatch[rows]) & ~self.early.contain(thread[rows], dispatch[rows])
         maybe[rows[proven]] = False
         return maybe
+
+
+def staged(runs: Executions, graph: Graph, staging: Staging) -> Executions:
+    """Return executions whose receive stamp was taken at pickup: those that may have been staged count from the start.
+
+    Args:
+        runs: as ``executions`` returns them.
+        graph: the task graph.
+        staging: what is known about early dispatch.
+    """
+    maybe = (runs.receive > 0) & staging.possible(graph, runs.task, runs.core, runs.dispatch)
+    waits = maybe & (runs.receive < runs.ready) & (runs.ready <= runs.start)
+    return replace(
+        runs,
+        judged=np.where(maybe, runs.start, runs.judged),
+        may_be_staged=maybe,
+        gate=np.where(waits, runs.ready - runs.receive, 0),
+    )
 
 
 @frozen_class

@@ -74,10 +74,11 @@ class Graph:
     def _places(self) -> SortedIndex:
         return SortedIndex.among(self.ids)
 
-    @property
+    @cached_property
     def has_no_kernel(self) -> Mask:
         """Tasks listed without any function, bool [tasks]: barriers and allocations."""
-        found: Mask = self.is_listed & (self.kernels < 0).all(axis=1)
+        first, second, third = (self.kernels[:, slot] < 0 for slot in range(3))
+        found: Mask = self.is_listed & first & second & third
         return found
 
 
@@ -201,16 +202,23 @@ def build(deps: Deps | None, ids: Iterable[UInt64]) -> Graph:
 
 
 def _creators(deps: Deps, pred: Int64, tasks: int) -> Mask:
-    """Return which tasks created a tensor, bool [tasks]; edges of files that do not say why they exist may mean it."""
+    """Return which tasks created a tensor, bool [tasks]: an edge says so."""
     found = np.zeros(tasks, np.bool_)
-    codes = [code for code, text in enumerate(deps.edges.texts) if text == CREATOR]
-    found[pred[~deps.edges.has("source") | np.isin(deps.edges["source"], codes)]] = True
+    if CREATOR in deps.edges.texts:
+        is_creation = deps.edges["source"] == deps.edges.texts.index(CREATOR)
+        found[pred[is_creation & deps.edges.has("source")]] = True
     return found
 
 
 def are_node_ids(ids: UInt64) -> Mask:
     """Return which ids a host that builds graphs gives to nodes: those of ring 1, in version 4 of space 1, bool [n]."""
-    found: Mask = (ids >> _HALF == _NODE_RING) | (ids >> _SPACE == _NODE_RING)
+    found: Mask = (ids >> _HALF == _NODE_RING) | are_in_node_space(ids)
+    return found
+
+
+def are_in_node_space(ids: UInt64) -> Mask:
+    """Return which ids are of the space that version 4 gives to nodes alone, bool [n]."""
+    found: Mask = ids >> _SPACE == _NODE_RING
     return found
 
 
@@ -297,19 +305,16 @@ def extreme(task: Int64, value: Int64, tasks: int, *, largest: bool) -> tuple[In
 
     Args:
         task: int64 [rows], index of the task.
-        value: int64 [rows], above 0.
+        value: int64 [rows], not below 0.
         tasks: how many tasks there are.
         largest: the largest or the smallest.
 
     Returns:
         int64 [tasks] values, 0 without rows; int64 [tasks] rows, -1 without.
     """
-    best = np.zeros(tasks, np.int64) if largest else np.full(tasks, np.iinfo(np.int64).max)
-    (np.maximum if largest else np.minimum).at(best, task, value)
-    row = np.full(tasks, -1, np.int64)
-    hits = np.flatnonzero(value == best[task])[::-1]
-    row[task[hits]] = hits
-    best[row < 0] = 0
+    best: Int64
+    row: Int64
+    best, row = core.ascend_extremes(np.ascontiguousarray(task), np.ascontiguousarray(value), tasks, largest)
     return best, row
 
 
@@ -359,19 +364,22 @@ class Intervals:
         return found
 
 
-def may_be_staged(graph: Graph, marked: Mask) -> Mask:
-    """Return which tasks the graph allows to be staged before their producers end, bool [tasks].
+def may_be_staged(graph: Graph, forbids: Mask, ended: Int64, submitted: Int64) -> Mask:
+    """Return which tasks the runtime may have staged before their producers ended, bool [tasks].
 
-    Every producer has to be flagged for it, or be an allocation, which the runtime flags itself: the file lists no
-    allocations, and a task without a kernel is taken for one unless a marker says that it is a barrier. Where the file
-    knows no such flag, any task may be.
+    Each producer that the runtime waits for has to allow it. It does not wait for those that were finished and released
+    when the task was submitted. Where the graph has no such permission, any task may be staged.
 
     Args:
         graph: the task graph.
-        marked: bool [tasks], a dummy marker names the task.
+        forbids: bool [tasks], the task does not allow it.
+        ended: int64 [tasks], cycles, when the task had ended; 0 where unknown.
+        submitted: int64 [tasks], cycles, when its submission began; 0 where unknown.
     """
     allowed = np.ones(len(graph), np.bool_)
     if graph.says_early:
-        is_open = graph.is_early | ~graph.is_listed | (graph.has_no_kernel & ~marked)
-        allowed[graph.succ[~is_open[graph.pred]]] = False
+        edges = np.flatnonzero(forbids[graph.pred])
+        pred, succ = graph.pred[edges], graph.succ[edges]
+        may_be_released = (ended[pred] > 0) & (ended[pred] <= submitted[succ])
+        allowed[succ[~may_be_released]] = False
     return allowed

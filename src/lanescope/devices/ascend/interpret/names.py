@@ -10,6 +10,8 @@ import numpy.typing as npt
 #: Name of a task whose function is unknown.
 UNRESOLVED = "task"
 _SPMD = "spmd"
+#: Parts of a task id.
+_RING, _RING_BITS, _NUMBER = np.uint64(32), np.uint64(0xFF), np.uint64(0xFFFFFFFF)
 
 
 def letters(number: int) -> str:
@@ -53,7 +55,13 @@ def space_name(task_id: int) -> str:
 
 def task_names(task_ids: npt.NDArray[np.uint64], naming: Callable[[int], str] = task_name) -> npt.NDArray[np.object_]:
     """Return the names of tasks, object [n]."""
-    return _texts(map(naming, task_ids.tolist()))
+    if naming is not task_name:
+        return _texts(map(naming, task_ids.tolist()))
+    # There are few rings, and a text for each makes a third of the cost of one for each task.
+    numbers = map(str, (task_ids & _NUMBER).tolist())
+    rings = (task_ids >> _RING & _RING_BITS).astype(np.uint8)
+    prefixes = [f"r{ring}t" if ring else "t" for ring in range(1 << 8)]
+    return _texts([prefixes[ring] + number for ring, number in zip(rings.tolist(), numbers, strict=True)])
 
 
 def labels(names: npt.NDArray[np.object_], tasks: npt.NDArray[np.object_]) -> npt.NDArray[np.object_]:

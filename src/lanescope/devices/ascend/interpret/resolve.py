@@ -37,6 +37,7 @@ from lanescope.devices.ascend.interpret.execution_table import (
     executions,
     losses,
     receives,
+    staged,
 )
 from lanescope.devices.ascend.interpret.graph import Graph, Intervals
 from lanescope.devices.ascend.interpret.sidecars import Sidecars
@@ -93,6 +94,7 @@ class Interpreter:
         self.frequency: int = 1_000_000_000 if known is None else known
         self.problems: list[tuple[str, int, int | None]] = []
         self._submitted: dict[str, Int64] = {}
+        self._of_kind: dict[tuple[str, ...], Mask] = {}
         self._place()
         self.runtime = task_kinds.runtime(self)
         self.errata = versions.errata(records, self.runtime)
@@ -143,8 +145,7 @@ class Interpreter:
         self.submits = self._placed(submits, ("start_cycles", "end_cycles"), limit)
         self.host_submits = self._placed(host_submits, ("start_host_ns", "end_host_ns"), host_limit)
         self.uploads = self._placed(uploads, ("start_host_ns", "end_host_ns"), host_limit)
-        kept = [values[values <= limit] for values in device]
-        kept_host = [values[values <= host_limit] for values in host]
+        kept, kept_host = _within(device, limit), _within(host, host_limit)
         # Of a clock that is not on the axis, nothing can be placed.
         has_axis = records.metadata.get("clock_freq_hz") is not None and Erratum.MICROSECONDS not in self.errata
         self.host_phases: HostPhases | None = None
@@ -239,15 +240,15 @@ class Interpreter:
                 self.problems.append(("ascend_edges_omitted", self.graph.runs.left_out, None))
         self.core_types = _core_types(metadata)
         self.marker_task, self.marker_is_concluded = self._markers(with_id)
-        self.runs: Executions = executions(
-            aicore, aicpu, partner, self.graph, self.core_types, self._staging(), self.epoch_of(0)
-        )
+        self.runs: Executions = executions(aicore, aicpu, partner, self.graph, self.core_types, self.epoch_of(0))
         self.lost: LossSummary = losses(self.runs, aicpu, orphans)
         self.streams: tuple[KeyedRows, KeyedRows] = (aicore, aicpu)
         self.graph_of = self._graph_of()
         if self.graph_of is not None:
             ended = Ends.of(Parts.of(self.runs, self.graph_of), len(self.graph)).end
             self.runs = replace(self.runs, ready=graphs.ready(self.graph, ended)[self.runs.task])
+        if Erratum.RECEIVE_AT_PICKUP in self.errata:
+            self.runs = staged(self.runs, self.graph, self._staging())
 
     def _graph_of(self) -> Int64 | None:
         """Return the graph that each execution is a node of, int64 [executions], -1 without; None: there are none."""
@@ -291,32 +292,41 @@ class Interpreter:
         of_core = thread_of_core(self.records.metadata)
         if not (of_core >= 0).any():
             return np.empty(0, np.int64)
-        return np.setdiff1d(np.arange(self.phases.groups), np.concatenate([of_core, self.phases.group]))
+        is_used = np.bincount(self.phases.group, minlength=self.phases.groups) > 0
+        is_used[of_core[(of_core >= 0) & (of_core < len(is_used))]] = True
+        return np.flatnonzero(~is_used)
 
     def is_kind(self, *kinds: str) -> Mask:
-        """Return which phases are of one of these kinds, bool [phases]."""
+        """Return which phases are of one of these kinds, bool [phases], to read only."""
         phases = self.phases
-        wanted = np.array([text in kinds for text in phases.texts], np.bool_)
-        if not wanted.any():
-            return np.zeros(len(phases), np.bool_)
-        found: Mask = phases.has("kind") & wanted[phases["kind"]]
-        return found
+        if kinds not in self._of_kind:
+            wanted = np.array([text in kinds for text in phases.texts], np.bool_)
+            found = np.zeros(len(phases), np.bool_)
+            if wanted.any():
+                found = phases.has("kind") & wanted[phases["kind"]]
+            found.flags.writeable = False
+            self._of_kind[kinds] = found
+        return self._of_kind[kinds]
 
-    def _staging(self) -> Staging | None:
-        """Return what is known about early dispatch, None where receive is stamped after the wait for producers."""
-        if Erratum.RECEIVE_AT_PICKUP not in self.errata:
-            return None
-        phases = self.phases
-        marked = np.zeros(len(self.graph), np.bool_)
-        dummies = self.is_kind("dummy_task") & (self.marker_task >= 0)
-        marked[self.marker_task[dummies]] = True
+    def _staging(self) -> Staging:
+        """Return what is known about early dispatch."""
+        phases, graph, kinds = self.phases, self.graph, self.kinds
+        # The runtime flags allocations itself, no barrier; what is not listed, or may be an allocation, may be flagged.
+        is_barrier = graph.has_no_kernel & (kinds.kind == task_kinds.DUMMY) & (kinds.record != task_kinds.UNDECIDABLE)
+        forbids = graph.is_listed & ~graph.is_early & (is_barrier | ~graph.has_no_kernel)
+        ended, _ = graphs.extreme(self.runs.task, self.runs.end, len(graph), largest=True)
+        passed = np.flatnonzero(self.is_kind("dummy_task", "predicated_skip") & (self.marker_task >= 0))
+        np.maximum.at(ended, self.marker_task[passed], phases["end_cycles"][passed])
+        submitted = np.zeros(len(graph), np.int64)
+        submitted[self.index(self.submits)[::-1]] = self.submits["start_cycles"][::-1]
         thread = phases.group.astype(np.int64)
 
         def intervals(*kinds: str) -> Intervals:
             rows = np.flatnonzero(self.is_kind(*kinds))
             return Intervals(thread[rows], phases["start_cycles"][rows], phases["end_cycles"][rows])
 
-        return Staging(marked, thread_of_core(self.records.metadata), intervals(*EARLY_KINDS), intervals("dispatch"))
+        threads = thread_of_core(self.records.metadata)
+        return Staging(forbids, ended, submitted, threads, intervals(*EARLY_KINDS), intervals("dispatch"))
 
     @property
     def on_host(self) -> bool:
@@ -394,6 +404,11 @@ def _host_stamps(rows: Section) -> Iterable[Int64]:
         taken = rows[name][rows[name] > 0]
         if len(taken):
             yield taken
+
+
+def _within(stamps: list[Int64], limit: int) -> list[Int64]:
+    """Return stamps without those beyond a limit."""
+    return [values if values.max(initial=0) <= limit else values[values <= limit] for values in stamps]
 
 
 def _range(arrays: list[Int64]) -> tuple[int, int] | None:

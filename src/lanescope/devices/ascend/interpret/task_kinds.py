@@ -22,9 +22,10 @@ from typing import TYPE_CHECKING
 import numpy as np
 import numpy.typing as npt
 
-from lanescope.devices.ascend.formats.layout import GRAPH_KIND
+from lanescope.devices.ascend.formats.layout import GRAPH_KIND, HOST_SUBMITS, SUBMITS
 from lanescope.devices.ascend.formats.versions import HOST_BUILT, RINGS, on_host
 from lanescope.devices.ascend.interpret import graph as graphs
+from lanescope.devices.ascend.interpret.completeness import is_whole
 from lanescope.devices.ascend.interpret.graph import Graph
 from lanescope.trace.column import Mask
 from lanescope.trace.declaration import frozen_class
@@ -66,6 +67,7 @@ class Evidence:
         may_list_allocations: whether task graphs of this format version may list allocations, as tasks without a
             function: only captures of version 3c prove that they do not.
         is_complete: no record is known to be missing.
+        has_all_submits: tasks that no orchestrator record names were not submitted.
     """
 
     graph: Graph
@@ -81,6 +83,7 @@ class Evidence:
     knows_predicates: bool = True
     may_list_allocations: bool = False
     is_complete: bool = True
+    has_all_submits: bool = False
 
     @classmethod
     def of(cls, told: Interpreter) -> Evidence:
@@ -108,6 +111,7 @@ class Evidence:
             knows_predicates=not is_old,
             may_list_allocations=told.format_version != "v3c",
             is_complete=not told.lost.lost and not told.lost.holes and told.records.cut is None,
+            has_all_submits=bool(submitted) and is_whole(told, SUBMITS, HOST_SUBMITS),
         )
 
 
@@ -175,7 +179,8 @@ def decide(evidence: Evidence) -> TaskKinds:
     settle(graph.is_listed, *_without_execution(evidence))
     if evidence.has_deps:
         # The orchestrator itself carries out an allocation, before it submits its consumers.
-        settle(graph.is_creator | evidence.is_submitted, ALLOC, NO_RECORD)
+        allocates = evidence.is_submitted if evidence.has_all_submits else graph.is_creator | evidence.is_submitted
+        settle(allocates, ALLOC, NO_RECORD)
     elif (
         evidence.runtime == RINGS
         and evidence.level >= _SUBMITS
@@ -220,9 +225,8 @@ def _nodes(evidence: Evidence) -> Mask:
     if evidence.runtime == HOST_BUILT:
         found: Mask = evidence.has_rows & ~graph.is_listed & graphs.are_node_ids(graph.ids)
         return found
-    # Where the runtime is not known, the graph that a node belongs to has to be there.
-    parent = _parents(evidence)
-    return parent >= 0
+    # Where the runtime is not known, the graph that a node belongs to has to be there, or the id is of no ring.
+    return (_parents(evidence) >= 0) | (evidence.has_rows & ~graph.is_listed & graphs.are_in_node_space(graph.ids))
 
 
 def _outer(evidence: Evidence) -> Mask:

@@ -17,6 +17,7 @@ from lanescope.devices.ascend.simulate.graph import graph
 from lanescope.devices.ascend.simulate.host import host, host_file
 from lanescope.devices.ascend.simulate.phases import Phases, phases
 from lanescope.devices.ascend.simulate.scenario import Scenario
+from lanescope.devices.ascend.simulate.sidecars import log_file, pmu_file, scope_file
 from lanescope.devices.ascend.simulate.truth import truth
 from lanescope.devices.ascend.simulate.workload import NAMES, build
 from lanescope.families.family import Simulation
@@ -35,8 +36,9 @@ def simulate(options: Mapping[str, Any], seed: int) -> Simulation:
         seed: seed of the PCG64 generator.
 
     Returns:
-        The records file or a dump of device memory, ``deps.json`` and a name map; the truth holds ``totals`` and
-        ``losses``, and in ``rows`` each execution with its true stamps (option ``truth`` = ``rows``).
+        The records file or a dump of device memory, ``deps.json``, a name map and the other sidecar files. The truth
+        holds ``totals`` and ``losses``, and in ``rows`` each execution with its true stamps (option ``truth`` =
+        ``rows``).
 
     Raises:
         UsageError: the options contradict themselves.
@@ -82,6 +84,14 @@ def simulate(options: Mapping[str, Any], seed: int) -> Simulation:
         files["name_map_simulated.json"] = encode_names(NAMES, None if s.is_observed else "Simulated")
     if pool:
         files["host_phase_records.jsonl"] = host_file(pool)
+    # Numbers of their own: a capture is the same with and without these files.
+    if s.pmu:
+        files["pmu.csv"] = pmu_file(run, np.random.Generator(np.random.PCG64([seed, 2])))
+    if s.scopes:
+        content = scope_file(s.tasks, np.random.Generator(np.random.PCG64([seed, 3])))
+        files["scope_stats/scope_stats.jsonl"] = content
+    if s.log:
+        files["host.1000.log"] = log_file(run, pool, host_truth, np.random.Generator(np.random.PCG64([seed, 4])))
     return Simulation(files, made)
 
 

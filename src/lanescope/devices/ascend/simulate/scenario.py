@@ -49,6 +49,9 @@ class Scenario:
     anchors: bool = True
     deps: bool = True
     names: bool = True
+    pmu: bool = False
+    scopes: bool = False
+    log: bool = False
     drop_aicore: int = 0
     drop_aicpu: int = 0
     drop_both: int = 0

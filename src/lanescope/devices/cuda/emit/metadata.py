@@ -67,18 +67,22 @@ def clocks(making: TraceAssembly) -> I64:
             builder.anchor(clock_id=clock, ticks=making.t0, ts=0, error_ns=making.step)
         return np.full(len(making.grid), clock, np.int64)
     timeline = making.timeline
-    if timeline is not None:
+    if timeline is not None and not timeline.is_declared:
         full = builder.clock(name="globaltimer", device=device, frequency=_TIMER_HZ, counter_bits=64)
         errors = timeline.error_ns[making.placed]
         error = int(errors.max()) if len(errors) and (errors >= 0).all() else None
         builder.anchor(clock_id=full, ticks=making.t0, ts=0, error_ns=error)
-    sm = np.zeros(len(making.grid), np.int64) if making.grid.sm is None else making.grid.sm
-    units, first, row = np.unique(sm, return_index=True, return_inverse=True)
+    counters, word = buffer.counters, "block"
+    if counters is None:
+        counters, word = making.grid.sm, "SM"
+    counters = np.zeros(len(making.grid), np.int64) if counters is None else counters
+    is_common = buffer.counters is not None and not counters.any()
+    units, first, row = np.unique(counters, return_index=True, return_inverse=True)
     ids = []
     for unit, lane in zip(units.tolist(), first.tolist(), strict=True):
         clock = builder.clock(
-            name="clock64",
-            device=f"{device} SM {unit}" if unit >= 0 else device,
+            name=buffer.clock,
+            device=f"{device} {word} {unit}" if unit >= 0 and not is_common else device,
             frequency=None if timeline is None else timeline.frequency_hz,
             counter_bits=64 if buffer.is_full_clock else buffer.stamp_bits,
             resolution_ticks=making.step,
@@ -156,7 +160,8 @@ def _clock_stats(making: TraceAssembly) -> None:
     if making.timeline is not None:
         making.stats.add("cuda_clock_mismatch", int(np.count_nonzero(making.timeline.contradicts)))
         making.stats.add("cuda_rate_estimated", int(making.timeline.is_estimated))
-    making.stats.add("cuda_unaligned_sms", int(making.is_unplaced))
+    is_common = buffer.counters is not None and not buffer.counters.any()
+    making.stats.add("cuda_unaligned_sms", int(making.is_unplaced and not is_common))
     launch_ns = options["launch_ns"]
     if buffer.is_full_clock or buffer.in_cycles:
         return
@@ -192,7 +197,9 @@ def _account(making: TraceAssembly) -> None:
     content, buffer = making.content, making.buffer
     slots, unit = buffer.slots, buffer.unit_bytes
     understood, lost = buffer.account(making.summary)
-    behind = making.builder.add_bytes(decoded=slots * unit, padding=making.before, input_id=making.input_id)
+    behind = making.builder.add_bytes(
+        decoded=slots * unit, padding=making.before + buffer.envelope, input_id=making.input_id
+    )
     making.builder.add_accounting(
         input_id=making.input_id,
         layer=1,
@@ -207,7 +214,7 @@ def _account(making: TraceAssembly) -> None:
     if refused is not None:
         begun = int(np.count_nonzero(making.known))
         making.builder.add_dropped(unit="lane", unit_bytes=1, recorded=begun, dropped=refused, input_id=making.input_id)
-    end = making.before + slots * unit
+    end = making.before + slots * unit + buffer.envelope
     making.stats.add("cuda_trailing_bytes", behind, offset=end)
     making.stats.add("truncated", -(-max(content.cut, buffer.cut) // unit), offset=end)
     for name, count, slot in buffer.stats(making.summary):

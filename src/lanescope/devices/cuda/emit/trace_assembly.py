@@ -14,7 +14,7 @@ from lanescope.devices.cuda.emit.tracks import Tree
 from lanescope.devices.cuda.formats.buffer import Buffer, LaneSpan, Summary, WrapOffsets
 from lanescope.devices.cuda.formats.lanes import I64, STEP_BACK, U32, Rows
 from lanescope.devices.cuda.formats.word_source import WordSource
-from lanescope.devices.cuda.interpret.clock_fit import Timeline, fit_clock
+from lanescope.devices.cuda.interpret.clock_fit import Timeline, at_rate, fit_clock
 from lanescope.devices.cuda.interpret.names import UserNames
 from lanescope.devices.cuda.schema import STATS, TABLES
 from lanescope.source import Capture
@@ -74,7 +74,7 @@ class TraceAssembly:
         step: int | None,
     ) -> None:
         self.capture, self.options, self.names = capture, options, given
-        self.buffer, self.content, self.before = buffer, content, content.before
+        self.buffer, self.content, self.before = buffer, content, content.before + buffer.main_at
         self.grid = buffer.grid
         self.summary, self.step = summary, step
         self.stats = StatTally(STATS)
@@ -96,8 +96,9 @@ class TraceAssembly:
         mhz = options["clock_mhz"]
         self.timeline: Timeline | None = None
         if (bounds := buffer.clock_bounds(summary, self.extent)) is not None:
-            assert self.grid.sm is not None
-            self.timeline = fit_clock(bounds, self.grid.sm, slope=None if mhz is None else 1000 / mhz)
+            self.timeline = fit_clock(bounds, self._counters(), slope=None if mhz is None else 1000 / mhz)
+        elif buffer.frequency_hz is not None:
+            self.timeline = at_rate(buffer.frequency_hz, summary["min"][used], len(used))
         self.placed: Mask = used | self.extent.begun
         # Without a lane there is nothing to place, and nothing that keeps the buffer from being merged with others.
         self.is_unplaced = buffer.in_cycles and self.timeline is None and bool(self.placed.any())
@@ -127,11 +128,16 @@ class TraceAssembly:
     def _align_sms(self) -> None:
         """Let the counters of all SMs begin at the same time, since nothing relates them."""
         used, first = self.summary["records"] > 0, self.summary["min"]
-        sm = np.zeros(len(used), np.int64) if self.grid.sm is None else self.grid.sm
-        units, row = np.unique(sm, return_inverse=True)
+        units, row = np.unique(self._counters(), return_inverse=True)
         earliest = np.full(len(units), np.iinfo(np.int64).max)
         np.minimum.at(earliest, row[used], first[used])
         self._origin = np.where(used, earliest[row], 0)
+
+    def _counters(self) -> I64:
+        """Return which counter each lane reads, int64 [lanes]: that of its SM unless the layout declares another."""
+        if self.buffer.counters is not None:
+            return self.buffer.counters
+        return np.zeros(len(self.grid), np.int64) if self.grid.sm is None else self.grid.sm
 
     def grow(self, input_id: int, clock_of: I64) -> None:
         """Add the tracks of all lanes.
@@ -162,7 +168,7 @@ class TraceAssembly:
     @property
     def best_quality(self) -> str:
         """What a row is at best: times that were mapped from cycles are estimated."""
-        return "exact" if self.timeline is None else "estimated"
+        return "exact" if self.timeline is None or self.timeline.is_declared else "estimated"
 
     def resolution(self, dur: I64, valid: Mask | None) -> Column | None:
         """Return by less than what lengths are off, a column; None where nothing says."""
@@ -183,7 +189,7 @@ class TraceAssembly:
             "launch": rows["launch"] if self.relaunched else 0,
             "block": Column.derived(count, lambda: grid.block[rows.lane]),
             "group": Column.derived(count, lambda: grid.group[rows.lane]),
-            "event_id": Column.derived(count, lambda: event.astype(np.int64)),
+            "event_id": Column.derived(count, lambda: self.event_numbers(event)),
         }
         if grid.sm is not None:
             sm = grid.sm
@@ -223,16 +229,26 @@ class TraceAssembly:
             if number in ended:
                 code_of[1, number] = dictionary.code(f"end {name}?")
         if known is not None:
-            unknown = [number for number in used if number not in known]
+            unknown = [number for number in used if self._number(number) not in known]
             if unknown:
                 self.stat_rows("cuda_unknown_event", np.isin(event, unknown), rows, index, tick)
         if is_end is None:
             return Column.derived(len(event), lambda: rows.look_up(code_of[0]), dictionary=dictionary)
         return Column.derived(len(event), lambda: code_of[is_end.astype(np.intp), event], dictionary=dictionary)
 
-    def event_name(self, number: int) -> str:
-        """Return the name of an event."""
-        return (self.names.events or {}).get(number) or f"event_{number}"
+    def event_numbers(self, event: npt.NDArray[np.uint16]) -> I64:
+        """Return the numbers of events, int64 [n], from their codes."""
+        ids = self.buffer.event_ids
+        return event.astype(np.int64) if ids is None else ids[event]
+
+    def _number(self, code: int) -> int:
+        ids = self.buffer.event_ids
+        return code if ids is None else int(ids[code])
+
+    def event_name(self, code: int) -> str:
+        """Return the name of an event from its code: the given one, or that of the layout."""
+        number = self._number(code)
+        return (self.names.events or {}).get(number) or self.buffer.event_names.get(number) or f"event_{number}"
 
     # --- facts --------------------------------------------------------------------------------------------------
 

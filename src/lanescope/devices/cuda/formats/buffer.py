@@ -129,6 +129,16 @@ class LaneSpan:
     ended: Mask
 
 
+class OwnNumbers:
+    """What readers of layouts have in common whose file is one array, and whose event numbers need no table."""
+
+    counters: I64 | None = None
+    frequency_hz: int | None = None
+    event_ids: I64 | None = None
+    event_names: Mapping[int, str] = {}
+    main_at = envelope = 0
+
+
 class Buffer(Protocol):
     """A buffer whose layout's reader has understood its headers.
 
@@ -146,7 +156,13 @@ class Buffer(Protocol):
         overwritten: int64 [lanes], 1 if position 0 of the lane represents overwritten records; None: no lane has any.
         has_special: whether instants may be anything else.
         has_tokens: whether records have tokens.
-        has_payloads: whether records have payloads.
+            has_payloads: whether records have payloads.
+        counters: int64 [lanes], which counter each lane reads; None: that of its SM, or the GPU's.
+        frequency_hz: rate of the counter where the layout declares it.
+        event_ids: int64, the event number of each code in the core's columns; None: codes are numbers.
+        event_names: names of events that the layout declares, by number.
+        main_at: bytes before slot 0 in what ``WordSource`` takes for the array.
+        envelope: bytes of that besides the slots, and besides those before slot 0.
     """
 
     @property
@@ -177,6 +193,18 @@ class Buffer(Protocol):
     def has_tokens(self) -> bool: ...  # noqa: D102
     @property
     def has_payloads(self) -> bool: ...  # noqa: D102
+    @property
+    def counters(self) -> I64 | None: ...  # noqa: D102
+    @property
+    def frequency_hz(self) -> int | None: ...  # noqa: D102
+    @property
+    def event_ids(self) -> I64 | None: ...  # noqa: D102
+    @property
+    def event_names(self) -> Mapping[int, str]: ...  # noqa: D102
+    @property
+    def main_at(self) -> int: ...  # noqa: D102
+    @property
+    def envelope(self) -> int: ...  # noqa: D102
 
     def parts(self, limit: int) -> list[tuple[int, int]]:
         """Cut the lanes, first and last + 1, such that none has more than about ``limit`` records."""

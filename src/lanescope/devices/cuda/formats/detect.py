@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import islice
+
 import numpy as np
 
 from lanescope.devices.cuda.formats import earlier_launch, layout
@@ -20,11 +22,39 @@ from lanescope.source import CERTAIN, Detection, FileHead, npy
 ENOUGH_RECORDS = 8
 #: The least share of words that must stand where their lane says, and of records that must make sense.
 _MOST = 0.9
+_MAGIC = b"LSPROBE2"
+#: Layouts that are named where none is recognized.
+_CLOSEST = 2
 #: The score of an array of zeros: no.
 _BLANK = 45
 
 
 def detect(head: FileHead) -> Detection:
+    """Judge by the layouts that are known in code; where none fits, by those that are declared."""
+    found = _known(head)
+    return found if found.is_recognized or head.data.startswith(_MAGIC) else _declared(head, found)
+
+
+def _declared(head: FileHead, known: Detection) -> Detection:
+    """Return the declared layout that fits without doubt; else what is known, with the layouts that come closest."""
+    from lanescope.devices.cuda.formats.declared import recognition  # most files do not need it
+
+    try:
+        content = content_of(np.frombuffer(head.data, np.uint8))
+    except InputError:
+        return known
+    size = head.size - content.before
+    fits = list(islice(recognition.fits(content, size), _CLOSEST))
+    if not fits:
+        return known
+    if fits[0].is_certain:
+        return Detection(CERTAIN, fits[0].name, fits[0].reason)
+    near = "; ".join(f"{fit.name} ({fit.reason})" for fit in fits)
+    advice = known.advice or f"use --layout NAME if it is one of these: {near}"
+    return Detection(max(1, known.score), known.format, known.reason, advice)
+
+
+def _known(head: FileHead) -> Detection:
     """Judge by a magic word; else by the header word, how many words name the lane of their slot, and their order."""
     data = np.frombuffer(head.data, np.uint8)
     is_npy = head.data.startswith(npy.MAGIC)
@@ -36,6 +66,8 @@ def detect(head: FileHead) -> Detection:
         name = layout_of(content)
         if name == LS2:
             return _ls2(content)
+        if name not in (PROTON, TIRX_V1, FLASHINFER_V2):
+            name = TIRX_V1
         if name == PROTON:
             return _proton(content)
         geometry = header(content.words(8))

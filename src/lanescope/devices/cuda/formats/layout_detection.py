@@ -15,7 +15,7 @@ from lanescope.devices.cuda.formats.ls2 import Ls2Buffer
 from lanescope.devices.cuda.formats.proton import ProtonBuffer
 from lanescope.devices.cuda.formats.strided import StridedBuffer
 from lanescope.devices.cuda.formats.tirx import header, scan
-from lanescope.devices.cuda.formats.word_source import WordSource, WordStore
+from lanescope.devices.cuda.formats.word_source import Words, WordSource, WordStore
 from lanescope.errors import InputError, UsageError
 
 #: Words that are looked at to tell the most common layout.
@@ -39,9 +39,34 @@ def layout_of(content: WordSource) -> str:
     if is_proton(first.words(4)):
         return layout.PROTON
     try:
-        return layout.FLASHINFER_V2 if is_flashinfer2(content.store()) else layout.TIRX_V1
+        if is_flashinfer2(content.store()):
+            return layout.FLASHINFER_V2
+        return layout.TIRX_V1 if _names_lanes(words) else declared_layout(first, content.length) or layout.TIRX_V1
     except InputError:
-        return layout.TIRX_V1
+        return declared_layout(first, content.length) or layout.TIRX_V1
+
+
+def _names_lanes(words: Words) -> bool:
+    """Return whether most words name the lane of their slot, as TIRx's do if the stride is the number of lanes.
+
+    Raises:
+        InputError: the header is missing, or no kernel writes it.
+    """
+    found = scan(words, (lanes := header(words).lanes), lanes) if len(words) > 1 else None
+    return found is not None and 2 * found.misplaced < found.used
+
+
+def declared_layout(content: WordSource, size: int) -> str | None:
+    """Return the declared layout that the beginning of a buffer has without doubt; None if there is none.
+
+    Args:
+        content: the beginning of the buffer, in memory.
+        size: bytes of the whole buffer.
+    """
+    from lanescope.devices.cuda.formats.declared import recognition
+
+    found = next(recognition.fits(content, size), None)
+    return found.name if found is not None and found.is_certain else None
 
 
 def is_proton(words: npt.NDArray[np.uint32]) -> bool:
@@ -69,18 +94,40 @@ def is_flashinfer2(words: WordStore) -> bool:
     return Rewritten(words).agree == found.used
 
 
+def _declared(content: WordSource, name: str, options: Mapping[str, Any]) -> Buffer:
+    """Return the buffer of a file whose layout is declared."""
+    from lanescope.devices.cuda.formats.declared import catalog
+    from lanescope.devices.cuda.formats.declared.arrays import arrays_of
+    from lanescope.devices.cuda.formats.declared.reader import DeclaredBuffer
+
+    for option in ("stride", "max_records"):
+        if options[option] is not None:
+            flag = option.replace("_", "-")
+            raise UsageError(f"--{flag} and layout {name} are mutually exclusive", hint=f"remove --{flag}")
+    declaration = catalog.load(name)
+    params = dict(options["layout_params"] or {})
+    rate = options["clock_mhz"]
+    if rate is not None and any(param.name == "clock_mhz" for param in declaration.user_params):
+        params.setdefault("clock_mhz", round(rate))
+    return DeclaredBuffer(declaration, arrays_of(content, declaration), params)
+
+
 def read(content: WordSource, options: Mapping[str, Any]) -> Buffer:
     """Return the buffer of a file, its headers understood.
 
     Args:
         content: the whole file.
-        options: of the family; ``layout``, ``stride`` and ``max_records`` matter here.
+        options: of the family; ``layout`` and its parameters, ``stride``, ``max_records`` and ``clock_mhz`` matter.
 
     Raises:
         InputError: the file does not hold a buffer of the layout.
         UsageError: an option does not go with the layout.
     """
     name = options["layout"] or layout_of(content)
+    if name not in layout.SHORT_NAMES.values():
+        return _declared(content, name, options)
+    if options["layout_params"]:
+        raise UsageError(f"layout {name} has no parameters", hint="remove --layout-params")
     if name in (layout.LS2, layout.PROTON):
         for option in ("stride", "max_records"):
             if options[option] is not None:

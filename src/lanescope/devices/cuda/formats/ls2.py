@@ -18,6 +18,7 @@ from lanescope.devices.cuda.formats.buffer import (
     Grid,
     LaneSpan,
     Mask,
+    OwnNumbers,
     Summary,
     TaggedRecords,
     WrapOffsets,
@@ -136,7 +137,7 @@ class Ls2Header:
         )
 
 
-class Ls2Buffer:
+class Ls2Buffer(OwnNumbers):
     """An LS2 buffer.
 
     Args:

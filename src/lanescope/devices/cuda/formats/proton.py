@@ -12,7 +12,16 @@ import numpy.typing as npt
 from lanescope._native import core
 from lanescope.common.distinct import distinct
 from lanescope.devices.cuda.formats import layout
-from lanescope.devices.cuda.formats.buffer import Bounds, Grid, LaneSpan, Mask, Summary, TaggedRecords, WrapOffsets
+from lanescope.devices.cuda.formats.buffer import (
+    Bounds,
+    Grid,
+    LaneSpan,
+    Mask,
+    OwnNumbers,
+    Summary,
+    TaggedRecords,
+    WrapOffsets,
+)
 from lanescope.devices.cuda.formats.lanes import I64, U32, Decoded, Outputs, turns_of
 from lanescope.devices.cuda.formats.layout import PROTON_BLOCK, PROTON_ENTRY, PROTON_HEADER, PROTON_PREAMBLE
 from lanescope.devices.cuda.formats.raw_records import table_of
@@ -110,7 +119,7 @@ class ProtonHeader:
         return cls(payload, fields["blocks"], fields["units"], scratch, uids, size, is_cuda)
 
 
-class ProtonBuffer:
+class ProtonBuffer(OwnNumbers):
     """A Proton file.
 
     Args:

@@ -16,6 +16,7 @@ from lanescope.devices.cuda.formats.buffer import (
     Grid,
     LaneSpan,
     Mask,
+    OwnNumbers,
     Summary,
     TaggedRecords,
     WrapOffsets,
@@ -28,7 +29,7 @@ from lanescope.errors import UsageError
 from lanescope.trace import Table
 
 
-class StridedBuffer:
+class StridedBuffer(OwnNumbers):
     """A buffer of one of these layouts.
 
     Args:

@@ -36,6 +36,7 @@ class Timeline:
         frequency_hz: cycles a second, rounded.
         contradicts: bool [lanes], where the bounds leave no place for the SM's counter.
         is_estimated: the rate may be off by more than ``DOUBTFUL_RATE``.
+        is_declared: the rate is part of the layout, and one counter is common to all lanes.
     """
 
     origin: I64
@@ -46,6 +47,7 @@ class Timeline:
     frequency_hz: int
     contradicts: npt.NDArray[np.bool_]
     is_estimated: bool = False
+    is_declared: bool = False
 
     def ns(self, lane: npt.NDArray[np.int64] | npt.NDArray[np.uint32], ticks: I64) -> I64:
         """Return the times of ticks, int64 [n] ns; monotone along each lane.
@@ -61,6 +63,28 @@ class Timeline:
     def resolution(self, dur_ns: I64) -> I64:
         """Return by less than what lengths may be off, int64 [n] ns: a cycle at each end, and the rate."""
         return 1 + _whole(np.ceil(self.slope + dur_ns * (self.slope_error or 0.0)))
+
+
+def at_rate(frequency_hz: int, first: I64, lanes: int) -> Timeline:
+    """Return the timeline of a counter that all lanes share and whose rate is declared.
+
+    Args:
+        frequency_hz: its rate.
+        first: int64, any readings; the smallest one is where distances are counted from.
+        lanes: number of lanes.
+    """
+    origin = int(first.min()) if len(first) else 0
+    zeros = np.zeros(lanes, np.int64)
+    return Timeline(
+        origin=zeros + origin,
+        zero=zeros + origin * 10**9 // frequency_hz,
+        slope=1e9 / frequency_hz,
+        error_ns=zeros,
+        slope_error=0.0,
+        frequency_hz=frequency_hz,
+        contradicts=np.zeros(lanes, np.bool_),
+        is_declared=True,
+    )
 
 
 def fit_clock(bounds: Bounds, unit: I64, *, slope: float | None = None) -> Timeline | None:

@@ -50,6 +50,7 @@ def run(context: CommandContext, values: Values) -> int:
         timing=not values["no_device_timestamps"],
         host_read=values["host_timestamps"],
         abort=values["on_failure"] == "abort",
+        event_resets=values["event_resets"],
     )
     given = dict(os.environ)
     try:
@@ -57,6 +58,7 @@ def run(context: CommandContext, values: Values) -> int:
             status = launcher.run(command, made)
         processes = launcher.remove_stale_files(folder)
         _report(context, values, folder, processes, given)
+        _warn_untimed(context, folder, values)
     finally:
         # Not what somebody has recorded there: an empty folder only.
         with contextlib.suppress(OSError):
@@ -76,6 +78,15 @@ def _report(context: CommandContext, values: Values, folder: Path, processes: in
         is_something = _summary(context, folder, processes)
         if not (is_something or values["filter"] or values["start_paused"] or values["no_host_calls"]):
             _diagnose_empty(context, given)
+
+
+def _warn_untimed(context: CommandContext, folder: Path, values: Values) -> None:
+    """Name what has no timestamps, however little else is printed; not what was not to be timed."""
+    from lanescope.devices.levelzero.recorder import untimed
+
+    for reason, count in untimed.read(folder).most_common():
+        if reason != "not_timed" or not values["no_device_timestamps"]:
+            context.warn(untimed.describe(reason, count, values["event_resets"]))
 
 
 def _default(program: str) -> str:
@@ -124,7 +135,18 @@ def _show(context: CommandContext, trace: Trace, folder: str, processes: int, si
         if row["severity"] in ("data_loss", "error"):
             meaning = next((spec.doc for spec in STATS if spec.name == row["name"]), "")
             context.warn(f"{row['count']:,} {meaning} ({row['name']})")
+    _warn_of_killed(context, trace, folder)
     return bool(len(trace.details["levelzero_calls"]) or len(trace.details["levelzero_operations"]))
+
+
+def _warn_of_killed(context: CommandContext, trace: Trace, folder: str) -> None:
+    """Name what has no timestamps where a process could not leave its own counts."""
+    stats = {row["name"]: row["count"] for row in trace.stats.rows()}
+    count = sum(count for name, count in stats.items() if name.startswith("levelzero_untimed"))
+    if count and "levelzero_abnormal_exit" in stats:
+        context.warn(
+            f"{_counted(count, 'operation')} without timestamps; run 'lanescope check {folder}' for the reason"
+        )
 
 
 def _counted(count: int, one: str, ending: str = "s") -> str:
@@ -169,6 +191,12 @@ ARGUMENTS = (
         "action if the recorder cannot forward the program's signal: continue with less detail, or abort",
         default="degrade",
         choices=("degrade", "abort"),
+    ),
+    Argument(
+        "--event-resets",
+        "timing of out-of-order lists if event resets of the driver fail: reset commands (auto), watch events, or off",
+        default="auto",
+        choices=("auto", "watch", "off"),
     ),
     Argument("--preload", "preload the recorder, for loaders that use another tracing layer", bool),
     Argument("--no-summary", "do not print a summary", bool),

@@ -287,7 +287,12 @@ class Timeline:
             ts = losses.values("ts") - self.zero
             builder.append("instants", track_id=track_of(events.process("losses").tolist()), ts=ts, name=names.tolist())
             undrained = is_text(losses, "reason", layout.NOT_DRAINED)
-            for name, which in (("levelzero_unsynchronized", undrained), ("levelzero_result_abandoned", ~undrained)):
+            ambiguous = np.any([is_text(losses, "reason", reason) for reason in layout.AMBIGUOUS], axis=0)
+            for name, which in (
+                ("levelzero_unsynchronized", undrained),
+                ("levelzero_result_ambiguous", ambiguous),
+                ("levelzero_result_abandoned", ~undrained & ~ambiguous),
+            ):
                 if which.any():
                     builder.add_stat(name, int(which.sum()), input_id=self.input_id, first_ts=int(ts[which][0]))
         if len(degradations):
@@ -307,7 +312,13 @@ class Timeline:
             builder.append(
                 "instants", track_id=track_of(events.process("degradations").tolist()), ts=ts, name=names.tolist()
             )
-            builder.add_stat("levelzero_degraded", int(degradations.values("count").sum()), first_ts=int(ts[0]))
+            # Those of one reason are counted one by one, as operations.
+            prologue = is_text(degradations, "reason", layout.PROLOGUE)
+            others = ~is_text(degradations, "reason", layout.NO_RESET) & ~prologue
+            for name, which in (("levelzero_prologue", prologue), ("levelzero_degraded", others)):
+                if which.any():
+                    count = int(degradations.values("count")[which].sum())
+                    builder.add_stat(name, count, first_ts=int(ts[which][0]))
         if len(losses):
             recorded = len(events["results"])
             builder.add_dropped(

@@ -357,7 +357,7 @@ EXECUTES: Mapping[str, tuple[str, str]] = {
 }
 
 #: How an operation is timed, as lanescope's recorder says it.
-HOW = ("UNTIMED", "INLINE", "CHAINED", "BARE")
+HOW = ("UNTIMED", "INLINE", "CHAINED", "BARE", "WATCH")
 #: Counts, indices and flags of the API are integers of 32 bits.
 MOST_COUNT = (1 << 32) - 1
 #: Largest size of memory: addresses have 64 bits, and no program has all of them.
@@ -370,6 +370,14 @@ MOST_TICKS = (1 << MOST_BITS) - 1
 
 #: Why an execution of an operation has no result: its end was not observed.
 NOT_DRAINED = "not_drained"
+
+#: Why an operation is not timed: its out-of-order list may run again, and events stay signalled.
+NO_RESET = "out_of_order_no_reset"
+
+#: Why executions of a list began later: commands of the recorder came first, and reset its events.
+PROLOGUE = "prologue"
+#: Why an execution has no result: it was not the only one to signal the event that was watched for it, or that is gone.
+AMBIGUOUS = ("shared_event", "event_destroyed")
 
 #: Bits of the ``flags`` of descriptors. Source: ze_api.h of API 1.17.
 LIST_IN_ORDER, QUEUE_IN_ORDER = 1 << 3, 1 << 1

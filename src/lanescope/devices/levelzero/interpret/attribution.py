@@ -375,4 +375,6 @@ def _note_untimed(events: Events, calls: Calls, appends: Appends, owner: Int64, 
     failed = is_error(results.dictionary.texts if results.dictionary else [])
     timed[ended] |= failed[results.values[exits[ended]]]
     timed |= is_text(table, "kind", layout.SIGNAL)
-    notes.add_times("levelzero_untimed", table.values("ts")[~timed])
+    by_resets = is_text(table, "reason", layout.NO_RESET)
+    notes.add_times("levelzero_untimed", table.values("ts")[~timed & ~by_resets])
+    notes.add_times("levelzero_untimed_resets", table.values("ts")[~timed & by_resets])

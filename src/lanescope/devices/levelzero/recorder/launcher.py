@@ -63,6 +63,7 @@ class Settings:
         timing: whether operations of the device are timed.
         host_read: whether the host reads all timestamps, so that no query is added to the program's command lists.
         abort: whether a failure that concerns the program's own signals ends it; else the recorder degrades.
+        event_resets: what is done if event resets of the driver do not work: ``auto``, ``watch`` or ``off``.
         preload: whether the library is in the program before its loader looks for it, so that it finds no other one.
     """
 
@@ -74,6 +75,7 @@ class Settings:
     timing: bool = True
     host_read: bool = False
     abort: bool = False
+    event_resets: str = "auto"
 
 
 @contextlib.contextmanager
@@ -120,6 +122,8 @@ def environment(settings: Settings, given: Mapping[str, str]) -> Iterator[dict[s
             made["LANESCOPE_ZE_TIMING"] = "0"
         if settings.host_read:
             made["LANESCOPE_ZE_HOST_READ"] = "1"
+        if settings.event_resets != "auto":
+            made["LANESCOPE_ZE_EVENT_RESETS"] = settings.event_resets
         if settings.abort:
             made["LANESCOPE_ZE_FAILURE"] = "abort"
         yield made

@@ -20,7 +20,7 @@ def read(path: Path) -> tuple[list[Function], dict[int, tuple[str, int]]]:
         MissingDependencyError: pyelftools is not installed.
     """
     try:
-        from elftools.common.exceptions import ELFError
+        from elftools.common.exceptions import DWARFError, ELFError
         from elftools.elf.elffile import ELFFile
     except ImportError:
         raise MissingDependencyError("--elf requires pyelftools", hint="run pip install 'lanescope[elf]'") from None
@@ -36,7 +36,19 @@ def read(path: Path) -> tuple[list[Function], dict[int, tuple[str, int]]]:
         raise InputError(
             f"cannot open {str(path)!r}: {os_reason(error)}", hint="check the path of the ELF file"
         ) from None
-    except (ELFError, ValueError, KeyError, IndexError, AttributeError, AssertionError, TypeError) as error:
+    except (
+        ELFError,
+        DWARFError,
+        ValueError,
+        LookupError,
+        AttributeError,
+        AssertionError,
+        TypeError,
+        ArithmeticError,
+        MemoryError,
+        RecursionError,
+        NotImplementedError,
+    ) as error:
         # The reader trusts its input; what it stumbles over is as broken as what it refuses.
         raise InputError(
             f"{path}: invalid ELF file: {error}", hint="pass an ELF file of the program or remove --elf"

@@ -1,7 +1,7 @@
 """The program of a core, as far as its branches go: bundles with their branch classes, loops, functions, lines.
 
-It is read from what compilers leave behind: the text of ``llvm-objdump -d`` (llvm-aie), the ``.lst`` of Chess, or JSON
-with the same assembly in it. Symbols and source lines may come from the ELF file.
+Here it is read from listings: the text of ``llvm-objdump -d`` (llvm-aie), the ``.lst`` of Chess, or JSON with the same
+assembly in it. ``code_walk`` reads it from bytes.
 """
 
 from __future__ import annotations
@@ -62,6 +62,7 @@ class Bundle:
         le: last bundle of such a loop.
         sets_lc: it loads the loop counter.
         requests_lock: it waits for a lock.
+        is_swept: nothing is known to lead to it: it was read because it lies behind other code.
     """
 
     address: int
@@ -76,6 +77,7 @@ class Bundle:
     le: int | None = None
     sets_lc: bool = False
     requests_lock: bool = False
+    is_swept: bool = False
 
     @property
     def end(self) -> int:
@@ -85,7 +87,11 @@ class Bundle:
     @staticmethod
     def of(address: int, size: int, text: str, line: int = 0) -> Bundle:
         """Read the instructions of a bundle."""
-        effects: Effects = assembly.read(text)
+        return Bundle.doing(assembly.read(text), address, size, text, line)
+
+    @staticmethod
+    def doing(effects: Effects, address: int, size: int, text: str, line: int = 0, *, is_swept: bool = False) -> Bundle:
+        """Return a bundle with these effects."""
         return Bundle(
             address,
             size,
@@ -99,6 +105,7 @@ class Bundle:
             effects.le,
             effects.sets_lc,
             effects.requests_lock,
+            is_swept,
         )
 
 
@@ -121,6 +128,7 @@ class Program:
         listing: its lines, as they are.
         marked_loops: (first, last) bundle of loops that the listing marks.
         lines: source line by address, from debug information: address -> (file, line).
+        remarks: what its reader has to say of it.
     """
 
     bundles: tuple[Bundle, ...]
@@ -129,6 +137,7 @@ class Program:
     listing: tuple[str, ...] = ()
     marked_loops: tuple[tuple[int, int], ...] = ()
     lines: dict[int, tuple[str, int]] = field(default_factory=dict)
+    remarks: tuple[Note, ...] = ()
 
     @cached_property
     def at(self) -> dict[int, Bundle]:
@@ -253,7 +262,7 @@ class Program:
     @cached_property
     def notes(self) -> tuple[Note, ...]:
         """Unexpected or ambiguous parts of the program and its listing."""
-        found: list[Note] = []
+        found: list[Note] = list(self.remarks)
         les = set(self.loops)
         for i, bundle in enumerate(self.bundles):
             where = bundle.address
@@ -267,24 +276,17 @@ class Program:
             if len(slots) < DELAY_SLOTS or any(
                 a.end != b.address for a, b in zip((bundle, *slots), slots, strict=False)
             ):
-                found.append(Note(where, "the listing ends among its delay slots"))
+                found.append(Note(where, "the program ends among its delay slots"))
             if les & {bundle.address, *(slot.address for slot in slots[:-1])}:
                 found.append(Note(where, "its delay slots lie across the end of a zero-overhead loop"))
             if bundle.target is not None and bundle.target not in self.at:
-                found.append(Note(where, f"its target {bundle.target:#x} is not in the listing"))
+                found.append(Note(where, f"its target {bundle.target:#x} is not in the program"))
         for le, starts in self.loops.items():
             if le not in self.at or any(ls not in self.at for ls in starts):
-                found.append(Note(le, "a zero-overhead loop whose ends are not in the listing"))
+                found.append(Note(le, "a zero-overhead loop whose ends are not in the program"))
         if self.bundles and self.bundles[-1].address >> 14:
             found.append(Note(self.bundles[-1].address, "addresses beyond 14 bits, which frames do not tell"))
         return tuple(sorted(found, key=lambda note: note.address))
-
-    def with_elf(self, path: Path) -> Program:
-        """Return the program with symbols and source lines of its ELF file."""
-        from lanescope.devices.aie.path.program import elf
-
-        functions, lines = elf.read(path)
-        return replace(self, functions=_disjoint(functions, self.bundles) or self.functions, lines=lines)
 
 
 def read(path: Path) -> Program:
@@ -386,10 +388,10 @@ class _Rows:
             called = {b.target for b in bundles if b.kind == CALL and b.target is not None}
             entries = sorted({bundles[0].address, *called}) if bundles else []
             names = [Function(f"f_{address:x}", address, 1 << 62) for address in entries]
-        return Program(tuple(bundles), _disjoint(names, bundles), source, lines, tuple(loops))
+        return Program(tuple(bundles), disjoint(names, bundles), source, lines, tuple(loops))
 
 
-def _disjoint(functions: Iterable[Function], bundles: Iterable[Bundle]) -> tuple[Function, ...]:
+def disjoint(functions: Iterable[Function], bundles: Iterable[Bundle]) -> tuple[Function, ...]:
     """Cut functions at the begin of the next one, and at the end of the program; the first name of an address stays."""
     by_address: dict[int, Function] = {}
     for function in functions:

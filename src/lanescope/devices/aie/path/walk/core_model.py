@@ -310,14 +310,22 @@ class Machine(CallStacks):
                 found.append((back._replace(pc=target, stack=self.push(state.stack, back.pc)), items, said))
         return found
 
+    def targets(self, branch: Bundle) -> list[int] | None:
+        """Return where a branch may go, whatever was executed before; None: anywhere in its function, or at all."""
+        return self._told_targets(State(RUN, branch.address), branch)
+
     def _targets(self, state: State, branch: Bundle) -> list[int]:
         """Return the possible targets of a branch without a frame."""
+        told = self._told_targets(state, branch)
+        return self._free(branch) if told is None else told
+
+    def _told_targets(self, state: State, branch: Bundle) -> list[int] | None:
         if branch.target is not None:
             return [branch.target]
         if branch.kind == RETURN:
             return sorted(self.return_sites(branch.address))
         known = self._known(state, branch)
-        return [known] if known is not None else self._free(branch)
+        return None if known is None else [known]
 
     def _free(self, branch: Bundle) -> list[int]:
         """All bundles that a branch may go to: those outside of delay slots, of its function unless it calls."""

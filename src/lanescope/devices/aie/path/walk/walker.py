@@ -20,6 +20,7 @@ from lanescope.devices.aie.path.program.program import Program
 from lanescope.devices.aie.path.walk import state_sets as table
 from lanescope.devices.aie.path.walk.core_model import Machine
 from lanescope.devices.aie.path.walk.core_state import UNKNOWN, Erratum
+from lanescope.devices.aie.path.walk.lead import FetchLead
 from lanescope.devices.aie.path.walk.state_sets import NOWHERE, Automaton, Entry
 from lanescope.devices.aie.path.walk.walk_counts import CallNode, Counts, WindowCounter
 from lanescope.devices.aie.path.walk.windows import MOST_PATHS, MOST_STEPS, Resolved, Window
@@ -51,8 +52,8 @@ REASONS = {
     "start": "the recording does not begin with a Start",
     "loss": "frames before it are lost",
     "cap": "more guesses fit than are followed",
-    "contradiction": "no path of the program fits: frames are lost unmarked, or the listing is of another program",
-    "outside": "it begins outside of the listing",
+    "contradiction": "no path of the program fits: frames are lost unmarked, or another program ran",
+    "outside": "it begins outside of the program",
 }
 
 
@@ -162,6 +163,7 @@ class Walker:
         self.program = program
         self.machine = Machine(program, errata, wrap=wrap, use_constants=use_constants)
         self._counter = WindowCounter(program, self.machine, most_paths)
+        self._lead = FetchLead(self.machine)
         self._keeps_path = keeps_path
         self._most_kept = most_kept
         self._automaton = Automaton(self.machine, max_states)
@@ -244,6 +246,8 @@ class Walker:
         self._counter.drain()
         if piece.tail is not None:
             self._counter.add_tail(piece.tail, piece.last_register)
+        if not is_resumed:
+            self._walk.counts.most.update(self._lead.most(anchor))
         self._walk.counts.add(self._counter.take(), is_trusted=piece.is_trusted)
         return row, why
 

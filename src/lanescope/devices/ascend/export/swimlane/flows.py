@@ -81,8 +81,7 @@ def arrows(content: Content, numbers: Numbers) -> Iterator[bytes]:
 
 def _edges(content: Content) -> tuple[Int64, Int64]:
     """Return the edges between tasks that ran, as indices of both, int64 [edges]."""
-    edges = content.trace.details["ascend_edges"]
-    pred, succ = (content.place(edges.values(f"{end}_task_id")) for end in ("pred", "succ"))
+    pred, succ = (content.place[end] for end in content.edges)
     ran = (pred >= 0) & (succ >= 0)
     return pred[ran], succ[ran]
 
@@ -196,8 +195,7 @@ def _completes(content: Content) -> Iterator[Arrows]:
     known = (retired[pred] >= 0) & (first[succ] >= 0)
     if c.is_chip:
         # Only where all producers were retired by such passes.
-        edges = c.trace.details["ascend_edges"]
-        consumer, producer = (c.place(edges.values(f"{end}_task_id")) for end in ("succ", "pred"))
+        producer, consumer = (c.place[end] for end in c.edges)
         unknown = (producer < 0) | (np.append(retired, -1)[producer] < 0)
         held = np.zeros(len(c.known) + 1, np.bool_)
         held[consumer[unknown]] = True

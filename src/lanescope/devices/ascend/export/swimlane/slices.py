@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
-from itertools import pairwise
+from itertools import islice
 from typing import Any
 
 import numpy as np
@@ -146,8 +146,8 @@ def _kernels(content: Content, numbers: Numbers) -> Iterator[bytes]:
         function=c.function,
         core=c.core,
         fans=Words(_hints(c), c.task),
-        length=c.end - c.bar,
-        kernel=c.end - c.start,
+        length=c.bar_length,
+        kernel=c.tasks.length,
         setup=c.setup,
         task_id=c.known[c.task],
         number=number,
@@ -161,8 +161,7 @@ def _kernels(content: Content, numbers: Numbers) -> Iterator[bytes]:
 
 def _hints(content: Content) -> list[str]:
     """Return the argument texts that list consumers and producers, by task."""
-    edges = content.trace.details["ascend_edges"]
-    pred, succ = edges.values("pred_task_id"), edges.values("succ_task_id")
+    pred, succ = content.edges
     out, into = _listed(content, pred, succ), _listed(content, succ, pred)
     return [
         f'"fanout-hint":"{consumers}","fanin-hint":"{producers}"'
@@ -170,24 +169,26 @@ def _hints(content: Content) -> list[str]:
     ]
 
 
-def _listed(content: Content, tasks: Any, others: Any) -> list[str]:
-    """Return for each task that ran how many tasks are joined to it, and which: their ids, with newer naming names."""
-    place = content.place(tasks)
+def _listed(content: Content, tasks: Int64, others: Int64) -> list[str]:
+    """Return for each task that ran how many tasks are joined to it, and which: their ids, with newer naming names.
+
+    Args:
+        content: the trace.
+        tasks: int64 [edges], indices into its ids.
+        others: int64 [edges], the other ends.
+    """
+    place = content.place[tasks]
     order = np.flatnonzero(place >= 0)
     order = order[np.argsort(place[order], kind="stable")]
-    bounds = np.searchsorted(place[order], np.arange(len(content.known) + 1)).tolist()
-    ids = list(map(str, others[order].tolist()))
-    if content.is_chip:
-        known = content.trace.details["ascend_graph_tasks"]
-        by_id = np.argsort(known.values("task_id"), kind="stable")
-        at = by_id[np.searchsorted(known.values("task_id")[by_id], others[order])]
-        ids = known.values("task")[at].tolist()
-    return [f"{last - first}: [{', '.join(ids[first:last])}]" for first, last in pairwise(bounds)]
+    counts = np.bincount(place[order], minlength=len(content.known)).tolist()
+    known = content.texts if content.is_chip else content.ids.astype(str)
+    ids = iter(known[others[order]].tolist())
+    return [f"{count}: [{', '.join(islice(ids, count))}]" if count else "0: []" for count in counts]
 
 
 def _flights(content: Content, numbers: Numbers) -> Iterator[bytes]:
     c, rows = content, np.flatnonzero(content.is_joined)
-    length = c.finish[rows] - c.dispatch[rows]
+    length = c.latency[rows]
     names = _inside(c.tasks.name)
     yield from write(
         '{"args":{"event-hint":"Task:$text, CoreId:$core","dispatch-time-us":$begin,"finish-time-us":$end,'
@@ -240,7 +241,7 @@ def _phases(content: Content) -> Iterator[bytes]:
         color=Words(colors, phases.name.index[rows]),
         tid=scheduler_tid(content, phases.integers("thread"), phases.is_named("resolve"))[rows],
         begin=phases.begin[rows],
-        length=(phases.end - phases.begin)[rows],
+        length=phases.length[rows],
         **columns,
     )
 
@@ -256,7 +257,7 @@ def _submits(content: Content) -> Iterator[bytes]:
         task=_words(submits.table.values("task")),
         tid=4000 + submits.integers("orchestrator"),
         begin=submits.begin,
-        length=submits.end - submits.begin,
+        length=submits.length,
     )
 
 
@@ -267,7 +268,7 @@ def _uploads(content: Content) -> Iterator[bytes]:
         '"cname":"thread_state_iowait","args":{"bytes":$bytes}}',
         name=_inside(uploads.name),
         begin=uploads.begin,
-        length=uploads.end - uploads.begin,
+        length=uploads.length,
         bytes=uploads.integers("bytes"),
     )
 
@@ -281,11 +282,13 @@ def _titles(content: Content, words: list[str]) -> tuple[list[str], Int64]:
     bare, tasks = content.bare, content.trace.details["ascend_graph_tasks"]
     texts, index = list(words), bare.name.index.copy()
     if content.is_chip:
-        for row in np.flatnonzero(bare.is_named("skipped task") & bare.table.valid("task_id")).tolist():
-            (found, *_) = np.flatnonzero(tasks.values("task_id") == bare.table.values("task_id")[row])
-            if tasks.valid("functions")[found]:
-                index[row] = len(texts)
-                texts.append(json.dumps(str(tasks.values("functions")[found]))[1:-1])
+        rows = np.flatnonzero(bare.is_named("skipped task") & bare.table.valid("task_id"))
+        by_id = np.argsort(tasks.values("task_id"), kind="stable")
+        found = by_id[np.searchsorted(tasks.values("task_id")[by_id], bare.table.values("task_id")[rows])]
+        has_name = tasks.valid("functions")[found]
+        functions, which = np.unique(tasks.values("functions")[found[has_name]].astype(str), return_inverse=True)
+        index[rows[has_name]] = len(texts) + which.reshape(-1)
+        texts += [json.dumps(text)[1:-1] for text in functions.tolist()]
     return texts, index
 
 
@@ -312,7 +315,7 @@ def _headerless(content: Content) -> Iterator[bytes]:
         task_id=bare.table.values("task_id"),
         tid=bare_tids(content),
         begin=bare.begin,
-        length=np.maximum(bare.end - bare.begin, _LEAST_BAR_US),
+        length=np.maximum(bare.length, _LEAST_BAR_US),
     )
 
 

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from functools import cached_property
+
 import numpy as np
 import numpy.typing as npt
 
 from lanescope.common.distinct import distinct
 from lanescope.devices.ascend.export.swimlane.event_rows import Words
+from lanescope.devices.ascend.interpret.sorted_index import union
 from lanescope.trace import Table, Trace
 from lanescope.trace.column import Array, Mask
 
@@ -25,8 +28,8 @@ class Rows:
 
     Attributes:
         table: the table.
-        begin, end: float64 microseconds.
-        ticks: int64, where they begin on their counter.
+        begin, end, length: float64 microseconds.
+        ticks, ns: int64, where they begin on their counter, and on the axis; dur_ticks, dur: how long they are.
         name: names of the slices.
         track: int64, their lanes.
     """
@@ -37,8 +40,11 @@ class Rows:
         at = self.table.values("slice_id")
         ticks, ns = trace.slices.values("ts_ticks")[at], trace.slices.values("ts")[at]
         self.ticks: Int64 = ticks
-        self.begin = content.us(ticks, ns)
-        self.end = content.us(ticks + trace.slices.values("dur_ticks")[at], ns + trace.slices.values("dur")[at])
+        self.ns: Int64 = ns
+        self.dur_ticks: Int64 = trace.slices.values("dur_ticks")[at]
+        self.dur: Int64 = trace.slices.values("dur")[at]
+        self.begin, self.length = content.us(ticks, ns), content.us_of(self.dur_ticks, self.dur)
+        self.end = content.us(ticks + self.dur_ticks, ns + self.dur)
         names = trace.slices.column("name")
         self.name = Words(names.dictionary.texts if names.dictionary else [], names.values[at].astype(np.int64))
         self.track: Int64 = trace.slices.values("track_id")[at]
@@ -68,11 +74,13 @@ class Content:
         orchestrators: numbers of the orchestrators that submitted, rising.
         tasks, phases, submits, uploads, bare: the rows.
         start, end, receive, dispatch, finish: times.
-        setup: length from receive to start.
-        bar: where the bar of each begins: with the newer naming at the receive.
+        setup, latency: lengths from receive to start, from dispatch to finish.
+        bar, bar_length: where the bar of each begins, with the newer naming at the receive, and how long it is.
         judged: when each counts as begun for its producers.
         is_joined: bool, whether dispatch and finish are known.
         core, function: int64, -1 where unknown.
+        ids, texts: uint64 and object, all task ids, rising, and how they are written.
+        place: int64, index into ``known`` of each of ``ids``, -1 for tasks that did not run.
         known: uint64 [tasks], the ids of the tasks that ran, rising.
         task: int64, index of each execution's task in it.
         text: how the ids are written.
@@ -108,12 +116,16 @@ class Content:
             return np.where(ticks > 0, (ns - self._origin) / 1000, 0.0)
         return np.where(ticks > 0, (ticks - self.run["base_ticks"]) * 1e6 / self._frequency, 0.0)
 
-    def place(self, ids: npt.NDArray[np.uint64]) -> Int64:
-        """Return the index of tasks in ``known``, int64 [n], -1 for those that did not run."""
-        if not len(self.known):
-            return np.full(len(ids), -1, np.int64)
-        at = np.minimum(np.searchsorted(self.known, ids), len(self.known) - 1)
-        return np.where(self.known[at] == ids, at, -1)
+    def us_of(self, ticks: Array, ns: Array) -> Floats:
+        """Return lengths in microseconds, float64 [n]; the difference of two times would be a little off."""
+        return ns / 1000 if self.on_host else ticks * 1e6 / self._frequency
+
+    @cached_property
+    def edges(self) -> tuple[Int64, Int64]:
+        """Producer and consumer of each edge as indices into ``ids``, int64 [edges] each."""
+        table = self.trace.details["ascend_edges"]
+        pred, succ = (self._index.of(table.values(f"{end}_task_id")) for end in ("pred", "succ"))
+        return pred, succ
 
     def _executions(self) -> None:
         tasks, table = self.tasks, self.tasks.table
@@ -127,17 +139,34 @@ class Content:
         # From the difference of the stamps: one of times would be a little off.
         delta = np.where(table.valid("receive_ticks"), tasks.ticks - table.values("receive_ticks"), 0)
         self.setup = delta * 1e6 / self._frequency
+        self.latency = self.us_of(
+            table.values("finish_ticks") - table.values("dispatch_ticks"),
+            table.values("finish_ts") - table.values("dispatch_ts"),
+        )
         self.bar = self.receive if self.is_chip else self.start
+        self.bar_length = tasks.length
+        if self.is_chip:
+            before = np.where(table.valid("receive_ticks"), tasks.ns - table.values("receive_ts"), 0)
+            self.bar_length = self.us_of(tasks.dur_ticks + delta, tasks.dur + before)
         source = table.column("effective_start_source")
         at_receive = [code for code, text in enumerate(source.dictionary.texts) if text == "receive"]  # type: ignore[union-attr]
         self.judged = np.where(np.isin(source.values, at_receive), self.receive, tasks.begin)
         self.is_joined: Mask = table.valid("dispatch_ticks") & table.valid("finish_ticks")
         self.core = tasks.integers("core")
         self.function = np.where(table.valid("function"), table.values("function"), -1).astype(np.int64)
-        known, first, task = np.unique(table.values("task_id"), return_index=True, return_inverse=True)
-        self.known: npt.NDArray[np.uint64] = known
-        self.task: Int64 = task.reshape(-1)
-        self.text = Words(table.values("task")[first].tolist(), self.task)
+        listed = self.trace.details["ascend_graph_tasks"]
+        ends = [self.trace.details["ascend_edges"].values(f"{end}_task_id") for end in ("pred", "succ")]
+        self._index = union([listed.values("task_id"), table.values("task_id"), *ends])
+        self.ids = self._index.ids
+        self.texts = np.full(len(self.ids), "", object)
+        self.texts[self._index.of(listed.values("task_id"))] = listed.values("task")
+        of_task = self._index.of(table.values("task_id"))
+        ran = np.zeros(len(self.ids), np.bool_)
+        ran[of_task] = True
+        self.place = np.where(ran, np.cumsum(ran) - 1, -1)
+        self.known: npt.NDArray[np.uint64] = self.ids[ran]
+        self.task: Int64 = self.place[of_task]
+        self.text = Words(self.texts[ran].tolist(), self.task)
 
     def _threads(self) -> Int64:
         """Find the thread of each core: as recorded, else the one whose dispatch phases hold most of its dispatches."""
@@ -164,22 +193,40 @@ class Content:
         """Return the lane of each execution in the view of the schedulers: the first of its core that is free."""
         rows = np.flatnonzero(self.is_joined)
         order = rows[np.lexsort((self.dispatch[rows], self.core[rows]))]
-        columns = (values[order].tolist() for values in (self.core, self.dispatch, self.finish))
+        core, begin, end = self.core[order], self.dispatch[order], self.finish[order]
+        reach = _running_end(core, end)
+        is_free = np.append(True, (core[1:] != core[:-1]) | (reach[:-1] <= begin[1:]))[: len(order)]
+        # Where each dispatch overlaps at most the one before, they take turns on two lanes.
+        number = np.cumsum(is_free) - 1
+        place = np.arange(len(order)) - np.flatnonzero(is_free)[number]
+        is_odd = np.zeros(len(order), np.bool_)
+        is_odd[2:] = (place[2:] > 1) & (begin[2:] < end[:-2])
+        crowded = np.flatnonzero((np.bincount(number[is_odd], minlength=len(order)) > 0)[number])
+        found = worker_tid(self.core)
+        found[order] += place % 2
+        found[order[crowded]] = worker_tid(self.core[order[crowded]])
         lanes: list[int] = []
         ends: list[float] = []
-        last = -1
-        for core, begin, end in zip(*columns, strict=True):
-            if core != last:
-                ends, last = [], core
+        columns = (values[crowded].tolist() for values in (is_free, begin, end))
+        for frees, first, last in zip(*columns, strict=True):
+            if frees:
+                ends = []
             lane = 0
             # A core has numbers for ten lanes; it never holds more than two tasks at once.
-            while lane < min(len(ends), _LANES - 1) and ends[lane] > begin:
+            while lane < min(len(ends), _LANES - 1) and ends[lane] > first:
                 lane += 1
-            ends[lane : lane + 1] = [end]
+            ends[lane : lane + 1] = [last]
             lanes.append(lane)
-        found = worker_tid(self.core)
-        found[order] += np.array(lanes, np.int64)
+        found[order[crowded]] += np.array(lanes, np.int64)
         return found
+
+
+def _running_end(core: Int64, end: Floats) -> Floats:
+    """Return the latest end so far of each core, float64 [n]; cores rise."""
+    found = end.copy()
+    for part in np.split(np.arange(len(core)), np.flatnonzero(np.diff(core)) + 1):
+        found[part] = np.maximum.accumulate(end[part])
+    return found
 
 
 def worker_tid(core: Int64) -> Int64:

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 
 from lanescope.devices.ascend.formats.field_map.device_dumps import dump_map
 from lanescope.devices.ascend.formats.field_map.json_files import add_json
+from lanescope.devices.ascend.formats.field_map.sidecars import add_lines
 from lanescope.families.field_sites import FieldMap
 
 
@@ -16,5 +17,6 @@ def field_map(files: Mapping[str, bytes]) -> FieldMap:
         return dump_map(name, content)
     made = FieldMap()
     for file, text in files.items():
-        add_json(made, file, text)
+        if not add_lines(made, file, text):
+            add_json(made, file, text)
     return made

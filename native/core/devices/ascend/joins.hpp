@@ -1,0 +1,24 @@
+// Joins between lists of an Ascend capture: executions, phases, submissions, tasks.
+#pragma once
+#include <cstdint>
+#include <span>
+#include <vector>
+
+namespace lanescope::ascend {
+
+// The largest (smallest) value, none below 0, among the rows of each task, and the first row that has it: 0 and -1 for
+// tasks without rows. False: a row is of no task.
+bool extremes(std::span<const int64_t> task, std::span<const int64_t> value, bool largest, std::span<int64_t> best,
+              std::span<int64_t> row);
+
+// For each wanted value the last place of its lane whose value does not exceed it, -1 without one. Lanes do not fall, and
+// values do not fall within a lane; wanted values that rise are found quickest.
+void last_of_lane(std::span<const int64_t> lane, std::span<const int64_t> value, std::span<const int64_t> wanted_lane,
+                  std::span<const int64_t> wanted, std::span<int64_t> found);
+
+// Of the rows with a key and another value, none of which is -1, and a stamp above 0: the row with the first stamp (of
+// those the first) for each pair of both, by key, then by the other value. Keys lie below `keys`; false: one does not.
+bool first_of_pairs(std::span<const int64_t> key, std::span<const int64_t> other, std::span<const int64_t> stamp,
+                    uint64_t keys, std::vector<int64_t>& found);
+
+}  // namespace lanescope::ascend

@@ -1,0 +1,49 @@
+// Flows of a drawing: which of them can be drawn, and what they do at each event.
+#pragma once
+#include <cstdint>
+#include <span>
+#include <vector>
+
+namespace lanescope::perfetto {
+
+// Events by number: spans, then points. Flows name the event at either end.
+struct FlowEvents {
+    std::span<const int64_t> span_begin;
+    std::span<const int64_t> span_length;
+    std::span<const uint8_t> span_known;  // 0 where the end is unknown; empty: all are known
+    std::span<const int64_t> point_ts;
+
+    uint64_t size() const { return span_begin.size() + point_ts.size(); }
+    int64_t begin(uint64_t event) const {
+        return event < span_begin.size() ? span_begin[event] : point_ts[event - span_begin.size()];
+    }
+    bool lasts(uint64_t event) const {
+        return event < span_begin.size() && span_length[event] > 0 && (span_known.empty() || span_known[event] != 0);
+    }
+};
+
+// How a flow is drawn.
+enum class FlowState : uint8_t { undrawn, to_begin, to_end, tied };
+
+// The flows whose destination (a slice) was running already when their source began, and began no later than they arrive.
+// Slices are rows of `slice_ts`, -1: none. `left` is read where there is no source, and may be empty if there is always one.
+// False: a slice lies outside.
+bool running_flows(std::span<const int64_t> source, std::span<const int64_t> destination, std::span<const int64_t> left,
+                   std::span<const int64_t> arrived, std::span<const int64_t> slice_ts, std::vector<int64_t>& found);
+
+// Fill the state of each flow: its source has to begin before what it enters; return how many are tied, -1 if an event
+// lies outside.
+int64_t flow_states(const FlowEvents& events, std::span<const int64_t> source, std::span<const int64_t> destination,
+                    std::span<uint8_t> state);
+
+// What flows do at events first .. first + count: those of event i are [start[i], start[i + 1]), in the order of the flows,
+// those that leave before those that enter. Numbers of flows begin at 1.
+struct FlowsByEvent {
+    std::vector<uint32_t> start;  // empty: no flow meets any of these events
+    std::vector<uint32_t> id;
+    std::vector<uint8_t> end;  // FlowEnd
+};
+FlowsByEvent flows_by_event(std::span<const int64_t> source, std::span<const int64_t> destination,
+                            std::span<const uint8_t> state, uint64_t first, uint64_t count);
+
+}  // namespace lanescope::perfetto

@@ -1,0 +1,232 @@
+"""What schedulers record against what they did: each phase counts the subtasks that it publishes or retires.
+
+The rules hold in all captures of the producer (hw-native-sys/simpler at 6ebaf77), of both runtimes and on all levels.
+Where records are known to be missing, nothing is counted.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+import numpy.typing as npt
+
+from lanescope.devices.ascend.formats.layout import AICORE, AICPU, EARLY_KINDS, GRAPH_KIND, PHASE_KINDS, PHASES
+from lanescope.devices.ascend.formats.versions import Erratum
+from lanescope.devices.ascend.interpret import graph as graphs
+from lanescope.devices.ascend.interpret.cross_checks import Found, is_whole, of_rows
+from lanescope.devices.ascend.interpret.graph import Intervals
+from lanescope.devices.ascend.interpret.resolve import Interpreter, thread_of_core
+from lanescope.trace.column import Mask
+
+Int32 = npt.NDArray[np.int32]
+Int64 = npt.NDArray[np.int64]
+
+#: Subtasks of one block: a cube core and two vector cores.
+_SLOTS = 3
+#: Threads that show that a run ended in the usual way.
+_WITNESSES = 2
+#: Kinds that a thread records at most once in an iteration. Graphs are prepared in several slices.
+_ONCE = tuple(
+    kind for kind, known in PHASE_KINDS.items() if known.role == "outer" and kind not in ("idle", "scan", GRAPH_KIND)
+)
+
+
+def found(told: Interpreter) -> Iterator[Found]:
+    """Yield what phases contradict."""
+    phases = told.phases
+    if not len(phases):
+        return
+    if is_whole(told, AICORE, AICPU, PHASES):
+        yield of_rows("ascend_count_contradicts", wrong_counts(told), phases)
+        yield "ascend_missing_flush", threads_without_flush(told), None
+    yield of_rows("ascend_loop_contradicts", repeated_kinds(told) | fast_loops(told), phases)
+
+
+# --- counts of phases ---------------------------------------------------------------------------------------------
+
+
+def wrong_counts(told: Interpreter) -> Mask:
+    """Return which phases count other subtasks than their thread published or saw finish in them, bool [phases].
+
+    Early dispatch counts blocks of one to three subtasks. What a drain publishes is counted once more by the next
+    dispatch phase of the thread; of v4 it is not known whether it is. What ends by itself is counted when it is polled.
+    """
+    runs, phases = told.runs, told.phases
+    wrong = np.zeros(len(phases), np.bool_)
+    thread = _threads(told)
+    if not len(runs) or (thread < 0).any():
+        return wrong
+    count, polled = phases["tasks_processed"], told.is_kind("async_poll").any()
+    for kind, stamps in (
+        *(("complete", runs.finish), ("dispatch", runs.dispatch), ("drain_publish", runs.dispatch)),
+        *((early, runs.dispatch) for early in EARLY_KINDS),
+    ):
+        rows = np.flatnonzero(told.is_kind(kind))
+        if not len(rows):
+            continue
+        seen, is_sure = _stamps_in(
+            phases.group[rows], phases["start_cycles"][rows], phases["end_cycles"][rows], thread, stamps
+        )
+        low = high = seen
+        if kind == "complete" and polled:
+            low = np.zeros_like(seen)
+        elif kind == "dispatch":
+            drained = _drained(told, rows)
+            low, high = (low if told.format_version == "v4" else low + drained), high + drained
+        elif kind in EARLY_KINDS:
+            low = -(-seen // _SLOTS)
+        wrong[rows] = is_sure & ((count[rows] < low) | (count[rows] > high))
+    return wrong
+
+
+def _threads(told: Interpreter) -> Int64:
+    """Return the scheduler thread of each execution, int64 [executions], -1 where it is not known."""
+    threads = np.append(thread_of_core(told.records.metadata), -1)
+    found: Int64 = threads[np.minimum(told.runs.core, len(threads) - 1)]
+    return found
+
+
+def _stamps_in(group: Int32, begin: Int64, end: Int64, thread: Int64, stamps: Int64) -> tuple[Int64, Mask]:
+    """Return how many stamps lie in each phase of their thread, int64 [n], and where that is certain, bool [n].
+
+    Args:
+        group: int32 [n], thread of each phase.
+        begin: int64 [n].
+        end: int64 [n]; phases are closed. Those that touch or overlap another are not certain.
+        thread: int64 [m], thread of each stamp.
+        stamps: int64 [m].
+    """
+    seen, is_sure = np.zeros(len(group), np.int64), np.ones(len(group), np.bool_)
+    for lane in np.flatnonzero(np.bincount(group)).tolist():
+        mine = np.flatnonzero(group == lane)
+        first, last = begin[mine], end[mine]
+        if not bool((first[1:] >= first[:-1]).all()):
+            order = np.argsort(first, kind="stable")
+            mine, first, last = mine[order], first[order], last[order]
+        touches = first[1:] <= np.maximum.accumulate(last)[:-1]
+        is_sure[mine[1:]] &= ~touches
+        is_sure[mine[:-1]] &= ~touches
+        stamp = stamps[thread == lane]
+        at = np.searchsorted(first, stamp, side="right") - 1
+        inside = (at >= 0) & (stamp <= last[at])
+        seen[mine] = np.bincount(at[inside], minlength=len(mine))
+    return seen, is_sure
+
+
+def _drained(told: Interpreter, dispatches: Int64) -> Int64:
+    """Return what drains published since the dispatch phase before, for each dispatch phase, int64 [dispatches]."""
+    phases, found = told.phases, np.zeros(len(dispatches), np.int64)
+    drains = np.flatnonzero(told.is_kind("drain_publish"))
+    for lane in np.flatnonzero(np.bincount(phases.group[drains], minlength=1)).tolist():
+        mine = np.flatnonzero(phases.group[dispatches] == lane)
+        mine = mine[np.argsort(phases["start_cycles"][dispatches[mine]], kind="stable")]
+        drain = drains[phases.group[drains] == lane]
+        at = np.searchsorted(phases["start_cycles"][dispatches[mine]], phases["start_cycles"][drain], side="right")
+        total = np.bincount(at, phases["tasks_processed"][drain], len(mine) + 1).astype(np.int64)
+        found[mine] = total[:-1]
+    return found
+
+
+# --- iterations ---------------------------------------------------------------------------------------------------
+
+
+def threads_without_flush(told: Interpreter) -> int:
+    """Return how many threads do not end with the record that others end with, or have it before their end.
+
+    At the end of a run a scheduler thread writes a dispatch phase without width or tasks, for the counters that are
+    left. A single thread that ends so proves nothing of the others.
+    """
+    phases = told.phases
+    if told.epochs is not None:
+        return 0
+    is_flush = told.is_kind("dispatch") & (phases["start_cycles"] == phases["end_cycles"])
+    is_flush &= phases["tasks_processed"] == 0
+    last = np.zeros(len(phases), np.bool_)
+    order = np.lexsort((phases["end_cycles"], phases.group))
+    last[order[np.append(phases.group[order][1:] != phases.group[order][:-1], True)]] = True
+    if np.count_nonzero(last & is_flush) < _WITNESSES:
+        return 0
+    return int(np.count_nonzero(last != is_flush))
+
+
+def repeated_kinds(told: Interpreter) -> Mask:
+    """Return which phases are the second of their kind in one iteration of their thread, bool [phases]."""
+    phases = told.phases
+    wrong = np.zeros(len(phases), np.bool_)
+    rows = np.flatnonzero(told.is_kind(*_ONCE) & phases.has("loop_iter"))
+    kind, lane, loop = phases["kind"][rows], phases.group[rows], phases["loop_iter"][rows]
+    epoch = phases["run_epoch"][rows]
+    order = np.lexsort((phases["end_cycles"][rows], kind, loop, epoch, lane))
+    same = np.ones(max(len(rows) - 1, 0), np.bool_)
+    for values in (kind, lane, loop, epoch):
+        same &= values[order][1:] == values[order][:-1]
+    wrong[rows[order[1:][same]]] = True
+    return wrong
+
+
+def fast_loops(told: Interpreter) -> Mask:
+    """Return which phases are more iterations behind the one before them than the counter counted, bool [phases]."""
+    phases = told.phases
+    wrong = np.zeros(len(phases), np.bool_)
+    rows = np.flatnonzero(told.is_kind(*_ONCE) & phases.has("loop_iter"))
+    lane = phases.group[rows].astype(np.int64) << 32 | phases["run_epoch"][rows]
+    order = np.lexsort((phases["end_cycles"][rows], lane))
+    rows, lane = rows[order], lane[order]
+    end, loop = phases["end_cycles"][rows], phases["loop_iter"][rows]
+    wrong[rows[1:]] = (lane[1:] == lane[:-1]) & (loop[1:] - loop[:-1] > np.maximum(end[1:] - end[:-1], 1))
+    return wrong
+
+
+# --- executions ---------------------------------------------------------------------------------------------------
+
+
+def dispatched_early(told: Interpreter) -> Mask:
+    """Return which executions were dispatched before schedulers saw the end of what they wait for, bool [executions].
+
+    Only those that were not staged early: of v1, which had no such thing, and those whose dispatch lies in a dispatch
+    phase of their thread and in no other. Those that also began early are effects before their causes, and not counted.
+    """
+    runs = told.runs
+    if not len(runs) or not len(told.graph.pred):
+        return np.zeros(len(runs), np.bool_)
+    seen, _ = graphs.extreme(runs.task, runs.finish, len(told.graph), largest=True)
+    unknown = runs.task[runs.finish == 0]
+    seen[unknown] = 0
+    early: Mask = (runs.dispatch > 0) & (runs.dispatch < graphs.ready(told.graph, seen)[runs.task])
+    early &= runs.judged >= runs.ready
+    if not early.any() or Erratum.MICROSECONDS in told.errata:
+        return early
+    phases, rows, thread = told.phases, np.flatnonzero(early), _threads(told)
+    normal = told.is_kind("dispatch")
+    other = told.is_kind(*EARLY_KINDS, "drain", "drain_prepare", "drain_publish")
+
+    def contain(which: Mask) -> Mask:
+        mine = Intervals(
+            phases.group[which].astype(np.int64), phases["start_cycles"][which], phases["end_cycles"][which]
+        )
+        return mine.contain(thread[rows], runs.dispatch[rows])
+
+    early[rows] = contain(normal) & ~contain(other)
+    return early
+
+
+def received_early(told: Interpreter, suspect: Mask) -> Mask:
+    """Return which executions their core received before it had ended the one before, bool [executions].
+
+    A core reads its register between two kernels, and all its stamps are of one counter.
+
+    Args:
+        told: the capture.
+        suspect: bool [executions], rows of a clock that stepped.
+    """
+    runs = told.runs
+    wrong = np.zeros(len(runs), np.bool_)
+    if len(runs) < 2 or not (runs.receive > 0).any():
+        return wrong
+    order = np.lexsort((runs.start, runs.core))
+    core, receive, start, end = (values[order] for values in (runs.core, runs.receive, runs.start, runs.end))
+    same = core[1:] == core[:-1]
+    # Kernels that overlap are a finding of their own.
+    wrong[order[1:]] = same & (receive[1:] > 0) & (receive[1:] < end[:-1]) & (end[:-1] <= start[1:])
+    return wrong & ~suspect

@@ -1,0 +1,119 @@
+"""The arrays of a buffer: one in a plain or ``.npy`` file, several by name in an ``.npz`` file."""
+
+from __future__ import annotations
+
+import io
+import struct
+import zipfile
+from collections.abc import Mapping
+
+import numpy as np
+import numpy.typing as npt
+
+from lanescope.devices.cuda.formats.declared.declaration import MAIN, Declaration
+from lanescope.devices.cuda.formats.word_source import WordSource
+from lanescope.errors import InputError
+from lanescope.source import npy
+from lanescope.trace.declaration import frozen_class
+
+Bytes = npt.NDArray[np.uint8]
+
+ZIP_MAGIC = b"PK\x03\x04"
+_SUFFIX = ".npy"
+#: Bytes of the header of a member that lie before its name.
+_MEMBER = 30
+
+
+@frozen_class
+class Arrays:
+    """The arrays of a file.
+
+    Attributes:
+        data: uint8 [n] by name; the main array is ``buffer``.
+        at: the first byte of each in the file, or in the array that an ``.npy`` file is.
+        cut: bytes that headers promise and that are missing.
+        whole: bytes of the main array where ``data`` holds only its beginning.
+        envelope: bytes of an archive besides the arrays, and besides those before the main one.
+    """
+
+    data: Mapping[str, Bytes]
+    at: Mapping[str, int]
+    cut: int = 0
+    envelope: int = 0
+    whole: int | None = None
+
+    @property
+    def main(self) -> Bytes:
+        """The main array."""
+        return self.data[MAIN]
+
+    @property
+    def size(self) -> int:
+        """Bytes of all arrays."""
+        return sum(len(array) for array in self.data.values())
+
+
+def is_npz(data: bytes) -> bool:
+    """Return whether a file begins like an archive of arrays."""
+    return data.startswith(ZIP_MAGIC)
+
+
+def arrays_of(content: WordSource, declaration: Declaration) -> Arrays:
+    """Return the arrays that a declaration names.
+
+    Raises:
+        InputError: an array is missing, or the archive is compressed or damaged.
+    """
+    whole = content.words(1) if content.length else np.empty(0, np.uint8)
+    if content.before == 0 and is_npz(whole[:4].tobytes()):
+        return _from_archive(whole, declaration)
+    if len(declaration.arrays) > 1:
+        names = ", ".join(declaration.arrays)
+        raise InputError(
+            f"layout {declaration.name} requires the arrays {names}",
+            hint=f"save them in one file: numpy.savez(path, {names.replace(', ', '=..., ')}=...)",
+        )
+    return Arrays({MAIN: whole}, {MAIN: 0}, content.cut)
+
+
+def _from_archive(whole: Bytes, declaration: Declaration) -> Arrays:
+    found, at = {}, {}
+    try:
+        with zipfile.ZipFile(io.BytesIO(whole.tobytes())) as archive:
+            members = {info.filename.removesuffix(_SUFFIX): info for info in archive.infolist()}
+    except (zipfile.BadZipFile, struct.error, ValueError, NotImplementedError) as error:
+        raise InputError(f"damaged .npz file: {error}", hint="write it with numpy.savez") from None
+    only = next(iter(members)) if len(members) == 1 else None
+    for name in declaration.arrays:
+        info = members.get(name) or (members[only] if only is not None and len(declaration.arrays) == 1 else None)
+        if info is None:
+            there = ", ".join(sorted(members)) or "none"
+            raise InputError(
+                f"array {name!r} not found in the .npz file (it has {there})", hint=f"save it as {name}=..."
+            )
+        if info.compress_type != zipfile.ZIP_STORED:
+            raise InputError("compressed .npz file", hint="write it with numpy.savez, not with savez_compressed")
+        begin = _content(whole, info)
+        member = whole[begin : begin + info.file_size]
+        header = npy.parse(member[: npy.MAX_HEADER + 12].tobytes())
+        if header is None or len(member) < info.file_size or not _is_integer(header.descr):
+            raise InputError(f"array {name!r} is not an array of integers", hint="write the file with numpy.savez")
+        size = header.count * int(header.descr[2:])
+        if header.size + size > len(member):
+            raise InputError(f"array {name!r} is shorter than its header promises", hint="copy the complete file")
+        found[name], at[name] = member[header.size : header.size + size], begin + header.size
+    used = sum(len(array) for array in found.values())
+    return Arrays(found, at, envelope=len(whole) - used - at[MAIN])
+
+
+def _content(whole: Bytes, info: zipfile.ZipInfo) -> int:
+    """Return where the content of a stored member begins: after its own header, whose name and extra field vary."""
+    head = whole[info.header_offset : info.header_offset + _MEMBER].tobytes()
+    if len(head) < _MEMBER:
+        raise InputError("damaged .npz file: a member is missing", hint="copy the complete file")
+    name, extra = struct.unpack_from("<HH", head, 26)
+    return int(info.header_offset + _MEMBER + name + extra)
+
+
+def _is_integer(descr: str) -> bool:
+    return len(descr) == 3 and descr[0] in "<|" and descr[1] in "iu" and descr[2] in "1248"

@@ -1,0 +1,192 @@
+"""Layout files of users: next to a buffer, as an option, wrong in every way."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import lanescope
+from lanescope import cuda
+from lanescope.devices.cuda.formats.declared import catalog
+from lanescope.errors import InputError, UsageError
+
+GOLDEN = Path(__file__).parents[1] / "golden" / "declared"
+SHIPPED = Path(catalog.__file__).parent / "shipped"
+LAYOUT = """
+name = "mine"
+source = "me"
+lanes = [["block", "blocks"]]
+kind = ["type", {"0" = "begin", "1" = "end"}]
+id = "event"
+time = "stamp"
+capacity = "8"
+[params]
+blocks = {from = "user", default = 2, help = "blocks of the grid"}
+[record]
+at = "64 * block + 8 * k"
+size = 8
+fields = {type = [0, 1], event = [1, 15], stamp = [32, 32]}
+views = {word = [0, 64]}
+empty = "word == 0"
+[clock]
+bits = 32
+"""
+
+
+def words(*rows):
+    """Two lanes of eight words: rows of (lane, position, type, event, stamp)."""
+    found = np.zeros(16, np.uint64)
+    for lane, k, kind, event, stamp in rows:
+        found[8 * lane + k] = kind | event << 1 | stamp << 32
+    return found
+
+
+BUFFER = words((0, 0, 0, 5, 100), (0, 1, 1, 5, 164), (1, 0, 0, 6, 132))
+
+
+def layout(tmp_path, text=LAYOUT, name="mine.toml"):
+    path = tmp_path / name
+    path.write_text(text)
+    return str(path)
+
+
+def test_a_layout_file_is_an_option(tmp_path):
+    trace = cuda.decode(BUFFER, layout=layout(tmp_path))
+    rows = [(row["name"], row["ts"], row["dur"]) for row in trace.slices.rows()]
+    assert rows == [("event_5", 0, 64), ("event_6", 32, None)]
+
+
+def test_a_layout_file_next_to_a_buffer_is_used(tmp_path):
+    path = tmp_path / "run.bin"
+    path.write_bytes(BUFFER.tobytes())
+    with pytest.raises(InputError):
+        lanescope.open(path)
+    layout(tmp_path, name="run.layout.toml")
+    trace = lanescope.open(path)
+    assert len(trace.slices) == 2
+    shutil.copyfile(SHIPPED / "tileops.toml", tmp_path / "other.toml")
+    with pytest.raises(UsageError, match="requires the parameter max_events"):
+        lanescope.open(path, layout=str(tmp_path / "other.toml"))
+
+
+def test_stack_pairing_needs_no_event_at_the_end(tmp_path):
+    text = LAYOUT.replace('id = "event"', 'id = "event if type == 0 else 0"\npairing = "stack"')
+    buffer = words((0, 0, 0, 5, 100), (0, 1, 0, 6, 110), (0, 2, 1, 0, 120), (0, 3, 1, 0, 150), (0, 4, 1, 0, 160))
+    trace = cuda.decode(buffer, layout=layout(tmp_path, text))
+    assert sorted((row["name"], row["dur"]) for row in trace.slices.rows()) == [("event_5", 50), ("event_6", 10)]
+    assert [row["category"] for row in trace.instants.rows()] == ["unmatched_end"]
+
+
+def test_boundaries_end_the_region_before(tmp_path):
+    text = LAYOUT.replace('kind = ["type", {"0" = "begin", "1" = "end"}]', 'kind = "instant"\npairing = "boundary"')
+    buffer = words((0, 0, 0, 5, 100), (0, 1, 0, 6, 110), (0, 2, 0, 7, 150))
+    trace = cuda.decode(buffer, layout=layout(tmp_path, text))
+    rows = [(row["name"], row["dur"]) for row in trace.slices.rows()]
+    assert rows == [("event_5", 10), ("event_6", 40), ("event_7", None)]
+
+
+def test_tokens_pair_across_the_lanes_of_a_block(tmp_path):
+    text = LAYOUT.replace(
+        'lanes = [["block", "blocks"]]', 'pairing = "token"\nlanes = [["block", "1"], ["warp", "blocks"]]'
+    )
+    text = text.replace("64 * block", "64 * warp")
+    buffer = words((0, 0, 0, 5, 100), (1, 0, 1, 5, 164))
+    trace = cuda.decode(buffer, layout=layout(tmp_path, text))
+    [row] = trace.slices.rows()
+    assert (row["dur"], row["category"]) == (64, "async")
+    assert len(trace.flows) == 1
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "error"),
+    [
+        ('name = "mine"', "name = ", "invalid TOML"),
+        ('name = "mine"', 'name = "mine"\nnam = 1', "nam: unknown key"),
+        ('time = "stamp"', "", "time: missing"),
+        ('time = "stamp"', 'time = "stmp"', "time: unknown name 'stmp'"),
+        ('time = "stamp"', 'time = "stamp +"', "time: invalid expression at column"),
+        ('time = "stamp"', 'time = "abs(stamp)"', "time: unsupported expression at column 1"),
+        ('time = "stamp"', 'time = "stamp.real"', "time: unsupported expression"),
+        ('time = "stamp"', 'time = "stamp // event"', "divisor or shift depends on the field 'event'"),
+        ('time = "stamp"', 'time = "event"', "reads the field 'event', which is part of the time"),
+        ("8 * k", "8 * k * k", "not affine in k"),
+        ("8 * k", "8 * (k % 4)", "not affine in k"),
+        ("event = [1, 15]", "event = [0, 16]", "overlaps the field"),
+        ("stamp = [32, 32]", "stamp = [33, 32]", "outside of the 8 bytes"),
+        ("stamp = [32, 32]", "stamp = [32, 65]", "expected a width from 1 to 64 bits"),
+        ("stamp = [32, 32]", 'stamp = ["other", "8 * k", 32]', "unknown array 'other'"),
+        ('"1" = "end"', '"1" = "finish"', "unknown kind 'finish'"),
+        ('"1" = "end"', '"1" = "instant"', "one of begin and end is missing"),
+        ("bits = 32", "bits = 32\nunwrap = 'after'", "clock.anchor: required unless"),
+        ("bits = 32", "bits = 32\nunit = 'ticks'", "clock.hz: required for ticks"),
+        ('capacity = "8"', 'overflow = "drop"', "capacity: missing: overflow is 'drop'"),
+        ("default = 2", "default = 0", "does not fit: 0 for 'block'"),
+        ("default = 2", "default = 4611686018427387904", "does not fit"),
+        ('capacity = "8"', "", "records of two lanes overlap"),
+        ("64 * block", "56 * block", "records of two lanes overlap"),
+        ("8 * k", "4 * k", "records of two lanes overlap"),
+    ],
+)
+def test_a_wrong_layout_file_is_refused_with_its_place(tmp_path, old, new, error):
+    assert old in LAYOUT
+    path = layout(tmp_path, LAYOUT.replace(old, new))
+    with pytest.raises((InputError, UsageError), match=error) as caught:
+        cuda.decode(BUFFER, layout=path)
+    assert "\n" not in str(caught.value.message)
+
+
+@pytest.mark.parametrize(
+    ("options", "error"),
+    [
+        ({"layout": "nope"}, "there are tirx"),
+        ({"layout": "tileops", "layout_params": {"max": 1}}, "has no parameter 'max'"),
+        ({"layout": "tileops", "layout_params": "max_events"}, "expected NAME=NUMBER"),
+        ({"layout": "tileops", "layout_params": {"max_events": "4"}}, "expected numbers by name"),
+        ({"layout": "tirx", "layout_params": {"x": 1}}, "has no parameters"),
+        ({"layout": "tileops", "stride": 4}, "mutually exclusive"),
+        ({"layout": "ikp", "layout_params": "max_events=8,warps=1"}, "requires the arrays buffer, counters"),
+        ({"layout": "missing.toml"}, "cannot read missing.toml"),
+    ],
+)
+def test_wrong_options_are_refused(options, error):
+    with pytest.raises((InputError, UsageError), match=error):
+        cuda.decode(BUFFER, **options)
+
+
+def test_archives_of_arrays(tmp_path):
+    path = tmp_path / "run.npz"
+    golden = {
+        "buffer": np.frombuffer((GOLDEN / "mori.bin").read_bytes(), np.uint64),
+        "offsets": np.frombuffer((GOLDEN / "mori.offsets.bin").read_bytes(), np.uint32),
+    }
+    options = {"layout": "mori", "layout_params": "max_events=16"}
+    np.savez(path, **golden)
+    assert len(lanescope.open(path, **options).slices) > 20
+    np.savez_compressed(path, **golden)
+    with pytest.raises(InputError, match="compressed"):
+        lanescope.open(path, **options)
+    np.savez(path, buffer=golden["buffer"])
+    with pytest.raises(InputError, match="array 'offsets' not found"):
+        lanescope.open(path, **options)
+    np.savez(path, buffer=golden["buffer"], offsets=np.zeros(4))
+    with pytest.raises(InputError, match="not an array of integers"):
+        lanescope.open(path, **options)
+    np.savez(path, **golden)
+    path.write_bytes(path.read_bytes()[:-30])
+    with pytest.raises(InputError, match="damaged"):
+        lanescope.open(path, **options)
+
+
+@pytest.mark.parametrize("size", [0, 7, 8, 16, 100, 127])
+def test_cut_files_are_read_as_far_as_they_go(tmp_path, size):
+    data = np.frombuffer(BUFFER.tobytes()[:size], np.uint8)
+    if size == 0:
+        with pytest.raises(InputError):
+            cuda.decode(data, layout=layout(tmp_path))
+        return
+    trace = cuda.decode(data, layout=layout(tmp_path))
+    assert len(trace.slices) == (size >= 8) + (size >= 72)
+    assert trace.accounting.rows()
