@@ -288,7 +288,7 @@ def test_bytes_between_functions_that_are_no_code_are_left_out():
     assert found.at[0x20].kind == "return"
     assert "it does not return" in found.notes[0].text
     # Where little of it is code, it is code of something else.
-    with pytest.raises(InputError, match="166 of 200 bytes are no code"):
+    with pytest.raises(InputError, match="166 of 200 bytes do not decode"):
         of_elf(assembler.elf("aie2", [(0, (head + junk).ljust(0x20, b"\xff") + tail + b"\xff" * 154)], {"main": 0}))
 
 

@@ -244,7 +244,7 @@ class _Walk:
         total = sum(len(content) for _, content in self._image.code)
         if 2 * unread > total:
             # By chance the code of another device may begin with a return.
-            raise _NoCodeError(f"{unread} of {total} bytes are no code")
+            raise _NoCodeError(f"{unread} of {total} bytes do not decode")
 
     def _gaps(self) -> Iterator[tuple[int, int]]:
         """Yield first address and end of stretches of code that no bundle is of."""
