@@ -52,8 +52,9 @@ def _names_lanes(words: Words) -> bool:
     Raises:
         InputError: the header is missing, or no kernel writes it.
     """
-    found = scan(words, (lanes := header(words).lanes), lanes) if len(words) > 1 else None
-    return found is not None and 2 * found.misplaced < found.used
+    lanes = header(words).lanes
+    found = scan(words[: max(_FIRST, 2 * lanes + 1)], lanes, lanes)
+    return 2 * found.misplaced < found.used
 
 
 def declared_layout(content: WordSource, size: int) -> str | None:
