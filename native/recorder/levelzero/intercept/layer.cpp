@@ -26,7 +26,7 @@ bool is_on_stack(const void* address) {
     return is_known && !std::less<>()(at, begin) && std::less<>()(at, begin + size);
 }
 
-// The functions that another layer has left in the places of ours: it calls ours in turn.
+// The functions that another layer has left in the places of the recorder: it calls the recorder in turn.
 void* left[function_count];
 std::mutex table_mutex;
 
