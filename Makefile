@@ -63,9 +63,12 @@ matrix: $(READY) ## all programs of the Level Zero matrix in all ways; SANITIZE 
 	@PYTHONPATH=tests $(BIN)/python -m native.matrix rows $(if $(SANITIZE),--sanitize $(SANITIZE)) \
 	    $(if $(ROWS),--rows $(ROWS))
 
-matrix-random: $(READY) ## N (10000) random Level Zero programs under the recorder; SANITIZE as above
+matrix-random: $(READY) ## N (10000) random Level Zero programs; SANITIZE as above; MATRIX: --hard, --world NAME, --resets NAME
 	@PYTHONPATH=tests $(BIN)/python -m native.matrix random --number $(or $(N),10000) \
-	    $(if $(SANITIZE),--sanitize $(SANITIZE))
+	    $(if $(SANITIZE),--sanitize $(SANITIZE)) $(MATRIX)
+
+matrix-mutants: $(READY) ## build the recorder with one thing wrong at a time; fail where no program notices
+	@PYTHONPATH=tests $(BIN)/python -m native.matrix mutants
 
 test-tools: .venv/venv.stamp ## fetch the programs that tests drive into .tools
 	@tools/fetch_tools node valgrind babeltrace2 levelzero levelzero-newest sarif cuda probes
@@ -133,4 +136,4 @@ clean: ## remove everything that is made here
 	rm -f $(STUB)
 	find src tests benchmarks docs tools -name __pycache__ -type d -prune -exec rm -rf {} +
 
-.PHONY: FORCE help venv native demo test test-full hunt power mutate path-fuzz test-tools browser-tools lint docs bench gpu gates bench-check fuzz kill-test sanitize wheel wheel-test clean
+.PHONY: FORCE help venv native demo test test-full hunt power mutate path-fuzz matrix matrix-random matrix-mutants test-tools browser-tools lint docs bench gpu gates bench-check fuzz kill-test sanitize wheel wheel-test clean

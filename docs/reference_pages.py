@@ -13,6 +13,7 @@ from lanescope.analysis import check, derived
 from lanescope.analysis import limits as analysis_limits
 from lanescope.analysis.check.marks import FLAGS, QUALITIES, Carrier
 from lanescope.cli import arguments
+from lanescope.devices.cuda.formats.declared.declaration import Declaration, FieldSpec
 from lanescope.families import registry
 from lanescope.families.family import Derived
 from lanescope.trace.schema import CORE_TABLES, FLAG_DOCS, TableSpec
@@ -33,6 +34,7 @@ def generate(folder: Path) -> None:
         "tables": tables(),
         "stats": stats(),
         "formats": formats(),
+        "layouts": layouts(),
         "rules": rules(),
         "limits": limits(),
         "commands": commands(),
@@ -150,6 +152,60 @@ def formats() -> str:
         layouts = {layout.name: layout for format in family.formats for layout in format.layouts}
         parts += [f"### `{layout.name}`\n\n{layout.doc}\n\n{wire_docs.table(layout)}" for layout in layouts.values()]
     return "\n\n".join(parts) + "\n"
+
+
+def layouts() -> str:
+    """Return the page of declared buffer layouts."""
+    from lanescope.devices.cuda.formats.declared import catalog
+
+    text = [
+        "# Layouts of in-kernel profilers",
+        "Each of them is a layout file that comes with lanescope: `--layout NAME` decodes a buffer with it, and "
+        "`lanescope cuda-layout new FILE.toml --from NAME` copies it. *verified*: decoded to the known truth of a "
+        "buffer that was packed after the producer's stores. *read*: declared from the producer's source only.",
+    ]
+    for name in catalog.shipped():
+        of = catalog.load(name)
+        text.append(f"## {name}\n\n{of.title}. Source: {of.source} (license: {of.license}). Status: *{of.status}*.")
+        params = [(f"`{p.name}`", p.help, "" if p.default is None else p.default) for p in of.user_params]
+        if params:
+            text.append(_table(("parameter", "meaning", "default"), params))
+        areas = (
+            ("header of the file", of.header.fields),
+            ("header of a lane", of.lane.fields),
+            ("record", of.record.fields),
+        )
+        fields = [
+            (area, f"`{spec.name}`", _bits(spec), ", ".join(f"`{role}`" for role in _roles(of, spec.name)))
+            for area, specs in areas
+            for spec in sorted(specs, key=lambda spec: spec.bit)
+        ]
+        text.append(_table(("part", "field", "bits", "part of"), fields))
+        lanes = " x ".join(f"`{dim}`" for dim, _ in of.dims)
+        clock = f"{of.clock.bits} bits of `{of.clock.name}` in {of.clock.unit}, comparable within one {of.clock.across}"
+        text.append(
+            f"Lanes: {lanes}. Record `k`: byte `{of.record.at.text}`. Without room: {of.overflow}. Clock: {clock}."
+        )
+    return "\n\n".join(text) + "\n"
+
+
+def _bits(spec: FieldSpec) -> str:
+    if spec.byte is not None:
+        return f"{spec.width} bits from byte `{spec.byte.text}` of {spec.array or 'the buffer'}"
+    return f"{spec.bit + spec.width - 1}..{spec.bit}"
+
+
+def _roles(of: Declaration, name: str) -> list[str]:
+    """Return what a field is part of: roles, and tests."""
+    parts = dict(of.roles) | {
+        "empty": of.record.empty,
+        "agree": of.record.agree,
+        "offered": of.offered,
+        "next": of.next,
+    }
+    parts |= {"used": of.used, "check": of.lane_check, "anchor": of.clock.anchor}
+    parts |= {"kind": of.kind[0]} if of.kind is not None else {}
+    return [part for part, expression in parts.items() if expression is not None and name in expression.names]
 
 
 def rules() -> str:

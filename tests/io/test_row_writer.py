@@ -4,7 +4,7 @@ import json
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from lanescope._native import core
@@ -49,6 +49,21 @@ def test_reals_read_back_as_they_were(number):
     assert json.loads(text) == number
     assert isinstance(json.loads(text), float)
     assert len(text) <= len(repr(number)) or 1e-4 <= abs(number) < 1e16
+
+
+@given(st.integers(-(10**15), 10**15), st.sampled_from([1, 10, 1000, 10_000, 3]))
+@example(-1, 1000)
+@example(999_999_999_999_999, 1000)
+def test_reals_are_as_short_as_python_writes_them(number, parts):
+    text = (
+        core.RowWriter([(["", ""], [0], "f")], []).format(np.zeros(1, np.uint32), bits([number / parts]), "").decode()
+    )
+    assert text == repr(number / parts) or abs(number / parts) < 1e-4 or abs(number / parts) >= 1e16
+    assert json.loads(text) == number / parts
+
+
+def test_a_negative_zero_keeps_its_sign():
+    assert core.RowWriter([(["", ""], [0], "f")], []).format(np.zeros(1, np.uint32), bits([-0.0]), "") == b"-0.0"
 
 
 @given(st.lists(st.tuples(st.integers(0, 1), st.text(max_size=4), st.integers(-99, 99)), max_size=5))

@@ -17,10 +17,11 @@ import time
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
-from native import matrix_programs, matrix_run
+from native import matrix_mutants, matrix_programs, matrix_run
 from native.matrix_run import FAULTS, QUIRKS, THREADED, Bench, Case, Verdict
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -37,6 +38,9 @@ def cases(bench: Bench, rows: set[str], quirks: set[str], *, threaded_only: bool
                 continue
             for lists, engine in row.variants():
                 yield from (Case(row, lists, engine, quirk, host_read) for host_read in (False, True))
+                if QUIRKS[quirk].get("host_reset", "works") != "works" and lists == "regular,out-of-order":
+                    watch = Case(row, lists, engine, quirk, resets="watch")
+                    yield from (watch, replace(watch, host_read=True))
         if row.name in ("R12", "R27"):
             for quirk in ("plain", "sticky, free"):
                 if quirks and quirk not in quirks:
@@ -101,8 +105,8 @@ def _table(found: dict[tuple[str, str, str], list[tuple[Case, Verdict]]]) -> int
     return failed
 
 
-def _random(bench: Bench, world: str, resets: str, seed: int) -> tuple[int, int, Verdict | None]:
-    program, quirks = matrix_programs.legal_program(seed, world)
+def _random(bench: Bench, world: str, resets: str, hard: bool, seed: int) -> tuple[int, int, Verdict | None]:
+    program, quirks = matrix_programs.legal_program(seed, world, hard=hard)
     host_read, timeline = bool(seed % 2), seed % 10 < 2
     verdict = matrix_programs.run_program(
         bench, program, quirks, _work_folder(), host_read=host_read, resets=resets, timeline=timeline
@@ -119,7 +123,7 @@ def random_programs(bench: Bench, arguments: argparse.Namespace) -> int:
     failed: list[int] = []
     with ProcessPoolExecutor(arguments.jobs) as pool:
         for seed, length, verdict in pool.map(
-            partial(_random, bench, arguments.world, arguments.resets), seeds, chunksize=8
+            partial(_random, bench, arguments.world, arguments.resets, arguments.hard), seeds, chunksize=8
         ):
             if verdict is None:
                 hung += 1
@@ -147,7 +151,7 @@ def random_programs(bench: Bench, arguments: argparse.Namespace) -> int:
 
 
 def _show_smallest(bench: Bench, arguments: argparse.Namespace, seed: int) -> None:
-    program, quirks = matrix_programs.legal_program(seed, arguments.world)
+    program, quirks = matrix_programs.legal_program(seed, arguments.world, hard=arguments.hard)
 
     def fails(smaller: matrix_programs.Program) -> bool:
         for _ in range(3):
@@ -168,6 +172,18 @@ def _show_smallest(bench: Bench, arguments: argparse.Namespace, seed: int) -> No
     print(f"smallest program of seed {seed}, {quirks}, option H {'on' if seed % 2 else 'off'}:\n{smallest.text()}")
 
 
+def mutants(bench: Bench, arguments: argparse.Namespace) -> int:
+    """Build each mutant of the recorder; print which try noticed it."""
+    missed = 0
+    with tempfile.TemporaryDirectory(prefix="lanescope-mutants-") as folder:
+        workshop = matrix_mutants.Workshop(bench, Path(folder))
+        for mutant in matrix_mutants.MUTANTS:
+            number, what = matrix_mutants.noticed(workshop.made(mutant), mutant, Path(folder) / "runs")
+            missed += number == 0
+            print(f"{mutant.name}: {f'noticed by try {number}: {what}' if number else 'NOT NOTICED'}", flush=True)
+    return 1 if missed else 0
+
+
 def _names(text: str) -> set[str]:
     return {name.strip() for name in text.split(",") if name.strip()}
 
@@ -175,7 +191,7 @@ def _names(text: str) -> set[str]:
 def main(given: Sequence[str] | None = None) -> int:
     """Run what the command line asks for."""
     parser = argparse.ArgumentParser(description="the scenario matrix of the Level Zero recorder")
-    parser.add_argument("what", choices=("rows", "random"))
+    parser.add_argument("what", choices=("rows", "random", "mutants"))
     parser.add_argument("--sanitize", default="", choices=("", "address", "thread"), help="build with sanitizers")
     parser.add_argument("-j", "--jobs", type=int, default=os.cpu_count())
     parser.add_argument("--rows", type=_names, default=set())
@@ -183,6 +199,7 @@ def main(given: Sequence[str] | None = None) -> int:
     parser.add_argument("--number", type=int, default=10_000)
     parser.add_argument("--first", type=int, default=0)
     parser.add_argument("--world", default="", choices=("", "works", "sticky", "view"), help="what host resets do")
+    parser.add_argument("--hard", action="store_true", help="programs of lists that run again while others wait")
     parser.add_argument("--resets", default="auto", choices=("auto", "watch", "off"), help="--event-resets")
     arguments = parser.parse_args(given)
     # Detecting undefined behavior costs little compared with the address checks of gcc.
@@ -191,7 +208,7 @@ def main(given: Sequence[str] | None = None) -> int:
     try:
         with tempfile.TemporaryDirectory(prefix="lanescope-bench-") as folder:
             bench = built.copied(Path(folder))
-            return {"rows": rows, "random": random_programs}[arguments.what](bench, arguments)
+            return {"rows": rows, "random": random_programs, "mutants": mutants}[arguments.what](bench, arguments)
     finally:
         for folder in Path(tempfile.gettempdir()).glob(f"lanescope-matrix-{os.getpid()}-*"):
             shutil.rmtree(folder, ignore_errors=True)

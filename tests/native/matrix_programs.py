@@ -57,7 +57,8 @@ class Program:
                     else:
                         body.setdefault(words[0], []).append(words[1])
                 elif what == "execute":
-                    found.update(body.get(words[1], []))
+                    for name in words[1:]:
+                        found.update(body.get(name, []))
                 elif what == "reset":
                     body.pop(words[0], None)
         return found
@@ -261,12 +262,16 @@ class Model:
                 self._require_idle(words[0])
                 self.lists[words[0]].body, self.lists[words[0]].alive = [], False
             elif what == "execute":
-                queue, name = words
-                executed = self.lists[name]
-                if executed.open or not executed.alive:
-                    raise IllegalError(f"{name} is open")
-                self._require_idle(name)
-                self.fences[name] = [self._submit(queue, name, command) for command in executed.body]
+                queue, *names = words
+                submitted: list[_Instance] = []
+                for name in names:
+                    executed = self.lists[name]
+                    if executed.open or not executed.alive:
+                        raise IllegalError(f"{name} is open")
+                    self._require_idle(name)
+                for name in names:
+                    submitted += [self._submit(queue, name, command) for command in self.lists[name].body]
+                self.fences[names[0]] = submitted
             elif what == "sync_list" or what == "sync_queue":
                 yield ended(list(self.streams[words[0]]))
             elif what == "sync_fence":
@@ -390,6 +395,67 @@ def random_program(seed: int) -> Program:
     return Program(lists, {"qc": "compute", "qk": "copy"}, events, tuple(tuple(t) for t in threads if t))
 
 
+def hard_program(seed: int) -> Program:
+    """Write a program of one thread around lists that run again: it need not be legal.
+
+    Several lists in one submission in any order, waits across lists, immediate lists and waits for the host between,
+    the host's signals before or after the submissions; two to four rounds.
+    """
+    chance = random.Random(seed)
+    lists: dict[str, tuple[str, str, str]] = {}
+    events = {"g": False, "h": False}
+    names, steps = iter(f"o{number}" for number in range(1000)), []
+    regular = [f"L{number}" for number in range(chance.randint(1, 3))]
+    immediate = [f"M{number}" for number in range(chance.choice((0, 0, 1, 1, 2)))]
+    for name in (*regular, *immediate):
+        order = "in-order" if chance.random() < (0.15 if name in regular else 0.4) else "out-of-order"
+        engine = "compute" if chance.random() < 0.6 else "copy"
+        lists[name] = ("regular" if name in regular else "immediate", order, engine)
+        events.update({f"{name}x": chance.random() < 0.3, f"{name}y": False})
+    foreign = {name: [f"{other}{e}" for other in regular if other != name for e in "xy"] for name in regular}
+    for name in regular:
+        made: list[str] = []
+        for _ in range(chance.randint(1, 4)):
+            signal = chance.choice(("-", f"{name}x", f"{name}y", f"{name}y"))
+            waits = chance.choice([*made, *foreign[name], "g", "h"]) if chance.random() < 0.45 else "-"
+            steps.append(("barrier" if chance.random() < 0.1 else "op", name, next(names), signal, waits))
+            made += [signal] if signal != "-" else []
+        steps.append(("close", name))
+    queue_of = {name: chance.choice(("qc", "qc", "q2")) if lists[name][2] == "compute" else "qk" for name in regular}
+    for _ in range(chance.randint(2, 4)):
+        steps += [("host_reset", event) for event in events]
+        steps += _round(chance, lists, regular, immediate, queue_of, names)
+    return Program(lists, {"qc": "compute", "q2": "compute", "qk": "copy"}, events, (tuple(steps),))
+
+
+def _round(
+    chance: random.Random,
+    lists: dict[str, tuple[str, str, str]],
+    regular: list[str],
+    immediate: list[str],
+    queue_of: dict[str, str],
+    names: Iterator[str],
+) -> list[Step]:
+    """One run of every list, with what happens meanwhile, and waits for all."""
+    block: list[Step] = []
+    left = chance.sample(regular, len(regular))
+    while left:
+        together = [name for name in left if queue_of[name] == queue_of[left[0]]][: chance.randint(1, 3)]
+        block.append(("execute", queue_of[left[0]], *together))
+        left = [name for name in left if name not in together]
+    for name in immediate:
+        for _ in range(chance.randint(0, 2)):
+            waits = chance.choice(("g", "h")) if chance.random() < 0.6 else "-"
+            step = ("op", name, next(names), chance.choice(("-", f"{name}x", f"{name}y")), waits)
+            block.insert(chance.randint(0, len(block)), step)
+    if chance.random() < 0.4:
+        block.append((chance.choice(("sync_event", "poll")), f"{chance.choice(regular)}{chance.choice('xy')}"))
+    for event in ("g", "h"):
+        block.insert(chance.randint(0, len(block)), ("host_signal", event))
+    waits_for_all: list[Step] = [("sync_queue", queue) for queue in ("qc", "q2", "qk")]
+    return [*block, *waits_for_all, *(("sync_list", name) for name in immediate)]
+
+
 def random_quirks(seed: int, world: str = "") -> Quirks:
     """Choose the driver's ways for a program; ``world``: what its host resets do, else by chance too."""
     chance = random.Random(seed)
@@ -413,11 +479,12 @@ def random_quirks(seed: int, world: str = "") -> Quirks:
     return quirks
 
 
-def legal_program(seed: int, world: str = "") -> tuple[Program, Quirks]:
+def legal_program(seed: int, world: str = "", *, hard: bool = False) -> tuple[Program, Quirks]:
     """Return the first legal program from this seed on, and the driver's ways for it."""
+    write = hard_program if hard else random_program
     for attempt in range(1000):
         quirks = random_quirks(seed, world)
-        program = random_program(seed * 1000 + attempt)
+        program = write(seed * 1000 + attempt)
         if is_legal(program, quirks):
             return program, quirks
     raise AssertionError(f"no legal program from seed {seed} on")

@@ -93,6 +93,52 @@ void lanescope::bind::cuda_declared(nb::module_& m) {
         "stride"_a, "bit"_a, "width"_a, "out"_a,
         "Gather a field of the records of all lanes; `out` is of the smallest of uint8, 16, 32 and 64 that holds it.");
     m.def(
+        "cuda_read_records",
+        [](const In<uint8_t>& data, const In<int64_t>& base, const In<int64_t>& first, const In<int64_t>& ring,
+           const Starts& start, int64_t stride, const Rows<const int64_t>& fields, const In<uint8_t>& kinds,
+           uint64_t empty_value, const In<int64_t>& expected, const Out<uint64_t>& stamp, const Out<uint16_t>& event,
+           const Out<uint8_t>& kind) {
+            const gather::Lanes lanes{view(base), view(first), view(ring), view(start), stride};
+            const auto count = base.size();
+            if (first.size() != count || ring.size() != count || start.size() != count + 1 || fields.shape(0) != 5 ||
+                fields.shape(1) != 3 || stamp.size() != event.size() || stamp.size() != kind.size()) {
+                throw nb::value_error("columns of different lengths");
+            }
+            check_starts(lanes.start, stamp.size());
+            gather::Roles roles;
+            gather::WordField* const all[] = {&roles.stamp, &roles.event, &roles.kind, &roles.empty, &roles.agree};
+            for (size_t i = 0; i < 5; ++i) {
+                const auto byte = fields.data()[3 * i], shift = fields.data()[3 * i + 1], width = fields.data()[3 * i + 2];
+                if (byte < 0 || shift < 0 || width < 0 || shift + width > 64 || shift > 63) {
+                    throw nb::value_error("no such field");
+                }
+                const auto mask = width == 0 ? 0 : ~uint64_t{0} >> (64 - width);
+                *all[i] = {static_cast<uint64_t>(byte), static_cast<unsigned>(shift), mask};
+                if (!gather::is_inside(lanes, all[i]->word(), data.size())) {
+                    throw nb::value_error("records outside of the buffer");
+                }
+            }
+            if (kinds.size() <= roles.kind.mask || roles.event.mask > 0xFFFF ||
+                (roles.agree.mask != 0 && expected.size() != count)) {
+                throw nb::value_error("columns of different lengths");
+            }
+            for (const auto of : view(kinds)) {
+                if (of > static_cast<uint8_t>(cuda::Kind::empty)) throw nb::value_error("unknown kind of record");
+            }
+            roles.kinds = view(kinds), roles.empty_value = empty_value, roles.expected = view(expected);
+            nb::gil_scoped_release nogil;
+            const size_t wanted = std::max<size_t>(1, std::min(lanescope::bind::parts(stamp.size(), size_t{1} << 18), count));
+            lanescope::bind::each_part(wanted, [&](size_t part) {
+                gather::read(view(data), lanes, roles, count * part / wanted, count * (part + 1) / wanted, view(stamp),
+                             view(event), view(kind));
+            });
+        },
+        "data"_a.noconvert(), "base"_a.noconvert(), "first"_a.noconvert(), "ring"_a.noconvert(), "start"_a.noconvert(),
+        "stride"_a, "fields"_a.noconvert(), "kinds"_a.noconvert(), "empty_value"_a, "expected"_a.noconvert(),
+        "stamp"_a.noconvert(), "event"_a.noconvert(), "kind"_a.noconvert(),
+        "Read records whose roles are fields: int64 [5, 3] of first byte of a word, shift and width (0: none) for stamp, "
+        "event, kind, empty and agree.");
+    m.def(
         "cuda_decode_columns",
         [](const In<uint64_t>& stamp, const In<uint16_t>& event, const In<uint8_t>& kind, const Starts& start,
            const In<uint8_t>& overwritten, const In<uint8_t>& full, unsigned stamp_bits, uint64_t step_back, bool split,

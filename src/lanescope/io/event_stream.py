@@ -352,7 +352,7 @@ class EventStream:
 
 def _in_time(track: Int64, ts: Int64, tracks: int) -> InTime:
     count = len(ts)
-    order, begin, end = np.empty((3, count), np.int64)
+    order, begin, end = (np.empty(count, np.int64) for _ in range(3))
     row, rows = np.empty(count, np.int32), np.empty(tracks, np.int32)
     track, ts = np.ascontiguousarray(track), np.ascontiguousarray(ts)
     flat, none = np.zeros(tracks, np.uint8), np.empty(0, np.uint8)

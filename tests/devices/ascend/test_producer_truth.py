@@ -1,4 +1,16 @@
-"""Captures of the producer against what a script without this package reads in their files."""
+"""Captures of the producer against what a script without this package reads in their files.
+
+Mistakes that these captures once led to, and the tests that find each:
+
+* pools by the number of cores in use, and losses that were none: ``test_producer_dumps``, all of it
+* padding of records that is not zero: ``test_entries_and_buffers_without_the_header_hold_the_same_rows``
+* allocations without slices or arrows: ``test_kinds_counts_and_bars``, ``test_arrows``
+* the preparation of a graph as its start (LS201), tasks without records as losses (LS401):
+  ``test_nothing_is_reported_above_notice``
+* the runtime of captures below level 4, a lane of a thread that does not schedule, dispatches without those that were
+  staged early: ``test_lanes_dialects_and_dispatches_of_schedulers``
+* nodes of graphs as tasks that are never ready: ``test_report_evidence``
+"""
 
 from __future__ import annotations
 

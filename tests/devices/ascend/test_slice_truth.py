@@ -93,3 +93,38 @@ def test_kinds_and_edges_of_dumps_with_their_task_graph(corpus):
         unnamed = {task: f"func_{max(row['kernel_ids'])}" for task, row in truth.task.items()}
         assert set(cores) == set(functions)
         assert all(functions[task].startswith(unnamed[task]) for task in cores)
+
+
+def test_each_submission_is_joined_with_the_phases_that_dispatched_its_task(folders):
+    """Tasks by their submission, executions of a graph by that of the graph; phases by thread and start."""
+    graphs = 0
+    for folder in folders:
+        truth, trace = Slices(folder), decode_file(folder / "chip_swimlane_records.json")
+        expected = set()
+        for core, task, counter, *_ in truth.capture["aicore_tasks"]:
+            owner = (task & 0xFFFFFFFF) >> 10 if truth.kinds[task] == "node" else task
+            submitted = [row["task_id"] for part in _submits(truth.capture) for row in part]
+            if owner not in submitted:
+                continue
+            thread, stamp = truth.capture["metadata"]["core_to_thread"][core], truth.sent[core, counter][0]
+            (start,) = [
+                phase["start_cycles"]
+                for phase in truth.capture["aicpu_scheduler_phases"][thread]
+                if phase["kind"] in ("dispatch", "early_dispatch", "drain_publish")
+                and phase["start_cycles"] <= stamp <= phase["end_cycles"]
+            ][-1:]
+            expected.add((owner, thread, start))
+            graphs += truth.kinds[owner] == "graph"
+        flows, submits = trace.flows, trace.details["ascend_submits"]
+        task_of = dict(zip(submits["slice_id"].tolist(), submits["task_id"].tolist(), strict=True))
+        found = Counter()
+        for row in flows.where(flows["kind"] == "submit").rows():
+            thread = int(trace.tracks["name"][row["dst_track_id"]].rpartition("_")[2])
+            found[task_of[row["src_slice_id"]], thread, int(trace.slices["ts_ticks"][row["dst_slice_id"]])] += 1
+        assert set(found) == expected, folder.name
+        assert set(found.values()) <= {1}
+    assert graphs > 20
+
+
+def _submits(capture):
+    return [*capture.get("aicpu_orchestrator_phases", []), *capture.get("host_orchestrator_phases", [])]

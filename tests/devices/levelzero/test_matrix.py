@@ -11,7 +11,8 @@ from dataclasses import replace
 
 import pytest
 
-from native import matrix_programs
+from effort import EFFORT
+from native import matrix_mutants, matrix_programs
 from native.matrix_programs import Program, is_legal
 from native.matrix_run import FAULTS, QUIRKS, THREADED, Bench, Case, examine, fresh, own_results
 
@@ -19,7 +20,12 @@ from native.matrix_run import FAULTS, QUIRKS, THREADED, Bench, Case, examine, fr
 pytestmark = pytest.mark.timeout(1200)
 
 #: R26 of the table of regressions is not a program.
-ROWS = [*(f"R{i}" for i in range(1, 34) if i != 26), *(f"N{i}" for i in range(1, 10)), *(f"S{i}" for i in range(1, 21))]
+ROWS = [
+    *(f"R{i}" for i in range(1, 34) if i != 26),
+    *(f"N{i}" for i in range(1, 10)),
+    *(f"S{i}" for i in range(1, 21)),
+    *(f"T{i}" for i in range(1, 8)),
+]
 #: Runs of a row in the suite; `make matrix` runs all.
 RUNS_A_ROW = 4
 
@@ -130,6 +136,48 @@ def test_random_programs(bench, tmp_path, ten):
             timed += verdict.timed
     assert failures == []
     assert timed > 20
+
+
+@pytest.mark.parametrize("world", ["works", "sticky", "view"])
+def test_random_programs_of_lists_that_run_again(bench, tmp_path, world):
+    """Every run is timed, whatever host resets do, and whatever waits for the host meanwhile."""
+    failures, results, runs = [], 0, 0
+    for seed in range(12):
+        program, quirks = matrix_programs.legal_program(seed, world, hard=True)
+        verdict = matrix_programs.run_program(bench, program, quirks, tmp_path, host_read=bool(seed % 2))
+        if verdict is not None:
+            failures += [f"seed {seed}: {failure}" for failure in verdict.failures]
+            results, runs = results + verdict.results, runs + verdict.runs
+    assert failures == []
+    assert results == runs > 100
+
+
+@pytest.mark.parametrize("resets", ["watch", "off"])
+def test_random_programs_where_nothing_may_be_added(bench, tmp_path, resets):
+    """What is timed is right, what is not is said."""
+    failures, results, runs = [], 0, 0
+    for seed in range(16):
+        program, quirks = matrix_programs.legal_program(seed, "sticky", hard=seed % 2 == 0)
+        verdict = matrix_programs.run_program(
+            bench, program, quirks, tmp_path, host_read=bool(seed % 4 < 2), resets=resets
+        )
+        if verdict is not None:
+            failures += [f"seed {seed}: {failure}" for failure in verdict.failures]
+            results, runs = results + verdict.results, runs + verdict.runs
+    assert failures == []
+    assert 0 < results < runs
+
+
+@pytest.mark.skipif(EFFORT != "full", reason="builds the recorder once for each mutant: LANESCOPE_EFFORT=full")
+def test_the_programs_notice_every_mutant(bench, tmp_path):
+    (tmp_path / "runs").mkdir()
+    workshop = matrix_mutants.Workshop(bench, tmp_path)
+    missed = [
+        mutant.name
+        for mutant in matrix_mutants.MUTANTS
+        if not matrix_mutants.noticed(workshop.made(mutant), mutant, tmp_path / "runs")[0]
+    ]
+    assert missed == []
 
 
 def one_thread(*steps, lists=None, events=None):

@@ -408,13 +408,38 @@ def test_a_folder_for_the_loader_keeps_what_else_is_in_it(fake_ze, recording, ne
     assert len(events_of(done.folder).events["calls"]) > 50
 
 
-def test_a_layer_that_the_program_wants_too_is_loaded_beneath(fake_ze, tmp_path):
+def test_a_layer_that_the_program_wants_too_is_loaded(fake_ze, tmp_path):
     given = {**fake_ze.environment(), "ZE_ENABLE_TRACING_LAYER": "1"}
     with launcher.environment(launcher.Settings(tmp_path), given) as made:
         stock = Path(made["LANESCOPE_ZE_CHAIN"])
         assert stock.samefile(fake_ze.levelzero / "lib" / launcher.LAYER)
         assert launcher.run([str(fake_ze.app), "saxpy"], made) == 0
     assert len(events_of(tmp_path).events["calls"]) > 50
+
+
+@pytest.mark.parametrize("is_newest", [False, True], ids=["1.8", "1.32"])
+@pytest.mark.parametrize("style", ["old", "new"])
+def test_a_program_that_traces_itself_sees_what_it_sees_alone(fake_ze, programs, recording, newest, style, is_newest):
+    """Its callbacks are called for its own calls, with its own events, and for none of the recorder's."""
+    words = newest(programs / "recorder_tracers", style) if is_newest else (programs / "recorder_tracers", style)
+    loader = newest.none if is_newest else None
+    # An older loader must be told beforehand.
+    env = {"ZEL_LIBRARY_PATH": str(newest.loader.parent)} if is_newest else {"ZE_ENABLE_TRACING_LAYER": "1"}
+    alone = execute([*map(str, words)], {**fake_ze.environment(loader), **env})
+    assert (alone.returncode, alone.stdout) == (0, "5 5 5 0\n")
+    done = recording(*words, loader=loader, env=env)
+    assert (done.status, done.out) == (0, alone.stdout), done.err
+    appends = events_of(done.folder).events["appends"]
+    assert appends["how"].tolist() == ["INLINE"] * 5
+
+
+@pytest.mark.parametrize("is_newest", [False, True], ids=["1.8", "1.32"])
+def test_one_call_of_zeinit_is_one_call(fake_ze, recording, newest, is_newest):
+    """The check that a loader makes of a driver is not the program's."""
+    words = newest(fake_ze.app, "saxpy") if is_newest else (fake_ze.app, "saxpy")
+    done = recording(*words, loader=newest.none if is_newest else None)
+    (calls,) = calls_of(events_of(done.folder).events)
+    assert [(name, is_exit) for name, is_exit, _ in calls if name == "zeInit"] == [("zeInit", False), ("zeInit", True)]
 
 
 def test_why_nothing_was_recorded_is_said(fake_ze, recording, tmp_path):

@@ -7,7 +7,7 @@
 //   op|barrier LIST MARK SIGNAL WAITS  SIGNAL and WAITS: names of events with commas, or -
 //   signal LIST EVENT; wait LIST WAITS
 //   close|reset|destroy LIST
-//   execute QUEUE LIST
+//   execute QUEUE LIST...            in one call; with the fence of the first one
 //   sync_list LIST; sync_queue QUEUE; sync_fence LIST; sync_event|poll EVENT
 //   host_reset|host_signal|renew EVENT
 //
@@ -75,10 +75,12 @@ public:
         } else if (what == "destroy") {
             lists_.at(words[1])->destroy();
         } else if (what == "execute") {
-            ze_command_list_handle_t list = lists_.at(words[2])->handle();
+            std::vector<ze_command_list_handle_t> executed;
+            for (size_t i = 2; i < words.size(); ++i) executed.push_back(lists_.at(words[i])->handle());
             ze_fence_handle_t fence = fences_.at(words[2]);
             CHECK(zeFenceReset, fence);
-            CHECK(zeCommandQueueExecuteCommandLists, queues_.at(words[1]), 1, &list, fence);
+            CHECK(zeCommandQueueExecuteCommandLists, queues_.at(words[1]),
+                  static_cast<uint32_t>(executed.size()), executed.data(), fence);
         } else if (what == "sync_list") {
             lists_.at(words[1])->sync();
         } else if (what == "sync_queue") {

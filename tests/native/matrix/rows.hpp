@@ -1,5 +1,5 @@
 // The programs of the matrix, a function each. Names that begin with R or N are rows of the regression table; those
-// that begin with S are further situations.
+// that begin with S are further situations, those with T lists that run again while something waits for the host.
 #pragma once
 
 #include <vector>
@@ -42,4 +42,4 @@ struct Row {
     unsigned traits;
 };
 
-extern const std::vector<Row> sharing_rows, run_rows, lifetime_rows, order_rows, thread_rows, kind_rows;
+extern const std::vector<Row> sharing_rows, run_rows, lifetime_rows, order_rows, thread_rows, kind_rows, rerun_rows;

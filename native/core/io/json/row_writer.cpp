@@ -17,8 +17,28 @@ char* put(char* at, const std::string& text) {
     return at + text.size();
 }
 
+// A number of thousandths whose digits fit a double: its decimals are the shortest that read back as the same double.
+constexpr double kThousandths = 1e15;
+
+// Times of clocks of 50 MHz and 1 GHz in microseconds: many times quicker than the search for the shortest decimals.
+char* put_thousandths(char* at, int64_t value) {
+    if (value < 0) *at++ = '-';
+    const uint64_t size = static_cast<uint64_t>(value < 0 ? -value : value);
+    at = std::to_chars(at, at + kMaxDigits, size / 1000).ptr;
+    const uint64_t part = size % 1000;
+    *at++ = '.';
+    *at++ = static_cast<char>('0' + part / 100);
+    if (part % 100 != 0) *at++ = static_cast<char>('0' + part / 10 % 10);
+    if (part % 10 != 0) *at++ = static_cast<char>('0' + part % 10);
+    return at;
+}
+
 char* put_real(char* at, double value) {
     const double size = std::fabs(value);
+    if (size * 1000 < kThousandths && !(value == 0 && std::signbit(value))) {
+        const auto thousandths = static_cast<int64_t>(std::nearbyint(value * 1000));
+        if (static_cast<double>(thousandths) / 1000 == value) return put_thousandths(at, thousandths);
+    }
     if (value != 0 && (size < 1e-4 || size >= 1e16)) {
         return std::to_chars(at, at + kMaxDigits, value, std::chars_format::scientific).ptr;
     }

@@ -1,8 +1,11 @@
 // The library in the place of the loader's tracing layer: tables of function pointers are handed to us, and we put our
 // functions into them.
 #include <dlfcn.h>
+#include <pthread.h>
 
+#include <functional>
 #include <mutex>
+#include <string>
 
 #include "api/entry_points.hpp"
 
@@ -10,10 +13,26 @@ namespace lanescope::levelzero {
 
 namespace {
 
-// Replaces what a table holds. It has the members of the requested version and no more; the same table may come again.
-void patch_table(Table table, u32 version, void** members) {
-    static std::mutex mutex;
-    const std::lock_guard guard(mutex);
+// A table on the stack of the thread is a loader's check of a driver: no call of the program goes through it.
+bool is_on_stack(const void* address) {
+    pthread_attr_t attributes;
+    if (pthread_getattr_np(pthread_self(), &attributes) != 0) return false;
+    void* base = nullptr;
+    size_t size = 0;
+    const bool is_known = pthread_attr_getstack(&attributes, &base, &size) == 0;
+    pthread_attr_destroy(&attributes);
+    const auto* begin = static_cast<const char*>(base);
+    const auto* at = static_cast<const char*>(address);
+    return is_known && !std::less<>()(at, begin) && std::less<>()(at, begin + size);
+}
+
+// The functions that another layer has left in the places of ours: it calls ours in turn.
+void* left[function_count];
+std::mutex table_mutex;
+
+// Replaces what a table holds. It has the members of the requested version and no more. False: it is one that came
+// before, and another layer stands in it already.
+bool patch_table(Table table, u32 version, void** members) {
     const u32 minor = version & 0xffff;
     size_t member = 0;
     for (const FunctionSlot& slot : function_slots) {
@@ -21,14 +40,30 @@ void patch_table(Table table, u32 version, void** members) {
         if (slot.minor > minor) break;
         void*& found = members[member++];
         if (slot.function == Function::count || found == nullptr) continue;
+        if (found == left[index(slot.function)]) return false;
         void* ours = entry(InterceptPath::layer, slot.function);
         if (found == ours) continue;
         targets[static_cast<size_t>(InterceptPath::layer)][index(slot.function)].store(found, std::memory_order_release);
         if (is_recorded(slot.function)) found = ours;
     }
+    return true;
 }
 
-// The tracing layer whose place we took, where the program wants it too: it comes between the driver and us.
+void note_left(Table table, u32 version, void** members) {
+    size_t member = 0;
+    for (const FunctionSlot& slot : function_slots) {
+        if (slot.table != table) continue;
+        if (slot.minor > (version & 0xffff)) break;
+        void* found = members[member++];
+        if (slot.function == Function::count || found == nullptr) continue;
+        const bool is_theirs = found != entry(InterceptPath::layer, slot.function) &&
+                               found != targets[static_cast<size_t>(InterceptPath::layer)][index(slot.function)].load();
+        if (is_theirs) left[index(slot.function)] = found;
+    }
+}
+
+// The tracing layer whose place we took, where the program may use it: it comes between the program and us, so that its
+// callbacks see the program's calls and not ours.
 void* chained(const char* name) {
     static void* library = [] {
         const std::string& path = settings().chain;
@@ -39,10 +74,22 @@ void* chained(const char* name) {
 
 Result claim_table(Table table, const char* getter, u32 version, void** members) {
     if (members == nullptr) return success;
-    if (const auto other = reinterpret_cast<Result (*)(u32, void**)>(chained(getter))) other(version, members);
+    const auto other = reinterpret_cast<Result (*)(u32, void**)>(chained(getter));
     // Of another major version nothing is known: the program runs as if we were not there.
-    if (is_active() && version >> 16 == 1) patch_table(table, version, members);
+    // Only the table with zeInit is used so.
+    const bool is_check = table == Table::Global && is_on_stack(members);
+    const bool is_known = is_active() && version >> 16 == 1 && !is_check;
+    const std::lock_guard guard(table_mutex);
+    if (is_known && !patch_table(table, version, members)) return success;
+    if (other != nullptr && other(version, members) == success && is_known) note_left(table, version, members);
     return success;
+}
+
+// Asks the other layer to call a function of the program's around calls.
+using RegisterCallback = Result (*)(Handle tracer, u32 when, void* callback);
+Result register_callback(const char* name, Handle tracer, u32 when, void* callback) {
+    const auto other = reinterpret_cast<RegisterCallback>(chained(name));
+    return other != nullptr ? other(tracer, when, callback) : unsupported_feature;
 }
 
 }  // namespace
@@ -68,3 +115,18 @@ Result claim_table(Table table, const char* getter, u32 version, void** members)
     }
 PASSED(zelGetTracerApiProcAddrTable)
 PASSED(zerGetGlobalProcAddrTable)
+
+// A loader looks these up in the layer that it has opened, which is ours: one for each function, named after it.
+#define FORWARD(function)                                                                                              \
+    extern "C" __attribute__((visibility("default"))) lanescope::levelzero::Result tracer_##function(                   \
+        lanescope::levelzero::Handle tracer, uint32_t when, void* callback) __asm__("zelTracer" #function);             \
+    extern "C" lanescope::levelzero::Result tracer_##function(lanescope::levelzero::Handle tracer, uint32_t when,       \
+                                                              void* callback) {                                        \
+        return lanescope::levelzero::register_callback("zelTracer" #function, tracer, when, callback);                 \
+    }
+#include "tracer_functions.inc"
+// Those that are named otherwise.
+FORWARD(GetDefaultContextRegisterCallback)
+FORWARD(GetLastErrorDescriptionRegisterCallback)
+FORWARD(TranslateDeviceHandleToIdentifierRegisterCallback)
+FORWARD(TranslateIdentifierToDeviceHandleRegisterCallback)

@@ -42,10 +42,7 @@ class CudaDecoder:
         self._capture = capture
         self._options = dict(options)
         self._check_options()
-        if self._options["layout"] is None:
-            source = capture.sidecar(LAYOUT_PART, None, (capture.name_pattern + LAYOUT_SIDECAR,))
-            if source is not None:
-                self._options["layout"] = source.path
+        self._options = with_layout(capture, self._options)
         self._names = names.given(capture, options["events"], options["groups"])
         self._data = np.empty(0, np.uint8)
         self._size = 0
@@ -115,6 +112,15 @@ class CudaDecoder:
             content = content_in(main.reader(), main.size)
         buffer = layout_detection.read(content, self._options)
         return batches(self._capture, self._options, self._names, buffer, content)
+
+
+def with_layout(capture: Capture, options: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the options with the layout file next to the capture as its layout, where none is given."""
+    found = dict(options)
+    if found["layout"] is None:
+        source = capture.sidecar(LAYOUT_PART, None, (capture.name_pattern + LAYOUT_SIDECAR,))
+        found["layout"] = None if source is None else source.path
+    return found
 
 
 def _is_number(value: Any) -> bool:

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from lanescope.devices.cuda.decoder import with_layout
 from lanescope.devices.cuda.formats import layout, layout_detection
 from lanescope.devices.cuda.formats.buffer import Buffer
 from lanescope.devices.cuda.formats.layout import (
@@ -18,11 +19,11 @@ from lanescope.devices.cuda.formats.layout import (
     TIRX_RECORD,
 )
 from lanescope.devices.cuda.formats.strided import StridedBuffer
-from lanescope.devices.cuda.formats.word_source import content_of
+from lanescope.devices.cuda.formats.word_source import WordSource, content_of
 from lanescope.source import Capture
 
 #: Fields that most records leave empty.
-_RARE = ("token", "payload", "value_type", "is_end")
+_RARE = ("token", "payload", "value_type", "is_end", "end")
 
 
 def packet_lines(capture: Capture, options: Mapping[str, Any]) -> Iterator[str]:
@@ -35,11 +36,11 @@ def packet_lines(capture: Capture, options: Mapping[str, Any]) -> Iterator[str]:
 def record_lines(capture: Capture, options: Mapping[str, Any]) -> Iterator[str]:
     """Yield a line for each word with its fields; those say so that are no record of their slot's lane."""
     content = content_of(capture.main.read())
-    buffer = layout_detection.read(content, options)
+    buffer = layout_detection.read(content, with_layout(capture, options))
     if isinstance(buffer, StridedBuffer):
         yield from _strided(buffer, content.before)
     else:
-        yield from _records(buffer, content.words(buffer.unit_bytes), content.before)
+        yield from _records(buffer, content)
 
 
 def _line(slot: int, before: int, word: int, text: str, width: int = 8) -> str:
@@ -87,19 +88,19 @@ def _strided(buffer: StridedBuffer, before: int) -> Iterator[str]:
         yield _line(row["slot"], before, row["word"], f"{name:8}  {_fields(fields)} {place}{wrong}")
 
 
-def _records(buffer: Buffer, words: npt.NDArray[Any], before: int) -> Iterator[str]:
+def _records(buffer: Buffer, content: WordSource) -> Iterator[str]:
     """Yield a line for the file header, and one for each record of a layout whose lanes lie end to end."""
-    header = LS2_HEADER if buffer.format == layout.LS2 else PROTON_HEADER
-    width = buffer.unit_bytes
-    fields = header.decode(int.from_bytes(words[: header.bits // 8 // width].tobytes(), "little"))
-    yield f"{before:#010x}  header  " + _fields({name: value for name, value in fields.items() if value})
+    data, before = content.words(1), content.before
+    if buffer.format in (layout.LS2, layout.PROTON):
+        header = LS2_HEADER if buffer.format == layout.LS2 else PROTON_HEADER
+        fields = header.decode(int.from_bytes(data[: header.bits // 8].tobytes(), "little"))
+        yield f"{before:#010x}  header  " + _fields({name: value for name, value in fields.items() if value})
     _, make = buffer.raw()
-    for row in make(before).rows():
+    for row in make(before + buffer.main_at).rows():
         kind = row.pop("kind", None) or row.pop("type", "")
         shown = {name: value for name, value in row.items() if name not in ("slot", "offset", "word")}
         shown = {name: value for name, value in shown.items() if value or name not in _RARE}
-        size = 8 // width
-        raw = words[row["slot"] : row["slot"] + size].tobytes().hex(" ")
+        raw = data[row["offset"] - before :][:8].tobytes().hex(" ")
         yield f"{row['offset']:#010x}  {raw}  {kind:11}  {_fields(shown)}"
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from lanescope.families.family import ClockSpec, Family, Format, Simulator
+from lanescope.families.family import ClockSpec, Command, Family, Format, Simulator
 from lanescope.families.options import Option, mega_hertz, nanoseconds, non_negative_int, positive_int, whole
 
 if TYPE_CHECKING:
@@ -43,7 +43,8 @@ def _simulated(text: str) -> str:
     return SHORT_NAMES[text]
 
 
-def _params(text: str) -> dict[str, int]:
+def layout_params(text: str) -> dict[str, int]:
+    """Read numbers by name, ``a=1,b=2``; for ``Option.parse``."""
     found = {}
     for part in text.split(","):
         name, is_given, value = part.partition("=")
@@ -94,6 +95,17 @@ def _detect(head: FileHead) -> Detection:
     return detect(head)
 
 
+def _detect_iket(head: FileHead) -> Detection:
+    """Detect the JSON of IKET; few files begin like JSON, so what looks at them is imported late."""
+    from lanescope.source import Detection
+
+    if not head.data[:64].lstrip().startswith(b"{"):
+        return Detection(0, "", "not a JSON object")
+    from lanescope.devices.cuda.formats.iket import detect
+
+    return detect(head)
+
+
 FAMILY = Family(
     name="cuda",
     title="CUDA in-kernel probes: begin and end markers in a device buffer",
@@ -109,6 +121,13 @@ FAMILY = Family(
             # One word, the columns of half a slice, and scratch for the longest lane.
             bytes_per_row=100,
         ),
+        Format(
+            "iket-json",
+            detect=_detect_iket,
+            decode_file=_HERE + "emit.iket:decode",
+            # The objects of a range, before they are columns.
+            bytes_per_row=4000,
+        ),
     ),
     options=(
         Option(
@@ -121,7 +140,7 @@ FAMILY = Family(
         ),
         Option(
             "layout_params",
-            _params,
+            layout_params,
             "numbers that a declared layout needs and that the buffer does not contain",
             metavar="NAME=NUMBER,...",
         ),
@@ -239,4 +258,17 @@ FAMILY = Family(
         demo={"blocks": 3, "tiles": 8},
     ),
     sidecars=(".layout.toml",),
+    commands=(
+        Command(
+            "cuda-layout",
+            "write, check or explain layout files of in-kernel profilers",
+            _HERE + "commands.cuda_layout:run",
+            _HERE + "commands.cuda_layout:ARGUMENTS",
+            examples=(
+                "lanescope cuda-layout check mine.toml buffer.bin",
+                "lanescope cuda-layout explain mine.toml buffer.bin --lane 3",
+            ),
+            has_output=True,
+        ),
+    ),
 )

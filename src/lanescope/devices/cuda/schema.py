@@ -197,7 +197,41 @@ OVERHEAD = TableSpec(
     ),
     key="input_id",
 )
-TABLES = (REGIONS, MARKS, LINKS, LANES, BUFFERS, OVERHEAD)
+_IKET_COLUMNS = (
+    ColumnSpec("launch", "uint32", "launch number in the file, those of graphs last"),
+    ColumnSpec("kernel", "text", "name of the kernel"),
+    ColumnSpec("graph", "text", "key of the CUDA graph that launched the kernel; empty without a graph"),
+    ColumnSpec("grid", "int64", "launch number of the driver; NULL if not recorded", nullable=True),
+    _BLOCK,
+    ColumnSpec("warp", "int64", "warp in the block"),
+    ColumnSpec("sm", "int64", "SM; NULL if not recorded", nullable=True),
+    ColumnSpec("tpc", "int64", "texture processing cluster; NULL if not recorded", nullable=True),
+    ColumnSpec("gpc", "int64", "graphics processing cluster; NULL if not recorded", nullable=True),
+    ColumnSpec("payload", "text", "value of the event as the file has it; empty without a payload"),
+    ColumnSpec("payload_type", "text", "type of the value: `int32`, `float32`, ...; empty without a payload"),
+)
+IKET_RANGES = TableSpec(
+    "cuda_iket_ranges",
+    "source of a slice: a range of an IKET file",
+    (
+        ref("slice_id", "slices", "slice of the range"),
+        *_IKET_COLUMNS,
+        ColumnSpec(
+            "end_block", "int64", "block in which the range ended; NULL if it is that of its start", nullable=True
+        ),
+        ColumnSpec(
+            "end_warp", "int64", "warp in which the range ended; NULL if it is that of its start", nullable=True
+        ),
+    ),
+    key="slice_id",
+)
+IKET_MARKS = TableSpec(
+    "cuda_iket_marks",
+    "source of an instant: a marker of an IKET file, or an event within a range",
+    (ref("instant_id", "instants", "instant of the marker"), *_IKET_COLUMNS),
+    key="instant_id",
+)
+TABLES = (REGIONS, MARKS, LINKS, LANES, BUFFERS, OVERHEAD, IKET_RANGES, IKET_MARKS)
 
 
 STATS = (
@@ -358,6 +392,7 @@ STATS = (
         "counter values that a ring has partially overwritten",
         silent="the ring overwrites the oldest records, and `cuda_dropped` counts them",
     ),
+    StatSpec("cuda_iket_unreadable", "data_loss", "entries of an IKET file without a name, time or place: skipped"),
     StatSpec(
         "cuda_bad_count",
         "error",
@@ -393,7 +428,7 @@ STATS = (
     StatSpec(
         "cuda_contradictory_block",
         "error",
-        "block areas with an impossible number or SM, or without an end before their copy",
+        "block areas with an impossible number, SM or rate, or without an end before their copy",
     ),
     StatSpec(
         "cuda_contradictory_counter",

@@ -156,6 +156,23 @@ def test_wrong_options_are_refused(options, error):
         cuda.decode(BUFFER, **options)
 
 
+def test_dump_shows_the_records_of_an_archive_and_of_a_layout_next_to_the_buffer(tmp_path, capsys):
+    from lanescope.cli import main
+
+    path = tmp_path / "run.npz"
+    np.savez(path, buffer=BUFFER)
+    layout(tmp_path, name="run.layout.toml")
+    assert main(["dump", "--stage", "record", str(path)]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert len(lines) == 3
+    data = path.read_bytes()
+    for line, word in zip(lines, BUFFER[BUFFER != 0].tolist(), strict=True):
+        at = int(line.split()[0], 16)
+        assert data[at : at + 8] == word.to_bytes(8, "little")
+        assert word.to_bytes(8, "little").hex(" ") in line
+    assert "begin        lane=0 time=100 event_id=5" in lines[0]
+
+
 def test_archives_of_arrays(tmp_path):
     path = tmp_path / "run.npz"
     golden = {

@@ -62,6 +62,13 @@ def test_a_single_record_that_disagrees_prevents_a_conclusion(tmp_path):
     assert len(lanescope.open(path, layout="mirage-mpk").slices) >= 798
 
 
+def test_a_buffer_without_records_is_not_concluded(tmp_path):
+    # With zeros behind the header, all "records" of Triton-distributed's layout would agree.
+    path = tmp_path / "run.npy"
+    np.save(path, np.array([1 << 32 | 1, *[0] * 40], np.uint64))
+    assert best(path).format == "tirx-v1"
+
+
 def test_buffers_of_tirx_stay_buffers_of_tirx(tmp_path):
     # A single lane: all tags are 0, so several layouts fit, and TIRx wins.
     declaration = catalog.load("tirx-v1")

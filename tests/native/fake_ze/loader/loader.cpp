@@ -11,6 +11,7 @@
 #include <dlfcn.h>
 #include <level_zero/ze_api.h>
 
+#include <algorithm>
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
@@ -103,7 +104,8 @@ ze_result_t load() {
     ze_result_t result = ZE_RESULT_SUCCESS;
     void* layer = open_layer(result);
     for (int table = 0; table < static_cast<int>(std::size(table_names)) && result == ZE_RESULT_SUCCESS; ++table) {
-        void* entries[64] = {};
+        static void* entries[64];  // not on the stack, where loaders only check drivers
+        std::fill(std::begin(entries), std::end(entries), nullptr);
         result = call_getter(driver, table, entries, table == Global);
         for (int time = 0; layer != nullptr && result == ZE_RESULT_SUCCESS && time < (table == Global ? 2 : 1); ++time) {
             result = call_getter(layer, table, entries, false);

@@ -40,7 +40,9 @@ void roll_back_execution(List& list) {
     --list.run;
     each_op(list, [&](TimedOp& op) {
         --op.run;
-        if (op.live) mark_done(list, op);
+        if (!op.live) return;
+        mark_done(list, op);
+        if (op.how == TimestampSource::watched) end_watch(state(), op);
     });
 }
 

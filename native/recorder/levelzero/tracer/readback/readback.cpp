@@ -39,6 +39,15 @@ constexpr i64 fresh_ns = 1'000'000;
 
 u64 place_of(TimedOp& op) { return chunk_of(op).number * chunk_ops + op.index + 1; }
 
+PollResult poll_watched(TimedOp& op, Ticks& ticks) {
+    // Who destroys its event knows that the operation has ended, but we did not see it.
+    if (op.user->id != op.user_id) return PollResult::destroyed;
+    if (!chunk_of(op).list->has_ended && !op.is_final) return PollResult::nothing;
+    if (op.is_spoilt || !is_watched_alone(state(), op)) return PollResult::shared;
+    if (driver().zeEventQueryKernelTimestamp(op.user->handle, &ticks) != success) return PollResult::nothing;
+    return op.has_last_end && ticks.end == op.last_end ? PollResult::nothing : PollResult::result;
+}
+
 // Whether the result of an operation is there. Never waits.
 PollResult poll(TimedOp& op, u32& poll_budget, Ticks& ticks) {
     const Ticks& cell = cell_of(op);
@@ -56,16 +65,8 @@ PollResult poll(TimedOp& op, u32& poll_budget, Ticks& ticks) {
             const Result result = driver().zeEventQueryKernelTimestamp(op.injected->event, &ticks);
             return result == success ? PollResult::result : result == not_ready ? PollResult::nothing : PollResult::failure;
         }
-        case TimestampSource::watched: {
-            // Who destroys its event knows that the operation has ended, but we did not see it.
-            if (op.user->id != op.user_id) return PollResult::destroyed;
-            const List& list = *chunk_of(op).list;
-            if (!list.has_ended && !op.is_final) return PollResult::nothing;
-            if (op.is_spoilt || !is_watched_alone(state(), op)) return PollResult::shared;
-            if (driver().zeEventQueryKernelTimestamp(op.user->handle, &ticks) != success) return PollResult::nothing;
-            return op.has_last_end && ticks.end == op.last_end ? PollResult::nothing : PollResult::result;
-        }
         default: {
+            if (op.how == TimestampSource::watched) return poll_watched(op, ticks);
             const List& list = *chunk_of(op).list;
             if (list.reads_at_end && op.run > 1 && !list.has_ended) return PollResult::nothing;
             --poll_budget;
@@ -81,6 +82,10 @@ PollResult poll(TimedOp& op, u32& poll_budget, Ticks& ticks) {
 void keep_for_user(State& all, TimedOp& op, const Ticks& ticks) {
     UserEvent* event = op.user;
     if (event == nullptr || event->id != op.user_id) return;
+    if (op.how == TimestampSource::watched) {
+        end_watch(all, op);
+        return;
+    }
     const u32 bits = chunk_of(op).list->device == nullptr ? 64 : chunk_of(op).list->device->kernel_bits;
     const u64 ahead = (ticks.end - event->result.end) << (64 - bits);
     // What was submitted after the other result was seen ended later, however far the clock has run meanwhile.
@@ -95,7 +100,7 @@ void collect(State& all, List& list, TimedOp& op, const Ticks& ticks, ResultBatc
     if (!op.is_suppressed) batch.add(op.op_id, op.run, ticks);
     op.last_end = ticks.end;
     op.has_last_end = true;
-    if (op.how != TimestampSource::watched) keep_for_user(all, op, ticks);
+    keep_for_user(all, op, ticks);
     ++all.sequence;
     if (list.immediate && !op.is_pinned) release(op);
 }
@@ -141,6 +146,7 @@ ListVisitor visit_lists(State& all, List& list, ResultBatch& batch, u32& poll_bu
                     const Reason reason = found == PollResult::shared ? Reason::shared_event : Reason::event_destroyed;
                     if (!op.is_suppressed) batch.add(op.op_id, op.run, {}, reason);
                     mark_done(list, op);
+                    end_watch(all, op);
                 } else if (found == PollResult::failure) {
                     batch.add(op.op_id, op.run, {}, Reason::device_error);
                     op.is_pinned = true;
@@ -217,6 +223,7 @@ void abandon_results(State& all, List& list, ResultBatch& batch, Reason reason, 
             if (batch.is_full()) return;
             if (!op.is_suppressed) batch.add(op.op_id, op.run, {}, reason);
             mark_done(list, op);
+            if (op.how == TimestampSource::watched) end_watch(all, op);
             if (!is_gone) continue;
             // The device may still signal it: it is never used again.
             op.released = true;

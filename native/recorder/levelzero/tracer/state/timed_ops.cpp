@@ -114,7 +114,6 @@ void mark_pending_fast(List& list, TimedOp& op) {
 void mark_done(List& list, TimedOp& op) {
     State& all = state();
     op.live = false;
-    if (op.how == TimestampSource::watched) end_watch(all, op);
     if (change(list.live, -1) != 0) return;
     change(all.live, -1);
     (list.previous != nullptr ? list.previous->next : all.active) = list.next;
@@ -128,7 +127,11 @@ void release(TimedOp& op) {
     if (op.user != nullptr && op.user->id == op.user_id && op.user->newest == &op) op.user->newest = nullptr;
     unpin(op);
     List& list = *chunk_of(op).list;
-    if (op.injected != nullptr) recycle_event(*op.injected, op.run != 0, list.immediate ? &list : nullptr);
+    if (list.immediate) {
+        recycle_event(*op.injected, op.run != 0, &list);
+    } else if (op.injected != nullptr) {
+        recycle_event(*op.injected, op.run != 0);
+    }
 }
 
 void free_chunk(List& list, OpChunk& chunk) {

@@ -88,29 +88,32 @@ def rounds_remarks(table: Table) -> Iterable[str]:
 
 def _rounds(runs: Executions, series: list[tuple[str, list[str], Int64]]) -> Iterator[dict[str, Any]]:
     """Yield the rounds of series: name, names of the rounds, and the round of each execution, -1 for none."""
-    origin = int(runs.start.min())
+    origin, lasting = int(runs.start.min()), runs.end - runs.start
     for name, names, number in series:
-        found = []
-        for place in distinct(number[number >= 0]).tolist():
-            mine = np.flatnonzero(number == place)
-            found.append((int(runs.start[mine].min()), int(runs.end[mine].max()), place, mine))
+        found = [
+            (int(runs.start[mine].min()), int(runs.end[mine].max()), place, mine)
+            for place, mine in _by_value(number)
+            if place >= 0
+        ]
         found.sort(key=lambda row: row[:3])
-        before = None
-        for first, last, place, mine in found:
-            length, busy = int(runs.ns(last - first)[0]), int(runs.ns((runs.end - runs.start)[mine]).sum())
+        first, last = (np.array([row[column] for row in found], np.int64) for column in range(2))
+        busy = runs.ns(np.array([lasting[row[3]].sum() for row in found], np.int64)).tolist()
+        start, length = runs.ns(first - origin).tolist(), runs.ns(last - first).tolist()
+        pause = [None, *runs.ns(first[1:] - last[:-1]).tolist()]
+        period = [None, *runs.ns(np.diff(first)).tolist()]
+        for at, (_, _, place, mine) in enumerate(found):
             yield {
                 "group": names[place],
                 "series": name,
                 "executions": len(mine),
                 "tasks": len(distinct(runs.task[mine])),
-                "start": int(runs.ns(first - origin)[0]),
-                "length": length,
-                "pause": None if before is None else int(runs.ns(first - before[1])[0]),
-                "period": None if before is None else int(runs.ns(first - before[0])[0]),
-                "busy": busy,
-                "share": busy / (length * len(runs.lanes)) if length else None,
+                "start": start[at],
+                "length": length[at],
+                "pause": pause[at],
+                "period": period[at],
+                "busy": busy[at],
+                "share": busy[at] / (length[at] * len(runs.lanes)) if length[at] else None,
             }
-            before = first, last
 
 
 def _series(trace: Trace, runs: Executions, *, several: bool) -> list[tuple[str, list[str], Int64]]:
@@ -134,22 +137,30 @@ def _graphs(tasks: Table, runs: Executions) -> list[tuple[str, list[str], Int64]
     node = (low & np.uint64((1 << int(NODE_BITS)) - 1)).astype(np.int64)
     shapes: dict[tuple[tuple[tuple[int, int], int], ...], list[int]] = {}
     graphs = {int(task): str(name) for task, name in zip(ids[kind == "graph"], names[kind == "graph"], strict=True)}
-    for graph in sorted(graphs):
-        mine = np.flatnonzero(outer == graph)
+    members_of = {graph: mine for graph, mine in _by_value(outer) if graph in graphs}
+    for graph, mine in members_of.items():
         counted = Counter(zip(node[mine].tolist(), runs.kind[mine].tolist(), strict=True))
-        if counted:
-            shapes.setdefault(tuple(sorted(counted.items())), []).append(graph)
+        shapes.setdefault(tuple(sorted(counted.items())), []).append(graph)
     found: list[tuple[str, list[str], Int64]] = []
     for shape, members in shapes.items():
         if len(members) > 1:
             number = np.full(len(runs), -1, np.int64)
             for place, graph in enumerate(members):
-                number[outer == graph] = place
+                number[members_of[graph]] = place
             nodes = len({node for (node, _), _ in shape})
             same = sum(name.startswith(f"graph of {nodes} nodes") for name, *_ in found)
             name = f"graph of {nodes} nodes" + (f" ({same + 1})" if same else "")
             found.append((name, [graphs[graph] for graph in members], number))
     return found
+
+
+def _by_value(values: Int64) -> Iterator[tuple[int, Int64]]:
+    """Yield each value, rising, and the rows that have it, rising; one sort."""
+    order = np.argsort(values, kind="stable")
+    first = np.flatnonzero(np.diff(values[order], prepend=values[order[:1]] - 1))
+    for rows in np.split(order, first[1:]):
+        if len(rows):
+            yield int(values[rows[0]]), rows
 
 
 def _order(trace: Trace, tasks: Table, runs: Executions) -> list[tuple[str, list[str], Int64]]:

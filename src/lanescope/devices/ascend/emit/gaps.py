@@ -187,7 +187,7 @@ def keep_records(canvas: TimelineBuilder) -> None:
 def raw_table(section: Section) -> Table:
     """Return the elements of a list as they stand."""
     columns: dict[str, Column] = {
-        "offset": Column.array(section.begin),
+        "offset": Column.array(section.begin.astype(np.int64)),
         "group": Column.array(section.group),
     }
     spec = schema.raw(section.layout)

@@ -127,7 +127,9 @@ def _draw_submits(canvas: TimelineBuilder, rows: Section, drawn: RecordSlices, p
     runs, task = told.runs, told.index(rows)
     first = np.full(len(told.graph), -1, np.int64)
     first[task[::-1]] = np.arange(len(rows))[::-1]
-    submit = first[runs.task]
+    # Nodes of a graph were submitted with it.
+    owner = runs.task if told.graph_of is None else np.where(told.graph_of >= 0, told.graph_of, runs.task)
+    submit = first[owner]
     # Blocks that one phase dispatched share an arrow.
     mine = core.ascend_first_of_pairs(submit, places.slice_id, runs.dispatch, len(rows))
     submit = submit[mine]

@@ -209,7 +209,7 @@ class Reader:
         shape = _shape(layout.name)
         # The scanner fills one buffer that stays in the caches; from there each column goes to its own array.
         buffer = np.empty((shape.columns, _ROWS_AT_ONCE), np.uint64)
-        columns = _columns(layout)
+        columns = _columns(layout, len(self._text))
         rows, done, first = 0, False, self._scanner.offset
         while not done:
             count, done = self._scanner.take(shape, layout.depth, buffer)
@@ -271,8 +271,9 @@ class Reader:
         return text.encode("utf-8", "backslashreplace").decode()
 
 
-def _columns(layout: Layout) -> list[Array]:
-    dtypes: list[np.dtype[Any]] = [np.dtype(kind) for kind in (np.int64, np.int64, np.int32, np.uint32)]
+def _columns(layout: Layout, size: int) -> list[Array]:
+    offset = np.int64 if size >> 32 else np.uint32
+    dtypes: list[np.dtype[Any]] = [np.dtype(kind) for kind in (offset, offset, np.int32, np.uint32)]
     for cell in layout.cells:
         # Codes of texts beyond the table hold an offset.
         dtypes += [np.dtype(np.int64) if cell.kind == "text" else dtype_of(cell)] * cell.count

@@ -41,8 +41,8 @@ class Section:
         present: uint32 [n], bit i set where cell i was there.
         group: int32 [n], index of the inner list; 0 in flat lists.
         groups: how many inner lists there are.
-        begin: int64 [n], byte offset of the element in its file.
-        end: int64 [n], the byte behind it.
+        begin: int64 [n] (uint32 of a file whose offsets fit), byte offset of the element in its file.
+        end: the same, the byte behind it.
         texts: the texts of the list's text cells.
         tally: what became of its bytes.
     """
@@ -52,8 +52,8 @@ class Section:
     present: UInt32
     group: Int32
     groups: int
-    begin: Int64
-    end: Int64
+    begin: Int64 | UInt32
+    end: Int64 | UInt32
     texts: tuple[str, ...] = ()
     tally: Tally = Tally()
 

@@ -291,12 +291,14 @@ def is_spmd(graph: Graph, task: Int64, core_type: npt.NDArray[np.uint8]) -> Mask
 def blocks(task: Int64, core_type: npt.NDArray[np.uint8], start: Int64) -> Int64:
     """Return the ordinal of each row among those of its task and core type, by start, int64 [rows]."""
     key = task * len(CORE_TYPES) + core_type
-    order = np.lexsort((start, key))
-    first = np.ones(len(order), np.bool_)
-    first[1:] = key[order][1:] != key[order][:-1]
+    ordinal = np.zeros(len(key), np.int64)
+    # Most tasks have one row, which is the first.
+    rows = np.flatnonzero(np.bincount(key)[key] > 1) if len(key) else np.empty(0, np.int64)
+    rows = rows[np.lexsort((start[rows], key[rows]))]
+    first = np.ones(len(rows), np.bool_)
+    first[1:] = key[rows][1:] != key[rows][:-1]
     begin = np.flatnonzero(first)
-    ordinal = np.empty(len(order), np.int64)
-    ordinal[order] = np.arange(len(order)) - np.repeat(begin, np.diff(begin, append=len(order)))
+    ordinal[rows] = np.arange(len(rows)) - np.repeat(begin, np.diff(begin, append=len(rows)))
     return ordinal
 
 

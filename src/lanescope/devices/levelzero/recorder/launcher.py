@@ -101,9 +101,9 @@ def environment(settings: Settings, given: Mapping[str, str]) -> Iterator[dict[s
             libraries = [folder / own.name for own in libraries]
         layer = libraries[0]
         made.pop("LANESCOPE_ZE_CHAIN", None)
-        if given.get("ZE_ENABLE_TRACING_LAYER") == "1":
-            # The program uses the layer whose place we take: it is loaded beneath ours.
-            other = _other_layer(given)
+        # The program may use the layer whose place we take: it is loaded besides, and calls ours.
+        if given.get("ZE_ENABLE_TRACING_LAYER") == "1" or _always_loads_layer(given):
+            other = _find(LAYER, given)
             if other is not None:
                 made["LANESCOPE_ZE_CHAIN"] = str(other)
         made["ZE_ENABLE_TRACING_LAYER"] = "1"
@@ -143,13 +143,22 @@ def _mirror(folder: Path, layer: Path, stack: contextlib.ExitStack) -> Path:
     return made
 
 
-def _other_layer(given: Mapping[str, str]) -> Path | None:
-    """Return the tracing layer that the program would have had."""
+def _always_loads_layer(given: Mapping[str, str]) -> bool:
+    """Return whether the program's loader has a tracing layer whether enabled or not: it can be enabled by a call."""
+    loader = _find(LOADER, given)
+    try:
+        return loader is not None and b"\0zelEnableTracingLayer\0" in loader.read_bytes()
+    except OSError:
+        return False
+
+
+def _find(name: str, given: Mapping[str, str]) -> Path | None:
+    """Return the loader or the tracing layer that the program would have had."""
     folders = [given.get("ZEL_LIBRARY_PATH", ""), *given.get("LD_LIBRARY_PATH", "").replace(";", ":").split(":")]
     folders += ["/usr/local/lib", f"/usr/lib/{os.uname().machine}-linux-gnu", "/usr/lib64", "/usr/lib"]
     own = library()
     for folder in filter(None, folders):
-        found = Path(folder) / LAYER
+        found = Path(folder) / name
         if found.is_file() and not found.samefile(own):
             return found.resolve()
     return None

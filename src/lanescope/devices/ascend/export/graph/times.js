@@ -62,7 +62,8 @@ function paintTimes(ctx, s) {
   for (let v = Math.ceil((times.x0 - D.begin) / tick) * tick; v + D.begin <= times.x1; v += tick) {
     const x = NAMES + (v + D.begin - times.x0) * px;
     ctx.fillRect(x, AXIS - 4, 1, 4);
-    ctx.fillText(span(Number(v.toPrecision(9)), 6), x + 3, 8);
+    const text = span(Number(v.toPrecision(9)), 6), wide = ctx.measureText(text).width;
+    ctx.fillText(text, x + 3 + wide > s.w ? x - 3 - wide : x + 3, 8);
   }
   ctx.textBaseline = 'alphabetic';
 }

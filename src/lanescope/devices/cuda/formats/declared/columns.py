@@ -11,7 +11,7 @@ from lanescope._native import core
 from lanescope.devices.cuda.formats.declared.arrays import Arrays
 from lanescope.devices.cuda.formats.declared.declaration import MAIN, Declaration, FieldSpec, StateSpec
 from lanescope.devices.cuda.formats.declared.expression import Expression
-from lanescope.devices.cuda.formats.declared.geometry import Geometry, full, out_type, to_signed
+from lanescope.devices.cuda.formats.declared.geometry import Geometry, full, gather, out_type, to_signed
 
 I64 = npt.NDArray[np.int64]
 
@@ -93,8 +93,27 @@ class Columns:
         if self.counted is not None:
             rows = rows[~self.counted[rows]]
         if len(rows):
-            found[rows] = ~self.is_empty()[self.start[rows + 1] - 1]
+            found[rows] = ~self._is_empty_at(rows, capacity[rows] - 1)
         return found
+
+    def _is_empty_at(self, rows: I64, position: I64) -> npt.NDArray[np.bool_]:
+        """Return which positions of lanes hold no record, bool [rows], without a look at all others."""
+        test, geometry = self._declaration.record.empty, self.geometry
+        if test is None:
+            return np.zeros(len(rows), np.bool_)
+        scope: dict[str, Any] = {"k": position}
+        for name, value in geometry.lane_scope.items():
+            scope[name] = value[rows] if isinstance(value, np.ndarray) else value
+        for name in test.names & set(self._fields):
+            spec = self._fields[name]
+            first = geometry.base[rows] + position * geometry.stride
+            if spec.byte is not None:
+                first = full(spec.byte.value(scope), len(rows))
+            values = gather(self._arrays, spec, first)
+            assert values is not None  # the position is inside of the file
+            scope[name] = values
+        found = test.value(scope)
+        return np.broadcast_to(np.asarray(found) != 0, len(rows))
 
     def _turn_by_position(self, expression: Expression) -> None:
         """Begin rings at the next position to write where that holds a record already."""
@@ -143,6 +162,11 @@ class Columns:
 
     def __len__(self) -> int:
         return int(self.start[-1])
+
+    @property
+    def main(self) -> npt.NDArray[np.uint8]:
+        """The main array, uint8 [n]."""
+        return np.ascontiguousarray(self._arrays.main)
 
     def raw(self, name: str) -> npt.NDArray[Any]:
         """Return a field of all records as it is stored, unsigned [n]."""

@@ -81,6 +81,19 @@ class Expression:
         ]
         return frozenset(node.id for part in right for node in ast.walk(part) if isinstance(node, ast.Name))
 
+    @cached_property
+    def equality(self) -> tuple[str, Expression] | None:
+        """The name and the expression that are compared, where it is ``NAME == EXPRESSION``; else None."""
+        match self._tree:
+            case ast.Compare(ast.Name(id=name), [ast.Eq()], [right]):
+                return name, Expression(ast.unparse(right), self.place, tables=self._tables)
+        return None
+
+    @property
+    def name(self) -> str | None:
+        """The name that it is, None if it is more than one name."""
+        return self._tree.id if isinstance(self._tree, ast.Name) else None
+
     def is_affine_in(self, name: str) -> bool:
         """Return whether it is a name times something without it, plus something without it."""
         return _degree(self._tree, name) <= 1

@@ -73,6 +73,8 @@ class DeclaredBuffer:
         """Count stamps that are wider than the core's from the smallest one; those that are too far are unreadable."""
         records = self.records
         self._origin = 0
+        if self.declaration.clock.bits <= _CORE_BITS and records.is_narrow:
+            return
         if self.declaration.clock.bits <= _CORE_BITS:
             mask = np.int64((1 << self.stamp_bits) - 1)
             records.begin &= mask

@@ -32,7 +32,7 @@ _TRIED = (
 )
 #: Layouts that have readers of their own, which judge their buffers themselves.
 _OWN_READER = ("tirx-v1", "flashinfer-v2")
-#: From so many records on, agreement of all of them is no coincidence.
+#: Fewer records may agree by coincidence.
 _ENOUGH = 8
 #: Records of the lanes of the beginning; of larger grids no record may be in it.
 _MOST_LANES = 1 << 20
@@ -113,8 +113,16 @@ def judge(declaration: Declaration, arrays: Arrays, params: dict[str, int]) -> F
         failed = f"{used - good:,} of {used:,} records {_what_fails(declaration, columns, kind)}"
     elif not used:
         failed = "there are no records"
+    elif _have_one_time(declaration, columns, kind):
+        failed = "all timestamps are equal"
     share = (good / used if used else 0.0) * (1 - unsound / geometry.lanes)
     return Fit(declaration.name, failed, used, good, share)
+
+
+def _have_one_time(declaration: Declaration, columns: Columns, kind: npt.NDArray[np.uint8]) -> bool:
+    """Return whether several records have one timestamp: what passes for records may be padding."""
+    times = columns.value(declaration.roles["begin" if declaration.is_spans else "time"])[kind < UNREADABLE]
+    return len(times) > 1 and int(times.min()) == int(times.max())
 
 
 def _what_fails(declaration: Declaration, columns: Columns, kind: npt.NDArray[np.uint8]) -> str:

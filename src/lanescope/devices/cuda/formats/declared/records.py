@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -11,6 +13,7 @@ import numpy.typing as npt
 from lanescope.common.distinct import distinct
 from lanescope.devices.cuda.formats import layout
 from lanescope.devices.cuda.formats.buffer import UNKNOWN
+from lanescope.devices.cuda.formats.declared import direct
 from lanescope.devices.cuda.formats.declared.columns import Columns
 from lanescope.devices.cuda.formats.declared.declaration import Declaration
 from lanescope.errors import InputError
@@ -47,8 +50,8 @@ class Records:
         event: uint16 [n], codes of ``ids``.
         ids: int64, the event number of each code; None: codes are numbers.
         payload: int64 [n]; None: the layout has none.
-        slot: int64 [n], where each record is, in units.
-        byte: int64 [n], the same in bytes of the main array.
+        places: returns ``byte``.
+        unit_bytes: bytes of a unit.
         block: int64 [lanes].
         group: int64 [lanes].
         sm: int64 [lanes], ``UNKNOWN`` where a lane has none or several; None: the layout does not record it.
@@ -61,6 +64,7 @@ class Records:
         counted: bool [lanes]; None: all lanes counted, or none.
         is_full: bool [lanes].
         overwritten: int64 [lanes], 1 if position 0 represents overwritten records; None: no lane has any.
+        is_narrow: whether no stamp is wider than the clock.
         orphans: unreadable records that belong to no lane.
         ignored: records that are not events.
     """
@@ -72,8 +76,8 @@ class Records:
     event: npt.NDArray[np.uint16]
     ids: I64 | None
     payload: I64 | None
-    slot: I64
-    byte: I64
+    places: Callable[[], I64]
+    unit_bytes: int
     block: I64
     group: I64
     sm: I64 | None
@@ -86,8 +90,19 @@ class Records:
     counted: npt.NDArray[np.bool_] | None
     is_full: npt.NDArray[np.bool_]
     overwritten: I64 | None
+    is_narrow: bool = False
     orphans: int = 0
     ignored: int = 0
+
+    @cached_property
+    def byte(self) -> I64:
+        """Where each record is, int64 [n] bytes of the main array."""
+        return self.places()
+
+    @cached_property
+    def slot(self) -> I64:
+        """Where each record is, int64 [n] units."""
+        return self.byte // self.unit_bytes
 
 
 def records_of(declaration: Declaration, columns: Columns) -> Records:
@@ -97,24 +112,37 @@ def records_of(declaration: Declaration, columns: Columns) -> Records:
         InputError: there are more different events than the decoder tells apart.
     """
     roles, geometry = declaration.roles, columns.geometry
-    kind = kinds(declaration, columns)
-    begin = columns.value(roles["begin" if declaration.is_spans else "time"]).copy()
+    at_once = None
+    if declaration.kind is not None:
+        codes = {value: _CODES[name] for value, name in declaration.kind[1].items()}
+        if _IGNORED not in codes.values():
+            at_once = direct.read(declaration, columns, codes, UNREADABLE)
+    if at_once is not None:
+        begin, event_of, kind, _ = at_once
+    else:
+        kind = kinds(declaration, columns)
+        begin = columns.value(roles["begin" if declaration.is_spans else "time"]).copy()
     end = columns.value(roles["end"]).copy() if declaration.is_spans else None
-    order, source, start, block, group = _lanes(declaration, columns, kind, begin)
+    has_ignored = at_once is None and bool((kind == _IGNORED).any())
+    order, source, start, block, group = _lanes(declaration, columns, kind, begin, has_ignored=has_ignored)
     orphans = ignored = 0
-    byte = columns.byte
     payload = columns.value(roles["payload"]) if "payload" in roles else None
-    ids = columns.value(roles["id"]) if "id" in roles else np.zeros(len(kind), np.int64)
+    ids = None
+    if at_once is None:
+        ids = columns.value(roles["id"]) if "id" in roles else np.zeros(len(kind), np.int64)
     sm = _sm_of_records(declaration, columns)
     if order is not None:
         ignored = int(np.count_nonzero(kind == _IGNORED))
         orphans = int(np.count_nonzero(kind == UNREADABLE))
-        kind, begin, byte, ids = kind[order], begin[order], byte[order], ids[order]
+        kind, begin = kind[order], begin[order]
         orphans -= int(np.count_nonzero(kind == UNREADABLE))
         end = None if end is None else end[order]
         payload = None if payload is None else payload[order]
         sm = None if sm is None else sm[order]
-    event, codes = _events(declaration, ids, kind)
+    if ids is None:
+        event, numbers = event_of if order is None else event_of[order], None
+    else:
+        event, numbers = _events(declaration, ids if order is None else ids[order], kind)
     lost, counted, is_full, offered, capacity, overwritten = _losses(declaration, columns, source)
     sm_of, moved = _sms(declaration, columns, source, sm, kind, start)
     clock = declaration.clock
@@ -125,14 +153,15 @@ def records_of(declaration: Declaration, columns: Columns) -> Records:
         end=end,
         kind=kind,
         event=event,
-        ids=codes,
+        ids=numbers,
         payload=payload,
-        slot=byte // declaration.unit_bytes,
-        byte=byte,
+        places=lambda: columns.byte if order is None else columns.byte[order],
+        unit_bytes=declaration.unit_bytes,
         block=block,
         group=group,
         sm=sm_of,
         moved=moved,
+        is_narrow=at_once is not None and at_once.stamp_bits <= clock.bits,
         anchor=None if clock.anchor is None else of_lane(geometry.lane_value(clock.anchor)),
         pairs=tuple((of_lane(geometry.lane_value(a)), of_lane(geometry.lane_value(b))) for a, b in clock.pairs),
         capacity=capacity,
@@ -185,7 +214,7 @@ def kinds(declaration: Declaration, columns: Columns) -> npt.NDArray[np.uint8]:
 
 
 def _lanes(
-    declaration: Declaration, columns: Columns, kind: npt.NDArray[np.uint8], begin: I64
+    declaration: Declaration, columns: Columns, kind: npt.NDArray[np.uint8], begin: I64, *, has_ignored: bool
 ) -> tuple[I64 | None, I64, I64, I64, I64]:
     """Find the lanes.
 
@@ -200,7 +229,7 @@ def _lanes(
     source = np.arange(geometry.lanes, dtype=np.int64)
     is_list = declaration.positions == "sequence"
     if not by_record:
-        if is_list and not (kind == _IGNORED).any():
+        if is_list and not has_ignored:
             return None, source, columns.start, block, group
         order = np.flatnonzero((kind != _IGNORED) if is_list else (kind < EMPTY))
         lane_of = columns.spread(source)[order]
@@ -294,19 +323,21 @@ def _losses(declaration: Declaration, columns: Columns, source: I64) -> tuple[An
     return lost, None if counted.all() else counted, is_full, np.maximum(offered, 0), capacity, overwritten
 
 
-def _sm_of_records(declaration: Declaration, columns: Columns) -> I64 | None:
-    """Return the SM that each record names, int64 [n]; None where they name none."""
+def _sm_of_records(declaration: Declaration, columns: Columns) -> npt.NDArray[np.signedinteger[Any]] | None:
+    """Return the SM that each record names, signed [n]; None where they name none."""
     role = declaration.roles.get("sm")
     if role is None or role.names <= set(columns.geometry.lane_scope):
         return None
-    return columns.value(role)
+    name = columns.is_field(role)
+    raw = None if name is None else columns.raw(name)
+    return raw.astype(np.int16) if raw is not None and raw.dtype.itemsize == 1 else columns.value(role)
 
 
 def _sms(
     declaration: Declaration,
     columns: Columns,
     source: I64,
-    of_records: I64 | None,
+    of_records: npt.NDArray[np.signedinteger[Any]] | None,
     kind: npt.NDArray[np.uint8],
     start: I64,
 ) -> tuple[I64 | None, int]:
@@ -318,11 +349,14 @@ def _sms(
         values = columns.geometry.lane_value(role)
         return np.where(source >= 0, values[np.maximum(source, 0)], UNKNOWN), 0
     lanes = len(start) - 1
-    usable = np.flatnonzero(kind < UNREADABLE)
-    lane = np.searchsorted(start, usable, side="right") - 1
-    low, high = np.full(lanes, np.iinfo(np.int64).max), np.full(lanes, np.int64(UNKNOWN))
-    np.minimum.at(low, lane, of_records[usable])
-    np.maximum.at(high, lane, of_records[usable])
+    low, high = np.full(lanes, UNKNOWN, np.int64), np.full(lanes, UNKNOWN, np.int64)
+    usable = kind < UNREADABLE
+    some = np.flatnonzero(np.diff(start) > 0)
+    if len(some):
+        first = start[:-1][some]
+        far = of_records.dtype.type(np.iinfo(of_records.dtype).max)
+        low[some] = np.minimum.reduceat(np.where(usable, of_records, far), first)
+        high[some] = np.maximum.reduceat(np.where(usable, of_records, of_records.dtype.type(UNKNOWN)), first)
     several = (high != UNKNOWN) & (low != high)
     return np.where(several, UNKNOWN, high), int(np.count_nonzero(several))
 

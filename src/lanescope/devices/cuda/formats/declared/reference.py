@@ -15,6 +15,8 @@ from lanescope.devices.cuda.formats.declared.declaration import MAIN, Declaratio
 from lanescope.errors import InputError
 
 _SIGN = 1 << 63
+#: Where ``Scopes.record`` puts the byte of the record; no expression can read the name.
+PLACE = "_at"
 Bytes = bytes | bytearray
 
 
@@ -116,6 +118,13 @@ class Scopes:
             found.append({**self.scalars, **dict(zip(names, indices, strict=True)), "lane": number})
         return found
 
+    def lane_at(self, number: int) -> dict[str, int]:
+        """Return the scope of one lane before its header is read."""
+        found, rest = {**self.scalars, "lane": number}, number
+        for (name, _), size in zip(reversed(self.of.dims), reversed(self.sizes), strict=True):
+            rest, found[name] = divmod(rest, size)
+        return found
+
     def lane(self, scope: dict[str, int]) -> dict[str, int]:
         """Return the scope of a lane with the fields of its header."""
         area = self.of.lane
@@ -127,7 +136,7 @@ class Scopes:
         inner = {**scope, "k": k}
         at = self.of.record.at.value(inner)
         fields = self._fields((*self.of.record.fields, *self.of.record.views), at, inner)
-        return {**inner, **fields, "_at": at}
+        return {**inner, **fields, PLACE: at}
 
     def capacity(self, scope: dict[str, int]) -> int:
         """Return the records that a lane has room for, all of them inside of the file."""
@@ -167,17 +176,17 @@ def decode(
     users: dict[int, set[int]] = {}
     for before in scopes.dims():
         scope = scopes.lane(before)
-        own = _lane(declaration, scopes, scope, names)
+        own = lane_of(declaration, scopes, scope, names)
         if not by_record:
             lanes[scope["lane"]] = own
         sms: dict[int, set[int]] = {}
         state: dict[str, int] = {}
-        positions = _positions(declaration, scopes, scope, own)
+        positions = positions_of(declaration, scopes, scope, own)
         if positions:
             owners[scope["lane"]] = set()
         for k in positions:
             record = scopes.record(scope, k)
-            kind, row = _record(declaration, record, state)
+            kind, row = read_record(declaration, record, state)
             if kind == "empty":
                 continue
             if kind == "ignored":
@@ -223,7 +232,8 @@ def _of_several(lane: Lane, sources: set[int]) -> None:
         lane.pairs = tuple((0, 0) for _ in lane.pairs)
 
 
-def _lane(declaration: Declaration, scopes: Scopes, scope: dict[str, int], names: set[str]) -> Lane:
+def lane_of(declaration: Declaration, scopes: Scopes, scope: dict[str, int], names: set[str]) -> Lane:
+    """Return a lane of the buffer without its records; ``names`` are those that only records have."""
     roles, clock = declaration.roles, declaration.clock
     dims = [name for name, _ in declaration.dims]
     outer = "block" if "block" in dims else dims[0]
@@ -245,7 +255,7 @@ def _lane(declaration: Declaration, scopes: Scopes, scope: dict[str, int], names
     )
 
 
-def _positions(declaration: Declaration, scopes: Scopes, scope: dict[str, int], lane: Lane) -> list[int]:
+def positions_of(declaration: Declaration, scopes: Scopes, scope: dict[str, int], lane: Lane) -> list[int]:
     """Return the positions of a lane that are read, oldest first; and note in the lane what it lost."""
     usable = (declaration.used is None or declaration.used.value(scope) != 0) and (
         declaration.lane_check is None or declaration.lane_check.value(scope) != 0
@@ -275,12 +285,12 @@ def _turned(
     first = None
     if declaration.next is not None:
         at = max(0, min(int(declaration.next.value(scope)), room - 1))
-        holds = room == capacity > 0 and not _is_empty(declaration, scopes.record(scope, at))
+        holds = room == capacity > 0 and not is_empty(declaration, scopes.record(scope, at))
         if not holds:
             lane.lost = 0
             return list(range(min(room, at)))
         first = at
-    elif room == capacity > 1 and not _is_empty(declaration, scopes.record(scope, capacity - 1)):
+    elif room == capacity > 1 and not is_empty(declaration, scopes.record(scope, capacity - 1)):
         role = declaration.roles.get("time") or declaration.roles["end"]
         stamps = [role.value(scopes.record(scope, k)) for k in range(capacity)]
         half = 1 << declaration.clock.bits - 1
@@ -293,14 +303,15 @@ def _turned(
     return [((first or 0) + i) % capacity for i in range(capacity)] if first else list(range(room))
 
 
-def _is_empty(declaration: Declaration, scope: dict[str, int]) -> bool:
+def is_empty(declaration: Declaration, scope: dict[str, int]) -> bool:
+    """Return whether a record of this scope holds nothing."""
     return declaration.record.empty is not None and declaration.record.empty.value(scope) != 0
 
 
-def _record(declaration: Declaration, scope: dict[str, int], state: dict[str, int]) -> tuple[str, tuple[Any, ...]]:
-    """Return the kind of a record and its row."""
-    at, roles = scope["_at"], declaration.roles
-    if _is_empty(declaration, scope):
+def read_record(declaration: Declaration, scope: dict[str, int], state: dict[str, int]) -> tuple[str, tuple[Any, ...]]:
+    """Return the kind of a record and its row; ``state`` takes what it sets for those after it."""
+    at, roles = scope[PLACE], declaration.roles
+    if is_empty(declaration, scope):
         return "empty", ()
     for one in declaration.state:
         if one.test.value(scope) != 0:

@@ -1,0 +1,198 @@
+"""Layout files: write one, check one against a buffer, explain what it reads."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from lanescope.errors import UsageError
+from lanescope.families.command import Argument, CommandContext, Values
+from lanescope.families.options import non_negative_int, positive_int
+from lanescope.trace.declaration import replace
+
+if TYPE_CHECKING:
+    from lanescope.devices.cuda.formats.declared.arrays import Arrays
+    from lanescope.devices.cuda.formats.declared.declaration import Declaration
+    from lanescope.devices.cuda.formats.declared.recognition import Fit
+    from lanescope.devices.cuda.formats.word_source import WordSource
+
+#: Exit status where a layout does not fit.
+_DOES_NOT_FIT = 1
+_BLANK = "blank"
+#: The share of records from which on their order cannot be right.
+_MOST_ODD = 0.1
+
+
+def _params(text: str) -> dict[str, int]:
+    from lanescope.devices.cuda.family import layout_params
+
+    return layout_params(text)
+
+
+def run(context: CommandContext, values: Values) -> int:
+    """Write, check or explain layout files.
+
+    `new FILE.toml` writes a layout file to start from, or with --from a copy of a shipped one. `check LAYOUT BUFFER`
+    tests whether a layout fits a buffer, and names the first test that fails and the shipped layouts that fit better;
+    without a buffer only the file is checked. `explain LAYOUT BUFFER` prints each field that the layout reads, with its
+    place. A layout is a TOML file or the name of a shipped layout. The status is 1 if a layout does not fit.
+    """
+    action, name, path = values["action"], values["layout"], values["buffer"]
+    if action == "new":
+        return _new(context, name, values["from"])
+    from lanescope.devices.cuda.formats.declared import catalog
+
+    declaration = catalog.load(name)
+    if path is None:
+        if action == "explain":
+            raise UsageError("explain requires a buffer", hint="use lanescope cuda-layout explain LAYOUT BUFFER")
+        context.lines([f"{name}: valid layout {declaration.name}", *_vectors(declaration)])
+        return 0
+    content = _content(path)
+    params = dict(values["layout_params"] or {})
+    if action == "explain":
+        from lanescope.devices.cuda.formats.declared import explain
+        from lanescope.devices.cuda.formats.declared.arrays import arrays_of
+
+        arrays = arrays_of(content, declaration)
+        context.lines(explain.lines(declaration, arrays, params, lane=values["lane"], limit=values["limit"]))
+        return 0
+    return _check(context, declaration, content, params)
+
+
+def _new(context: CommandContext, target: str, origin: str) -> int:
+    from lanescope.devices.cuda.formats.declared import catalog
+
+    if not catalog.is_file(target):
+        raise UsageError(f"invalid file name {target!r}: expected a .toml file", hint="use a name that ends in .toml")
+    text = _TEMPLATE if origin == _BLANK else catalog.load(origin).text
+    size = context.write(target, [text.encode()])
+    context.wrote(target, "layout file", size=size)
+    return 0
+
+
+def _vectors(declaration: Declaration) -> Iterator[str]:
+    from lanescope.devices.cuda.formats.declared.vectors import vectors
+
+    if declaration.example is not None:
+        count = sum(1 for _ in vectors(declaration))
+        yield f"example: {sum(declaration.example.sizes.values()):,} bytes, {count} test vectors"
+
+
+def _content(path: str) -> WordSource:
+    from lanescope.devices.cuda.formats.word_source import content_of
+    from lanescope.source import Source
+
+    source = Source(path)
+    try:
+        return content_of(np.frombuffer(bytes(source.read()), np.uint8))
+    finally:
+        source.close()
+
+
+def _check(context: CommandContext, declaration: Declaration, content: WordSource, params: dict[str, int]) -> int:
+    from lanescope.devices.cuda.formats.declared import recognition
+    from lanescope.devices.cuda.formats.declared.arrays import arrays_of
+
+    arrays = arrays_of(content, declaration)
+    fit = recognition.judge(declaration, arrays, params)
+    lines: list[str] = []
+    if not fit.failed:
+        odd, lines = _order(declaration, arrays, params)
+        if odd > _MOST_ODD * fit.used:
+            fit = replace(fit, failed=f"{odd:,} of {fit.used:,} records are out of order", score=0.0)
+    context.lines([_verdict(fit), *lines])
+    if not fit.failed:
+        return 0
+    others = [other for other in recognition.fits(content, content.length) if other.name != declaration.name]
+    better = [other for other in others if not other.failed]
+    near = [f"fits: {_verdict(other)}" for other in better] or [f"closest: {_verdict(other)}" for other in others[:2]]
+    context.lines(near or ["no shipped layout with a header comes close"])
+    return _DOES_NOT_FIT
+
+
+def _order(declaration: Declaration, arrays: Arrays, params: dict[str, int]) -> tuple[int, list[str]]:
+    """Return how many records are out of order, and what becomes of them: a wrong place or clock shows there."""
+    from lanescope.devices.cuda.formats.declared.reader import DeclaredBuffer
+    from lanescope.devices.cuda.formats.lanes import STEP_BACK
+
+    buffer = DeclaredBuffer(declaration, arrays, params)
+    decoded = buffer.decode(buffer.parts(1)[0], split=True, step_back=STEP_BACK)
+    total = {name: int(column.sum()) for name, column in decoded.summary.items()}
+    found = f"{total['slices'] - total['open']:,} regions, {total['instants'] - total['unmatched']:,} instants"
+    odd = {
+        "starts without an end": total["open"],
+        "ends without a start": total["unmatched"],
+        "timestamps before the one before": total["backward"],
+        "ends before their start": total["negative"],
+        "empty positions between records": total["missing"],
+        "dropped records": 0 if buffer.grid.lost is None else int(buffer.grid.lost.sum()),
+    }
+    lines = [found, *(f"{count:,} {what}" for what, count in odd.items() if count)]
+    return max(total["unmatched"], total["backward"], total["negative"]), lines
+
+
+def _verdict(fit: Fit) -> str:
+    if not fit.failed:
+        return f"{fit.name}: fits, {fit.good:,} of {fit.used:,} records match"
+    return f"{fit.name}: does not fit: {fit.failed}"
+
+
+ARGUMENTS = (
+    Argument("action", "new, check or explain", choices=("new", "check", "explain")),
+    Argument("layout", "layout file, or the name of a shipped layout", metavar="LAYOUT"),
+    Argument("buffer", "buffer to read: words, .npy or .npz", metavar="BUFFER", is_optional=True),
+    Argument("--layout-params", "numbers that the buffer does not contain", parse=_params, metavar="NAME=NUMBER,..."),
+    Argument("--lane", "explain: number of the lane", parse=non_negative_int, default=0, metavar="NUMBER"),
+    Argument("--limit", "explain: positions of the lane to print", parse=positive_int, default=8, metavar="NUMBER"),
+    Argument("--from", "new: shipped layout to copy", default=_BLANK, metavar="NAME"),
+)
+
+_TEMPLATE = """# A layout of an in-kernel profiler's buffer. All strings on the right are integer expressions:
+# + - * // % << >> & |, comparisons, and/or/not, a if c else b, min, max. Fields are [lowest bit, width].
+name = "my-profiler"
+title = "what writes the buffer"
+source = "repository@commit: file"
+
+# The dimensions that make the lanes, outermost first. One lane has one writer.
+lanes = [["block", "num_blocks"], ["group", "num_groups"]]
+
+# What a record is: values of an expression, or "span" (with begin and end instead of time), or "instant".
+kind = ["type", {"0" = "begin", "1" = "end", "2" = "instant"}]
+id = "event"
+time = "timestamp"
+
+# Records that a lane has room for, and what happens to the others: unchecked, drop, ring, ring-by-time, saturated.
+# With drop and ring, offered is the number of records that the lane counted.
+capacity = "max_events"
+overflow = "unchecked"
+
+# Tests of the header that hold for such a buffer and for few others.
+match = ["num_blocks > 0", "num_groups > 0"]
+
+[header]
+size = 8
+fields = {num_blocks = [0, 32], num_groups = [32, 32]}
+
+[params]
+# size is the size of the buffer in bytes.
+max_events = "(size - 8) // (8 * num_blocks * num_groups)"
+# max_events = {from = "user", help = "records of a lane"}
+
+[record]
+# The first byte of record k; block, group and lane are numbers of the lane.
+at = "8 + 8 * (lane * max_events + k)"
+size = 8
+fields = {type = [0, 2], event = [2, 10], timestamp = [32, 32]}
+# A view reads bits of several fields at once, for tests.
+views = {word = [0, 64]}
+empty = "word == 0"
+
+[clock]
+name = "globaltimer_lo"
+unit = "ns"
+bits = 32
+across = "device"
+"""

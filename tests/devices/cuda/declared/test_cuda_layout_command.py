@@ -1,0 +1,100 @@
+"""``lanescope cuda-layout``: what it prints, and its status."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from lanescope.cli import main
+from lanescope.devices.cuda.formats.declared import catalog
+
+GOLDEN = Path(__file__).parents[1] / "golden" / "declared"
+MPK = str(GOLDEN / "mirage_mpk.bin")
+
+
+def run(capsys, *words):
+    status = main(["cuda-layout", *words])
+    out = capsys.readouterr()
+    return status, out.out.splitlines(), out.err
+
+
+def test_a_layout_that_fits(capsys):
+    status, lines, _ = run(capsys, "check", "mirage-mpk", MPK)
+    assert status == 0
+    assert lines == ["mirage-mpk: fits, 1,600 of 1,600 records match", "800 regions, 0 instants"]
+
+
+def test_a_layout_that_does_not_fit_names_the_test_and_a_better_one(capsys):
+    status, lines, _ = run(capsys, "check", "mirage-transpiler", MPK)
+    assert status == 1
+    assert lines[0].endswith("does not fit: 1,596 of 1,600 records contradict tag == lane % 4096")
+    assert lines[1] == "fits: mirage-mpk: fits, 1,600 of 1,600 records match"
+
+
+def test_a_layout_whose_records_are_out_of_order_does_not_fit(capsys, tmp_path):
+    path = str(tmp_path / "new.toml")
+    assert run(capsys, "new", path)[0] == 0
+    status, lines, _ = run(capsys, "check", path, MPK)
+    assert status == 1
+    assert lines[0] == "my-profiler: does not fit: 800 of 1,600 records are out of order"
+    assert lines[-1] == "fits: mirage-mpk: fits, 1,600 of 1,600 records match"
+
+
+def test_losses_are_part_of_the_answer(capsys):
+    path = str(GOLDEN / "nuggets_legacy.bin")
+    status, lines, _ = run(capsys, "check", "nuggets-legacy", path, "--layout-params", "max_events=16")
+    assert (status, lines[-1]) == (0, "16 dropped records")
+
+
+def test_new_files_are_valid_and_copies_are_equal(capsys, tmp_path):
+    path = tmp_path / "copy.toml"
+    assert run(capsys, "new", str(path), "--from", "tileops")[0] == 0
+    assert path.read_text() == catalog.load("tileops").text
+    status, lines, _ = run(capsys, "check", str(path))
+    assert (status, lines[0]) == (0, f"{path}: valid layout tileops")
+    assert run(capsys, "new", str(path))[0] == 2
+
+
+def test_explain_shows_fields_with_their_places_and_reasons(capsys):
+    status, lines, _ = run(capsys, "explain", "mirage-transpiler", MPK, "--lane", "5", "--limit", "1")
+    assert status == 0
+    assert "header num_blocks = 200  byte 0x0, bits 31..0" in lines
+    assert "    event = 512  byte 0x30, bits 11..2" in lines
+    assert "    UNREADABLE: tag == lane % 4096 does not hold (lane = 5, tag = 2)" in lines
+
+
+@pytest.mark.parametrize(
+    ("words", "status", "error"),
+    [
+        (("explain", "mirage-mpk"), 2, "explain requires a buffer"),
+        (("explain", "mirage-mpk", MPK, "--lane", "400"), 3, "lane 400 not found"),
+        (("check", "nope"), 2, "unknown layout 'nope'"),
+        (("check", "mirage-mpk", "missing.bin"), 3, "missing.bin"),
+        (("new", "layout.txt"), 2, "expected a .toml file"),
+        (("check", "mirage-mpk", MPK, "--layout-params", "x"), 2, "expected NAME=NUMBER"),
+    ],
+)
+def test_wrong_calls(capsys, words, status, error):
+    try:
+        got, _, text = run(capsys, *words)
+    except SystemExit as end:
+        got, text = end.code, capsys.readouterr().err
+    assert got == status
+    assert error in text
+
+
+@pytest.mark.parametrize("name", catalog.shipped())
+def test_explain_reads_the_example_of_every_shipped_layout(capsys, name, tmp_path):
+    from lanescope.devices.cuda.formats.declared.encode import example
+
+    declaration = catalog.load(name)
+    if len(declaration.arrays) > 1:
+        pytest.skip("several arrays: covered by the golden of its archive")
+    path = tmp_path / "run.bin"
+    path.write_bytes(example(declaration)[0]["buffer"])
+    params = ",".join(f"{key}={value}" for key, value in declaration.example.params.items())
+    options = ["--layout-params", params] if params else []
+    status, lines, _ = run(capsys, "explain", name, str(path), *options)
+    assert status == 0
+    assert any(line.startswith("    ") for line in lines)

@@ -1,0 +1,161 @@
+"""The recorder with one thing wrong at a time: the programs of the matrix must notice each.
+
+    python -m native.matrix mutants
+
+A gate of a prologue that is not reset is none of them: the order of the list, which the API promises, is enough for the
+wait behind the signal. Each mutant is a change of one source, in a copy of all of them.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from native import matrix_programs
+from native.matrix_run import Bench, Case, fresh
+
+ROOT = Path(__file__).resolve().parents[2]
+TRACER = "native/recorder/levelzero/tracer"
+
+
+@dataclass(frozen=True)
+class Mutant:
+    """A wrong recorder.
+
+    Attributes:
+        name: what is wrong.
+        file: the source, below the tracer.
+        old: what it says there, once.
+        new: what it says instead.
+        resets: ``--event-resets`` that it concerns.
+        cases: what is tried first: row, lists, engine, quirk, option H.
+    """
+
+    name: str
+    file: str
+    old: str
+    new: str
+    resets: str = "auto"
+    cases: tuple[tuple[str, str, str, str, bool], ...] = ()
+
+
+MUTANTS = (
+    Mutant(
+        "no gate",
+        "calls/prologue.cpp",
+        "if (result == success) result = driver().zeCommandListAppendWaitOnEvents(made, 1, &list.gate);",
+        "",
+        cases=(("N6", "regular,out-of-order", "compute", "sticky, free", False),),
+    ),
+    Mutant(
+        "prologue behind the run",
+        "calls/execute.cpp",
+        "execution.submitted_count = fronts + count;",
+        "execution.submitted_count = fronts + count;\n"
+        "    std::rotate(execution.submitted, execution.submitted + fronts, "
+        "execution.submitted + fronts + count);",
+        cases=(("N6", "regular,out-of-order", "compute", "sticky resets", False),),
+    ),
+    Mutant(
+        "host reset in its place",
+        "calls/execute.cpp",
+        "if (list.rerun != Rerun::prologue || list.run == 0 || list.first == nullptr) continue;",
+        "continue;",
+        cases=(("N6", "regular,out-of-order", "compute", "sticky resets", False),),
+    ),
+    Mutant(
+        "no final points",
+        "readback/readback.cpp",
+        "if (list.reads_at_end && op.run > 1 && !list.has_ended) return PollResult::nothing;",
+        "if (list.reads_at_end && op.run == 0) return PollResult::nothing;",
+    ),
+    Mutant(
+        "watched events that others signal",
+        "readback/readback.cpp",
+        "if (op.is_spoilt || !is_watched_alone(state(), op)) return PollResult::shared;",
+        "",
+        resets="watch",
+    ),
+    Mutant(
+        "watched events at any time",
+        "readback/readback.cpp",
+        "if (!chunk_of(op).list->has_ended && !op.is_final) return PollResult::nothing;",
+        "",
+        resets="watch",
+    ),
+)
+#: Random programs that a mutant is given at most, half of them hard ones, all in the sticky world.
+PROGRAMS = 600
+
+
+class Workshop:
+    """A copy of the recorder's sources, built anew for each mutant.
+
+    Args:
+        bench: driver and programs.
+        folder: an empty folder.
+    """
+
+    def __init__(self, bench: Bench, folder: Path) -> None:
+        self.folder = folder
+        for part in ("native/recorder", "tests/native/recorder"):
+            shutil.copytree(ROOT / part, folder / part)
+        self.build = folder / "build"
+        source = folder / "tests/native/recorder"
+        levelzero = bench.fake_ze.levelzero
+        self._run("cmake", "-S", source, "-B", self.build, "-G", "Ninja", f"-DRECORDER_LEVELZERO={levelzero}")
+        self.bench = replace(bench, recorder=self.build / "recorder")
+
+    def _run(self, *command: str | Path) -> None:
+        path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ.get('PATH', '')}"
+        done = subprocess.run(command, capture_output=True, text=True, check=False, env={**os.environ, "PATH": path})
+        if done.returncode != 0:
+            raise RuntimeError(f"{done.stdout[-4000:]}{done.stderr[-4000:]}")
+
+    def made(self, mutant: Mutant | None) -> Bench:
+        """Build a mutant, or the recorder as it is.
+
+        Raises:
+            ValueError: its text is not there.
+        """
+        place = None if mutant is None else self.folder / TRACER / mutant.file
+        right = "" if place is None else place.read_text()
+        if mutant is not None and right.count(mutant.old) != 1:
+            raise ValueError(f"{mutant.file} has {right.count(mutant.old)} of {mutant.old!r}")
+        try:
+            if place is not None and mutant is not None:
+                place.write_text(right.replace(mutant.old, mutant.new))
+            self._run("cmake", "--build", self.build, "--target", "lanescope_ze_layer")
+        finally:
+            if place is not None:
+                place.write_text(right)
+        return self.bench
+
+
+def tries(bench: Bench, mutant: Mutant, folder: Path) -> Iterator[list[str]]:
+    """Yield what is found wrong, try by try: the mutant's cases, then random programs."""
+    rows = {row.name: row for row in bench.rows()}
+    for name, lists, engine, quirk, host_read in mutant.cases:
+        case = Case(rows[name], lists, engine, quirk, host_read, resets=mutant.resets)
+        reference = bench.run_case(case.plain(), fresh(folder / "plain"), recorded=False)
+        yield bench.verify(case, reference.out, folder / "recorded", timeout=5).failures
+    for seed in range(PROGRAMS):
+        program, quirks = matrix_programs.legal_program(seed, "sticky", hard=seed % 2 == 0)
+        quirks.update({"torn": 30, "workers": 2})
+        verdict = matrix_programs.run_program(
+            bench, program, quirks, folder / "random", host_read=seed % 4 < 2, resets=mutant.resets, timeout=5
+        )
+        yield [] if verdict is None else verdict.failures
+
+
+def noticed(bench: Bench, mutant: Mutant, folder: Path) -> tuple[int, str]:
+    """Return the try that noticed a mutant, from 1, and what it noticed; (0, "") if none did."""
+    for number, failures in enumerate(tries(bench, mutant, folder), 1):
+        if failures:
+            return number, failures[0]
+    return 0, ""
