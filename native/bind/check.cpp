@@ -81,8 +81,8 @@ void lanescope::bind::check(nb::module_& m) {
             "last_seen"_a.noconvert(), "last_seen_known"_a.noconvert(), "ticks"_a.noconvert(),
             "ticks_known"_a.noconvert(), "length_ticks"_a.noconvert(), "length_ticks_known"_a.noconvert(),
             "flags"_a.noconvert(), "keep"_a.noconvert(),
-            "Set keep for the rows to look at, and return how many there are. Empty values: none is known; an empty "
-            "mask: all are; empty flags: none is set.")
+            "Set keep for the rows to look at, to 2 where they take no time that rows before them do not take, and "
+            "return how many there are. Empty values: none is known; an empty mask: all are; empty flags: none is set.")
         .def(
             "earlier",
             [](const ::check::Sweep& self) {

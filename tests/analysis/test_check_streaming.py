@@ -346,3 +346,23 @@ def test_shares_are_those_of_all_batches():
         ("warning", "", "odd facts: 6 of 12 events (50.0%)"),
         ("notice", "npu 1", "estimated or inferred slices: 100.0% of the busy time of 1 lane"),
     ]
+
+
+@pytest.mark.parametrize(("start", "looks"), [(12, False), (95, True)])
+def test_evidence_within_another_slice_takes_no_second_look_for_totals(start, looks):
+    builder = TraceBuilder(TimeBase())
+    lane = builder.track("core 0", kind="lane", role="core", nesting="nested")
+    builder.append("slices", track_id=lane, ts=[0, 10], dur=[100, 50], name=["outer", "inner"])
+    builder.append("slices", track_id=lane, ts=start, dur=5, name="short", flags=int(Flag.BELOW_RESOLUTION))
+    builder.append("slices", track_id=lane, ts=200, dur=50, name="next")
+    trace = builder.finish()
+    checker = check.StreamingChecker()
+    totals = check.StreamingTotals(checker)
+    checker.add(trace)
+    totals.add(trace)
+    assert (checker.wants_replay(), totals.wants_replay()) == (False, looks)
+    if looks:  # it ends with the outer one, so it may take time of its own
+        totals.replay(trace)
+    [finding] = checker.result()
+    assert finding.evidence.ids.tolist() == [2]
+    assert totals.result([finding]) == (check.totals(trace), check.totals(trace, [finding]))

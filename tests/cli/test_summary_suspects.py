@@ -80,7 +80,7 @@ def test_analyses_have_both_totals(call, damaged, family, lie, code):
     for one in found:
         assert one["rules"] == [code]
         assert one["total"] - (one["total_without"] or 0) == lengths[names == one["region"]].sum()
-    for by in ("idle", "occupancy", "overlap")[: 2 if family == "levelzero" else 3]:
+    for by in ("idle", "occupancy", "overlap")[: 2 if family in ("ascend", "levelzero") else 3]:
         done = call("summary", "--by", by, capture)
         assert code in done.err
 
@@ -91,3 +91,62 @@ def test_a_file_of_settings_chooses_the_rules(call, damaged, tmp_path):
     for by in ("name", "lane", "region"):
         assert "LS505" in call("summary", "--by", by, capture).err
         assert "LS505" not in call("summary", "--by", by, capture, "--settings", tmp_path / "mine.toml").err
+
+
+@pytest.fixture
+def swimlane(tmp_path):
+    """Return an Ascend capture after a change of its records file."""
+
+    def made(change):
+        files = lanescope.simulate("ascend", seed=3, tasks=300, aic=4, aiv=8).files
+        main = next(iter(files))
+        records = json.loads(files[main])
+        change(records)
+        for name, content in files.items():
+            (tmp_path / name).write_bytes(content)
+        (tmp_path / main).write_text(json.dumps(records))
+        return tmp_path / main
+
+    return made
+
+
+def repeat_completions(records):
+    """Let a thread have its longer completions again, in the next iteration."""
+    phases = []
+    for phase in records["aicpu_scheduler_phases"][0]:
+        phases.append(phase)
+        if phase["kind"] == "complete" and phase["end_cycles"] - phase["start_cycles"] >= 8:
+            phases.append({**phase, "loop_iter": phase["loop_iter"] + 1})
+    records["aicpu_scheduler_phases"][0] = phases
+
+
+def test_reports_of_ascend_have_both_totals_of_phases_that_are_repeated(call, swimlane):
+    capture = swimlane(repeat_completions)
+    [finding] = [one for one in check.run(lanescope.open(capture)) if one.code == "LS505"]
+    lost = finding.impact.total - finding.impact.total_without
+    for by, group in (("phase", "complete"), ("thread-phase", "Sched_0")):
+        document = json.loads(call("summary", "--by", by, "--json", capture).out)
+        [one] = document["suspects"]
+        assert (one["group"], one["column"], one["rules"]) == (group, "total", ["LS505"])
+        assert one["total"] - one["total_without"] == lost
+        assert f"{group}, " in call("summary", "--by", by, capture).err
+    # The time of a thread counts what shares time once.
+    for by in ("scheduler", "core", "function", "round"):
+        assert "no total changes by more than 1%" in call("summary", "--by", by, capture).err
+
+
+def test_reports_of_ascend_tell_that_no_total_holds_with_an_implausible_rate(call, swimlane):
+    def change(records):
+        records["metadata"]["clock_freq_hz"] = 500_000_000
+
+    capture = swimlane(change)
+    count = len(lanescope.open(capture).slices)
+    for by in ("name", "core", "scheduler", "phase", "core-idle", "overhead", "region"):
+        document = json.loads(call("summary", "--by", by, "--json", capture).out)
+        assert document["suspect_slices"] == count
+        assert {tuple(one["rules"]) for one in document["suspects"]} == {("LS507",)}
+        without = "total_without" if by != "name" else "total_without_ns"
+        assert not any(one[without] for one in document["suspects"])
+        told = call("summary", "--by", by, capture).err
+        assert f"all {count} slices are suspect (LS507): no total holds; run 'lanescope check'" in told
+        assert "without suspect" not in told

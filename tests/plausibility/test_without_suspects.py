@@ -7,12 +7,15 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+import lanescope
 from effort import some
 from lanescope.analysis import check, idle, occupancy, overlap, region_stats
 from lanescope.analysis.analysis_cache import AnalysisCache
 from lanescope.analysis.partition import BUSY, IDLE, LOST
 from lanescope.analysis.plausibility.without_suspects import SuspectRows, changes, suspect_rows, without_suspects
 from lanescope.cli import main
+from lanescope.devices.ascend.analysis.overhead_report import core_idle
+from lanescope.devices.ascend.analysis.report import cores, schedulers
 from lanescope.pipeline.session import derived_tables
 from lanescope.trace import Column, ColumnSpec, Table, TableSpec, TimeBase, Trace, TraceBuilder
 
@@ -160,3 +163,33 @@ def test_a_lane_all_of_whose_slices_are_suspect_is_unknown_and_not_idle():
     ts, end = trace.slices.values("ts")[slices], (trace.slices.values("ts") + trace.slices.values("dur"))[slices]
     assert (gap["track_id"], gap["ts"], gap["dur"], gap["cause"]) == (lane, ts.min(), end.max() - ts.min(), "suspect")
     assert AnalysisCache(rest).lane_states[lane][[BUSY, LOST, IDLE]].tolist() == [0, gap["dur"], 0]
+
+
+@pytest.mark.parametrize("lane", ["ascend_cores", "ascend_threads"])
+def test_time_of_suspect_slices_of_an_ascend_lane_is_unknown(tmp_path, lane):
+    files = lanescope.simulate("ascend", seed=3, tasks=300, aic=4, aiv=8).files
+    for name, content in files.items():
+        (tmp_path / name).write_bytes(content)
+    trace = lanescope.open(tmp_path / next(iter(files)))
+    track = int(trace.details[lane].values("track_id")[0])
+    mine = trace.slices.values("track_id") == track
+    suspect = mine & (np.cumsum(mine) > 20)
+    none = np.zeros(len(trace.instants), np.bool_)
+    rest = without_suspects(trace, SuspectRows(("LS507",), suspect, none, np.zeros_like(mine), None))
+    make = cores if lane == "ascend_cores" else schedulers
+    for number, (before, after) in enumerate(zip(make(trace).rows(), make(rest).rows(), strict=True)):
+        assert before["window"] == after["window"]
+        assert before["busy"] + before["unknown"] == after["busy"] + after["unknown"]
+        is_mine = str(trace.tracks.values("name")[track]) == before["group"]
+        assert (after["busy"] < before["busy"]) == (is_mine or (lane == "ascend_cores" and number == 0))
+    if lane == "ascend_cores":
+        before, after = (list(core_idle(one).rows()) for one in (trace, rest))
+        [lost] = [
+            one["busy"] - other["busy"] for one, other in zip(before, after, strict=True) if one["group"] == "AIC_0"
+        ]
+        [more] = [
+            other["unknown"] - one["unknown"]
+            for one, other in zip(before, after, strict=True)
+            if one["group"] == "AIC_0"
+        ]
+        assert more > lost > 0

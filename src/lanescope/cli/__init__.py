@@ -36,7 +36,7 @@ COMMANDS = {
 FAMILY_COMMANDS = {
     "record": ("levelzero", "run a program and record its Level Zero calls"),
     "aie-config": ("aie", "generate or inspect AMD AIE trace configurations: JSON, registers, MLIR"),
-    "aie-path": ("aie", "reconstruct the executed path of an AMD AIE core from its listing"),
+    "aie-path": ("aie", "reconstruct the executed path of an AMD AIE core from its ELF file or listing"),
     "aie-wavediff": ("aie", "compare an AMD AIE capture with simulator waveforms"),
     "ascend-deps": ("ascend", "show dependencies of Ascend tasks"),
     "cuda-layout": ("cuda", "write, check or explain layout files of in-kernel profilers"),

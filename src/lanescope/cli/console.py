@@ -71,7 +71,51 @@ def print_json(schema: str, **content: Any) -> None:
     """Print one JSON document with the name and version of its schema."""
     import json
 
-    print(json.dumps({"schema": schema, **content}, indent=2, default=str))
+    plain: dict[type, Callable[[Any], str]] = {
+        str: json.encoder.encode_basestring_ascii,
+        int: int.__repr__,
+        type(None): _null,
+    }
+    print(_indented({"schema": schema, **content}, "\n", plain))
+
+
+def _indented(value: Any, newline: str, plain: Mapping[type, Callable[[Any], str]]) -> str:
+    """Return what ``json.dumps`` does with an indent of 2 and ``default=str``, in a fraction of the time.
+
+    With an indent, ``json`` encodes in Python, piece by piece.
+
+    Args:
+        value: the value.
+        newline: what begins the next line of the container.
+        plain: what encodes values of the most common types.
+    """
+    inner = newline + "  "
+    if isinstance(value, dict) and value:
+        encode = plain[str]
+        parts = []
+        for key, one in value.items():
+            name = encode(key) if type(key) is str else _encoded({key: 0})[1:-4]
+            one_of_type = plain.get(type(one))
+            parts.append(f"{name}: {one_of_type(one) if one_of_type else _indented(one, inner, plain)}")
+        return f"{{{inner}{f',{inner}'.join(parts)}{newline}}}"
+    if isinstance(value, list | tuple) and value:
+        kinds = set(map(type, value))
+        encode_all = plain.get(kinds.pop()) if len(kinds) == 1 else None
+        listed = map(encode_all, value) if encode_all else (_indented(one, inner, plain) for one in value)
+        return f"[{inner}{f',{inner}'.join(listed)}{newline}]"
+    encode_one = plain.get(type(value))
+    return encode_one(value) if encode_one else _encoded(value)
+
+
+def _null(_: None) -> str:
+    return "null"
+
+
+def _encoded(value: Any) -> str:
+    """Return a value as JSON on one line."""
+    import json
+
+    return json.dumps(value, default=str)
 
 
 def echo(message: str) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -26,11 +27,13 @@ class Suspects(NamedTuple):
         changes: totals that differ without them.
         slices: how many slices are suspect.
         rules: codes of the rules that suspect something.
+        total: codes of those that suspect all slices.
     """
 
     changes: Sequence[Change] = ()
     slices: int = 0
     rules: tuple[str, ...] = ()
+    total: tuple[str, ...] = ()
 
 
 def of_groups(table: Table, by: str, limit: int, suspects: Mapping[str, Sequence[SuspectSum]]) -> Suspects:
@@ -52,8 +55,14 @@ def of_groups(table: Table, by: str, limit: int, suspects: Mapping[str, Sequence
         for rules, slices, length in suspects.get(group, ()):
             if abs(length) > WORTH_TELLING * max(abs(total), abs(total - length)):
                 found.append(Change(rules, {by: group}, "total", total, total - length, slices))
-    codes = sorted({rule for sums in suspects.values() for rule in sums[-1].rules})
-    return Suspects(found, sum(sums[-1].slices for sums in suspects.values()), tuple(codes))
+    by_rule: Counter[str] = Counter()
+    for sums in suspects.values():
+        for one in sums:
+            if len(one.rules) == 1:
+                by_rule[one.rules[0]] += one.slices
+    every = sum(row["count"] + row["unfinished"] for row in table.rows())
+    whole = tuple(rule for rule in sorted(by_rule) if by_rule[rule] == every)
+    return Suspects(found, sum(sums[-1].slices for sums in suspects.values()), tuple(sorted(by_rule)), whole)
 
 
 def of_tables(
@@ -78,19 +87,34 @@ def of_tables(
     )
 
     found: list[Change] = []
+    known = set()
     suspects = suspect_rows(trace, thresholds, codes)
+    if not suspects:
+        return Suspects()
+    tables = tables_of(trace)
     for suspect in suspects:
-        for table, other in zip(tables_of(trace), tables_of(without_suspects(trace, suspect)), strict=True):
+        for table, other in zip(tables, tables_of(without_suspects(trace, suspect)), strict=True):
             has_both = "suspect" in table.spec.names
             compared = busy_changes if has_both else partial(changes, unit=trace.time.time_unit)
-            found += compared(table, other, rules=suspect.rules)
-    return Suspects(found, int(suspects[-1].slices.sum()), suspects[-1].rules) if suspects else Suspects()
+            for one in compared(table, other, rules=suspect.rules):
+                # What one rule suspects may be all that changes a total.
+                place = id(table), *one.row.values(), one.column, one.total, one.without
+                if place not in known:
+                    found.append(one)
+                known.add(place)
+    whole = tuple(one.rules[0] for one in suspects if len(one.rules) == 1 and one.slices.all())
+    return Suspects(found, int(suspects[-1].slices.sum()), suspects[-1].rules, whole)
 
 
 def print_suspects(suspects: Suspects, unit: str) -> None:
     """Print totals with and without suspect rows, one line per row of the table."""
     by_row: dict[str, dict[tuple[tuple[str, ...], int | None], list[str]]] = {}
+    if suspects.total:
+        every = format_count(suspects.slices, "slice")
+        echo(f"all {every} are suspect ({', '.join(suspects.total)}): no total holds; run 'lanescope check'")
     for one in suspects.changes:
+        if not set(suspects.total).isdisjoint(one.rules):
+            continue
         name = ", ".join(str(value) for value in one.row.values() if value not in (None, ""))
         rest = "none" if one.without is None else format_duration(one.without, unit)
         totals = by_row.setdefault(name, {}).setdefault((one.rules, one.slices), [])
@@ -105,7 +129,7 @@ def print_suspects(suspects: Suspects, unit: str) -> None:
         echo(f"... {format_count(len(by_row) - _CHANGES, 'more row')} change (use --json)")
     if by_row:
         echo("run 'lanescope check'")
-    elif suspects.slices:
+    elif suspects.slices and not suspects.total:
         what = f"{format_count(suspects.slices, 'suspect slice')} ({', '.join(suspects.rules)})"
         echo(f"{what}: without them no total changes by more than 1%; run 'lanescope check'")
 

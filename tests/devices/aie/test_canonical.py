@@ -182,3 +182,55 @@ def test_units_that_end_apart_from_the_others_are_found_without_a_configuration(
     (tmp_path / "run.bin").write_bytes(words.tobytes())
     found = [one for one in check.run(lanescope.open(tmp_path / "run.bin")) if one.stat == "aie_stop_mismatch"]
     assert [(one.code, one.severity, one.count) for one in found] == [("LS305", "warning", 1)]
+
+
+def started_together(words):
+    """The same packets with Starts that hold nearly the same timer, as those of one broadcast do."""
+    words = words.reshape(-1, 8).copy()
+    seen = set()
+    for packet in words:
+        if packet[1] >> 24 == 0xF0:
+            packet[1], packet[2] = 0xF0000000, 324217 + 2 * (len(seen) % 2)
+            seen.add(int(packet[0]))
+    return words
+
+
+@pytest.mark.parametrize("tiles", [2, 3, 5])
+def test_units_that_started_together_have_one_length(tiles, tmp_path):
+    """Two units are enough: their timers show that one broadcast started both."""
+    options = {"tiles": tiles, "records": 100, "shared_stop": True, "zeros": 0}
+    options = resolve_options(FAMILY.sim_options, options, what="the simulator")
+    packets = started_together(np.frombuffer(next(iter(FAMILY.simulate(options, 3).files.values())), "<u4"))
+    path = tmp_path / "run.bin"
+
+    def flagged(words):
+        path.write_bytes(words.tobytes())
+        trace = lanescope.open(path)
+        return [row["track_id"] for row in trace.stats.rows() if row["name"] == "aie_length_mismatch"]
+
+    assert flagged(packets) == []
+    # Packets of different units come in any order.
+    order = np.argsort(packets[:, 0], kind="stable")
+    assert flagged(packets[order]) == []
+    for cycles, count in ((1, 0), (3, 2 if tiles == 2 else 1), (9, 2 if tiles == 2 else 1)):
+        changed = packets.copy()
+        words = changed.reshape(-1)
+        stop = next(place for place in range(len(words)) if place % 8 and words[place] >> 26 == 0b110111)
+        words[stop] += cycles
+        assert len(flagged(changed)) == count, cycles
+    # Timers that ran apart prove nothing of two units.
+    if tiles == 2:
+        changed[0, 2] += 1000
+        assert flagged(changed) == []
+
+
+def test_lengths_of_public_captures_agree(corpus, tmp_path):
+    for name in ("mode0_add_one_objfifo_r0", "mode1_mixed_r0", "mode2_mixed_r0"):
+        names = set(lanescope.open(corpus / "aie" / f"{name}.bin").stats["name"])
+        assert not names & {"aie_length_mismatch", "aie_stop_mismatch"}
+    words = np.fromfile(corpus / "aie" / "mode0_add_one_objfifo_r0.bin", "<u4")[:80].reshape(-1, 8)
+    found = 0
+    for lost in range(10):
+        (tmp_path / "run.bin").write_bytes(np.delete(words, lost, axis=0).tobytes())
+        found += "aie_length_mismatch" in lanescope.open(tmp_path / "run.bin", family="aie").stats["name"]
+    assert found >= 4

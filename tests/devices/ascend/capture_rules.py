@@ -114,8 +114,12 @@ def _phase_relations(case, rule, joined):
         ),
     )
     rule(
-        "phases with counts of 0 are drains, or the last",
-        (p["tasks_processed"] > 0 or p["kind"].startswith("drain") or p is t[-1] for t in case.threads for p in t),
+        "phases with counts of 0 are drains, polls, or the last",
+        (
+            p["tasks_processed"] > 0 or p["kind"].startswith(("drain", "async_poll")) or p is t[-1]
+            for t in case.threads
+            for p in t
+        ),
     )
     outer = [[p for p in t if p["kind"] in OUTER] for t in case.threads]
     rule(

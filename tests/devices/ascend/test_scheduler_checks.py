@@ -7,6 +7,7 @@ import pytest
 from devices.ascend.helpers import decode, graph, records, simulated, stats
 from lanescope.analysis import check
 from lanescope.devices.ascend import schema
+from lanescope.devices.ascend.formats.field_map.device_dumps import dump_map
 
 SPECS = {spec.name: spec for spec in schema.STATS}
 SMALL = {"tasks": 60, "aic": 3, "aiv": 6, "mix": 0.2, "spmd": 0.2, "format_version": "v3c"}
@@ -127,6 +128,46 @@ def test_counts_prove_nothing_where_records_are_missing():
     assert "ascend_count_contradicts" not in stats(decode(content, deps=deps))
 
 
+# --- markers ------------------------------------------------------------------------------------------------------
+
+
+def waiting_marker(content, deps):
+    """Return the marker of a task without a kernel that waits for another."""
+    waits = {edge["succ"] for edge in deps["edges"]}
+    rows = [row for thread in threads(content) for row in thread if row["kind"] == "dummy_task"]
+    return next(row for row in rows if str(row["task_id"]) in waits)
+
+
+def marker_missing(content, deps):
+    marker = waiting_marker(content, deps)
+    bare = [int(task["task_id"]) for task in deps["tasks"] if max(task["kernel_ids"]) < 0]
+    marker["task_id"] = next(task for task in bare if task != marker["task_id"])
+
+
+def marker_early(content, deps):
+    marker = waiting_marker(content, deps)
+    marker["start_cycles"] = marker["end_cycles"] = min(row[3] for row in content["aicpu_tasks"]) - 1
+
+
+def marker_wide(content, deps):
+    waiting_marker(content, deps)["end_cycles"] += 1
+
+
+@pytest.mark.parametrize(
+    ("lie", "name"),
+    [
+        (marker_missing, "ascend_marker_missing"),
+        (marker_early, "ascend_dispatch_order"),
+        (marker_wide, "ascend_unknown_value"),
+    ],
+)
+def test_a_contradiction_of_a_marker_is_found(lie, name):
+    content, deps = parts(dummy=0.2)
+    assert name not in stats(decode(content, deps=deps))
+    lie(content, deps)
+    assert stats(decode(content, deps=deps))[name] >= 1
+
+
 # --- executions ---------------------------------------------------------------------------------------------------
 
 
@@ -165,3 +206,91 @@ def test_a_core_receives_when_it_has_ended(delta, count):
     """The first ends at 200, the second starts at 230."""
     content = records([[0, 1, 1, 110, 200, 10], [0, 2, 2, 230, 300, delta]], [[0, 1, 90, 210], [0, 2, 95, 310]])
     assert stats(decode(content)).get("ascend_receive_order", 0) == count
+
+
+# --- the other files, and dumps -----------------------------------------------------------------------------------
+
+
+def host_parts():
+    """Return the records, the task graph and the host's phases of a run whose graph the host builds."""
+    files = list(simulated(4, **{**SMALL, "host": True}).files.items())
+    by_name = {name: json.loads(content) for name, content in files if name.endswith("l") or content[:1] == b"{"}
+    return json.loads(files[0][1]), by_name["deps.json"], by_name["host_phase_records.jsonl"]
+
+
+def another_kind(content, host):
+    one, other = (content["host_device_uploads"][at] for at in (0, 1))
+    one["phase"], other["phase"] = other["phase"], one["phase"]
+
+
+def test_copies_have_one_kind_in_both_files():
+    content, deps, host = host_parts()
+    beside, name = {"host_phase_records.jsonl": host}, "ascend_host_contradicts"
+    assert name not in stats(decode(content, deps=deps, beside=beside))
+    another_kind(content, host)
+    assert stats(decode(content, deps=deps, beside=beside))[name] == 2
+    assert name not in stats(decode(content, deps=deps))
+
+
+def listed_out_of_turn(deps):
+    one, other = deps["tasks"][5:7]
+    one["task_id"], other["task_id"] = other["task_id"], one["task_id"]
+
+
+def barrier_of_blocks(deps):
+    next(task for task in deps["tasks"] if max(task["kernel_ids"]) < 0)["block_num"] = 2
+
+
+def unknown_function(deps):
+    kernels = next(task for task in deps["tasks"] if max(task["kernel_ids"]) >= 0)["kernel_ids"]
+    kernels[next(slot for slot, kernel in enumerate(kernels) if kernel >= 0)] = 1024
+
+
+@pytest.mark.parametrize(
+    ("lie", "name"),
+    [
+        (listed_out_of_turn, "ascend_task_order"),
+        (barrier_of_blocks, "ascend_unknown_value"),
+        (unknown_function, "ascend_unknown_value"),
+    ],
+)
+def test_a_task_graph_that_no_producer_writes(lie, name):
+    content, deps = parts()
+    assert name not in stats(decode(content, deps=deps))
+    lie(deps)
+    assert stats(decode(content, deps=deps))[name] == 1
+
+
+def test_an_id_of_no_task_is_none_of_a_space_before_there_were_spaces():
+    content, deps = parts()
+    content["aicore_tasks"][4][1] = (1 << 63) - 1
+    assert stats(decode(content, deps=deps))["ascend_task_unlisted"] == 1
+
+
+def metrics_of(content):
+    return content["scheduler_records"]["streams"][1]["metrics"]
+
+
+def test_control_cpus_write_metrics_for_each_record_in_order():
+    content, deps = parts(format_version="v4")
+    name = "ascend_metric_unmatched"
+    assert name not in stats(decode(content, deps=deps))
+    one, other = metrics_of(content)[3:5]
+    one["record_index"], other["record_index"] = other["record_index"], one["record_index"]
+    assert stats(decode(content, deps=deps))[name] == 1
+    del metrics_of(content)[4]
+    assert stats(decode(content, deps=deps))[name] == 1
+    content["scheduler_records"]["streams"][1]["producer"] = "aicore"
+    assert name not in stats(decode(content, deps=deps))
+
+
+def test_slots_of_a_core_are_filled_one_after_the_other(tmp_path):
+    options = {"tasks": 40, "aic": 1, "aiv": 2, "level": 2, "format_version": "v3c", "dump": "a2a3"}
+    name, content = next(iter(simulated(4, **options).files.items()))
+    sites = dump_map(name, content)
+    (rows,) = (records for records in sites.records if records.record == "ascend.aicore_task")
+    first, second = ((rows.begin[at], rows.end[at]) for at in (2, 3))
+    assert rows.lane[2] == rows.lane[3]
+    exchanged = content[: first[0]] + content[slice(*second)] + content[slice(*first)] + content[second[1] :]
+    assert "ascend_slot_order" not in stats(decode(content, name=name))
+    assert stats(decode(exchanged, name=name))["ascend_slot_order"] == 1

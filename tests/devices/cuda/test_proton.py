@@ -121,3 +121,11 @@ def test_headers_that_are_none(word, value):
     with pytest.raises(InputError) as error:
         decode(bytes(data), name="run.bin", layout="proton")
     assert error.value.hint
+
+
+@pytest.mark.parametrize(("ran", "count"), [(125, 0), (120, 0), (119, 1), (1, 1)])
+def test_a_block_counts_no_more_cycles_than_its_time_has(ran, count):
+    """500 cycles from the first record to the last: an SM needs 125 ns at least, and the timer has steps of 5 ns."""
+    times = [[10_000, 10_000 + 5 * (ran // 5), 11_000], [10_005, 10_505, 11_000]]
+    trace = decode(file([WARP, WARP], sm=(0, 1), times=times), name="run.bin")
+    assert stats(trace).get("cuda_contradictory_block", 0) == count

@@ -20,6 +20,12 @@ RECORDING = Path(__file__).parents[2] / "mutations/data/recording_resubmit"
 LAWFUL = {"levelzero_missing_date", "levelzero_rounded_clock_rate", "levelzero_unnamed_kernel"}
 
 
+def read_again(script: Script) -> Script:
+    """Read the device's clock, which counts once in 80 ns and showed 0 when it was read before."""
+    before = next(number for number, line in enumerate(script.lines) if ":device_timer" in line)
+    return script.pair((len(script.lines) - before) * script.step // 80)
+
+
 def numbered(*, operations: int = 3, **about: object) -> Script:
     """A program with an immediate list, whose operations have numbers."""
     script = Script().device().pair(0)
@@ -29,7 +35,7 @@ def numbered(*, operations: int = 3, **about: object) -> Script:
         script.op(number, "MemoryFill", how="INLINE", bytes=64)
     for number in range(1, operations + 1):
         script.harvest(number)
-    return script.pair(1000)
+    return read_again(script)
 
 
 def regular() -> Script:
@@ -39,7 +45,7 @@ def regular() -> Script:
     script.op(1, "MemoryFill")
     for run in (1, 2):
         script.list_run(1, run).harvest(1, run)
-    return script.pair(1000)
+    return read_again(script)
 
 
 def thapi() -> Script:
@@ -48,7 +54,7 @@ def thapi() -> Script:
     script.call("zeKernelCreate", desc_val={"pKernelName": '"mma"'}, out_phKernel_val=0x10)
     script.record("lttng_ust_ze_properties:kernel", hKernel=0x10, pKernelProperties_val={"maxSubgroupSize": 16})
     script.append("LaunchKernel", 0xE1, hKernel=0x10).result(0xE1)
-    return script.call("zeKernelDestroy", hKernel=0x10).pair(1000)
+    return read_again(script.call("zeKernelDestroy", hKernel=0x10))
 
 
 def changed(script: Script, pattern: str, by: str, count: int = 1) -> bytes:
@@ -86,6 +92,7 @@ CHANGES = {
         "levelzero_wide_timestamp",
     ),
     "result that does not exist": (numbered, "ZE_RESULT_SUCCESS", "ZE_RESULT_SUCCES", "levelzero_unknown_result"),
+    "return without a result": (numbered, "{ zeResult: ZE_RESULT_SUCCESS }", "{ }", "levelzero_missing_result"),
     "unknown way of timing": (numbered, '"?INLINE"?', "INLNE", "levelzero_impossible_value"),
     "count above 32 bits": (numbered, "index: 0", f"index: {1 << 32}", "levelzero_impossible_value"),
     "more memory than there is": (numbered, "bytes: 64", f"bytes: {(1 << 64) - 1}", "levelzero_impossible_value"),
@@ -141,6 +148,53 @@ def test_a_kernel_that_is_created_twice(tmp_path) -> None:
     again = [line for line in script.lines if "zeKernelCreate" in line]
     script.lines[6:6] = again
     assert found(script.text, tmp_path)["levelzero_handle_duplicate"] == 1
+
+
+def test_a_handle_that_is_given_again_is_another_kernel(tmp_path) -> None:
+    script = thapi().call("zeKernelCreate", desc_val={"pKernelName": '"mma"'}, out_phKernel_val=0x10)
+    assert found(script.text, tmp_path) == {"levelzero_incomplete_kernel": 1}
+    script.record("lttng_ust_ze_properties:kernel", hKernel=0x10, pKernelProperties_val={"maxSubgroupSize": 16})
+    assert found(script.text, tmp_path) == {}
+
+
+def signal(*results: tuple[int, int]) -> bytes:
+    """A program that signals an event, whose timestamps are read several times."""
+    script = Script().device().pair(0).immediate(1).append("SignalEvent", 0xE1)
+    for start, end in results:
+        script.result(0xE1, start, end)
+    return read_again(script).text
+
+
+@pytest.mark.parametrize(
+    ("results", "expected"),
+    [
+        ([(100, 110)], {}),
+        ([(100, 110), (120, 130)], {}),
+        ([(100, 110), (100, 110)], {"levelzero_result_duplicate": 1}),
+        ([((1 << 32) - 4, 6)], {}),
+    ],
+)
+def test_timestamps_of_an_event_are_read_once(results, expected, tmp_path) -> None:
+    assert found(signal(*results), tmp_path) == expected
+
+
+def test_an_event_that_ends_before_it_starts(tmp_path) -> None:
+    content = signal((100, 110)).replace(b"globalStart: 100", b"globalStart: 112")
+    assert found(content, tmp_path) == {"levelzero_context_time": 1}
+
+
+@pytest.mark.parametrize(("ticks", "count"), [(0, 0), (12, 0), (-12, 0), (40, 1), (-40, 1)])
+def test_a_clock_is_read_between_two_records(ticks, count, tmp_path) -> None:
+    """Records come 12.5 ticks after one another, so that a reading may be 12 ticks older than its own."""
+    script = Script().device().pair(1000).immediate(1)
+    script.pair(1000 + (len(script.lines) - 1) * script.step // 80 + ticks)
+    assert found(script.text, tmp_path).get("levelzero_inconsistent_readings", 0) == count
+
+
+def test_a_text_ends_with_the_end_of_a_line(tmp_path) -> None:
+    content = numbered().text
+    assert found(content.rstrip(b"\n"), tmp_path) == {"levelzero_unfinished_line": 1}
+    assert found(content + b"# a comment", tmp_path) == {}
 
 
 def test_a_kernel_without_the_properties_of_others(tmp_path) -> None:

@@ -170,6 +170,7 @@ size_t Sweep::pass(const Rows& given, std::span<uint8_t> wanted) {
         }
         if (is_kept) {
             keep(row);
+            if (end == begin || lane.reach > end) keep_[i] = kWithin;
         } else if (is_closed) {
             lane.longest = std::max(lane.longest, rows.length.values[i]);
         }

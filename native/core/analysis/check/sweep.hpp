@@ -16,6 +16,9 @@ inline constexpr size_t kMostOpen = 4096;
 // So is one on which a slice reaches beyond more open ones than this: it bounds the work that one row can make.
 inline constexpr size_t kMostCrossed = 64;
 
+// Of a row that is kept: it ends before one that came before it on its lane, or takes no time.
+inline constexpr uint8_t kWithin = 2;
+
 // A column whose values may be unknown. Without values none is known, without a mask all are.
 struct Nullable {
     std::span<const int64_t> values;
@@ -68,7 +71,7 @@ class Sweep {
     void add_gaps(std::span<const int64_t> track, std::span<const int64_t> end);
 
     // Set `wanted` for the rows that must be kept, and return how many those are. The rows are numbered on from those of
-    // the batches before.
+    // the batches before. Those that are known to take no time that rows before them do not take are set to `kWithin`.
     size_t pass(const Rows& rows, std::span<uint8_t> wanted);
 
     // Rows of batches before the last one that turned out, in it, to be worth keeping.

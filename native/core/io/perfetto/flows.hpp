@@ -26,7 +26,7 @@ struct FlowEvents {
 enum class FlowState : uint8_t { undrawn, to_begin, to_end, tied };
 
 // The flows whose destination (a slice) was running already when their source began, and began no later than they arrive.
-// Slices are rows of `slice_ts`, -1: none. `left` is read where there is no source, and may be empty if there is always one.
+// Slices are rows of `slice_ts`, -1: none. `left` is read where the source is -1; it may be empty if none is.
 // False: a slice lies outside.
 bool running_flows(std::span<const int64_t> source, std::span<const int64_t> destination, std::span<const int64_t> left,
                    std::span<const int64_t> arrived, std::span<const int64_t> slice_ts, std::vector<int64_t>& found);

@@ -118,18 +118,20 @@ def _first_runs(ids: Ints) -> list[range]:
 
 def _runs(ids: Ints) -> Iterator[range]:
     """Yield rising ids as ranges of one step; ids that are not regular are ranges of one."""
-    if not len(ids):
+    if len(ids) < _RUN:
+        yield from (range(one, one + 1) for one in ids.tolist())
         return
     steps = np.diff(ids)
     edges = np.flatnonzero(np.diff(steps)) + 1
+    numbers = ids.tolist() if len(ids) <= _TRIAL else ids  # a list is faster, but few of many ids may be asked for
     at = 0  # the first id that has not been yielded
     for first, last in pairwise([0, *edges.tolist(), len(steps)]):
         begin = max(first, at)
         if last - begin + 1 >= _RUN:
             for one in range(at, begin):
-                yield range(int(ids[one]), int(ids[one]) + 1)
+                yield range(int(numbers[one]), int(numbers[one]) + 1)
             step = int(steps[first])
-            yield range(int(ids[begin]), int(ids[last]) + 1, step)
+            yield range(int(numbers[begin]), int(numbers[last]) + 1, step)
             at = last + 1
     for one in ids[at:].tolist():
         yield range(one, one + 1)

@@ -16,6 +16,9 @@ from lanescope.trace.schema import FLOWS, INSTANTS, SLICES
 _OF_ALL = Flag.AFTER_GAP | Flag.CLOCK_SUSPECT | Flag.WRAP_AMBIGUOUS
 _OF_SLICES = Flag.BELOW_RESOLUTION | Flag.NEGATIVE_DURATION | Flag.UNFINISHED | Flag.TRUNCATED
 
+#: What the sweep sets for a kept row that takes no time of its own.
+_WITHIN = 2
+
 _NO_INTS = np.empty(0, np.int64)
 _NO_FLAGS = np.empty(0, np.uint32)
 _NOTHING = _NO_INTS, np.empty(0, np.uint8)
@@ -81,9 +84,12 @@ class SweepState:
         rows: what is kept.
         whole: the tracks that rules must see as a whole; after ``settle``.
         covered: int64 [tracks], time that the slices of the others cover; after ``settle``.
+        within: positions of kept rows that take no time which rows before them on their lane do not take; None unless
+            it is an empty list before the first row.
     """
 
     def __init__(self, spec: TableSpec, whole: Mask | None = None) -> None:
+        self.within: list[Ints] | None = None
         self._has_lengths = "dur" in spec.names
         self._judged = int(_OF_ALL | _OF_SLICES if self._has_lengths else _OF_ALL)
         self.sweep = core.CheckSweep(points=not self._has_lengths, judged=self._judged)
@@ -123,6 +129,8 @@ class SweepState:
             keep |= also.view(np.uint8)
         if count or also is not None or self.whole.any():
             rows = np.flatnonzero(keep)
+            if self.within is not None:
+                self.within.append(first + rows[keep[rows] == _WITHIN])
             self.rows.add(first + rows, table, rows)
             self._add_new_tracks(table.values("track_id")[rows])
         if not self._has_lengths:

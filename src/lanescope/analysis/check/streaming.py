@@ -138,6 +138,15 @@ class StreamingChecker:
         self._held = []
         self._take(batch)
 
+    def note_within(self) -> None:
+        """Have ``within`` told, before the first batch."""
+        self._first["slices"].within = []
+
+    @property
+    def within(self) -> Ints:
+        """Positions of kept slices that take no time which slices before them on their lane do not take, rising."""
+        return np.concatenate([_NO_INTS, *(self._first["slices"].within or ())])
+
     def wants_replay(self) -> bool:
         """Find out what cannot be told from the rows kept so far; return whether there is anything."""
         if self._held:

@@ -11,12 +11,18 @@ from lanescope._native import core
 from lanescope.analysis.check.kept_rows import nullable
 from lanescope.analysis.check.model import Finding
 from lanescope.analysis.check.streaming import StreamingChecker
+from lanescope.analysis.plausibility.suspicion import is_listed
 from lanescope.common.intervals import INT64_MAX, Intervals, Ints, join, known_extents, subtract, union
-from lanescope.trace import Table, Trace
+from lanescope.trace import Table, TableSpec, Trace
 from lanescope.trace.column import Mask
+from lanescope.trace.schema import SLICES
 from lanescope.trace.streams import StreamInfo
 
 _NO_INTS = np.empty(0, np.int64)
+#: The columns of a slice that give its lane and time.
+_TIMES = TableSpec(
+    SLICES.name, SLICES.doc, tuple(SLICES.column(name) for name in ("track_id", "ts", "dur", "last_known_ts"))
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,6 +77,7 @@ class StreamingTotals:
 
     def __init__(self, checker: StreamingChecker) -> None:
         self._checker = checker
+        checker.note_within()
         self._rows = 0
         self._open = 0
         self._total = 0
@@ -78,6 +85,7 @@ class StreamingTotals:
         self._seen_again = 0
         self._positions: list[Ints] = []
         self._extents: list[Intervals] = []
+        self._doubted: Mask | None = None  # of the slices of the checker, where its findings were known
         self._evidence = _NO_INTS
         self._rest: Ints | None = None  # time covered without it by track, where it is known
         self._reach = _NO_INTS
@@ -88,12 +96,15 @@ class StreamingTotals:
     def add(self, batch: Trace) -> None:
         """Sum up the slices of the next batch."""
         slices = batch.slices
-        closed = slices.valid("dur")
-        known = int(np.count_nonzero(closed))
-        dur = slices.values("dur")
         self._rows += len(slices)
-        self._open += len(slices) - known
-        self._total += int((dur if known == len(slices) else dur[closed]).sum())
+        if slices.column("dur").is_unknown:
+            self._open += len(slices)
+            return
+        dur, closed = slices.values("dur"), slices.column("dur").valid
+        if closed is not None and not closed.all():
+            self._open += len(slices) - int(np.count_nonzero(closed))
+            dur = dur[closed]
+        self._total += int(dur.sum())
 
     def wants_replay(self) -> bool:
         """Return whether evidence is on lanes whose overlapping slices the checker does not keep."""
@@ -101,16 +112,23 @@ class StreamingTotals:
         if checker.is_unsettled:
             self._wanted = ~checker.is_kept_apart
         else:
-            findings = checker.result()
+            findings = checker.result()  # and with it the slices
             positions, slices = checker.slices
-            doubted = _doubted(positions, findings)
-            track = slices.values("track_id")[doubted]
+            doubted = self._doubted = _doubted(positions, findings)
             self._wanted = np.zeros(len(checker.is_kept_apart), np.bool_)
-            self._wanted[track[(track >= 0) & (track < len(self._wanted))]] = True
-            self._wanted &= ~checker.is_kept_apart
-            self._evidence = positions[doubted]
-            self._rest = np.zeros(len(self._wanted), np.int64)
-            self._reach = np.full(len(self._wanted), np.iinfo(np.int64).min)
+            if not checker.is_kept_apart.all():
+                track = slices.values("track_id")[doubted]
+                self._wanted[track[(track >= 0) & (track < len(self._wanted))]] = True
+                self._wanted &= ~checker.is_kept_apart
+            if self._wanted.any():
+                # What takes no time of its own can be left out without a look at the others.
+                track = slices.values("track_id")[doubted & ~is_listed(positions, checker.within)]
+                takes_time = np.zeros(len(self._wanted), np.bool_)
+                takes_time[track[(track >= 0) & (track < len(self._wanted))]] = True
+                self._wanted &= takes_time
+                self._evidence = positions[doubted]
+                self._rest = np.zeros(len(self._wanted), np.int64)
+                self._reach = np.full(len(self._wanted), np.iinfo(np.int64).min)
         return bool(self._wanted.any())
 
     def replay(self, batch: Trace) -> None:
@@ -149,44 +167,65 @@ class StreamingTotals:
         """
         checker = self._checker
         positions, slices = checker.slices
-        doubted = _doubted(positions, findings)
-        extents = known_extents(slices)
+        doubted = self._doubted
+        if doubted is None or findings is not checker.result():
+            doubted = _doubted(positions, findings)
         tracks = len(checker.covered)
-        is_track = (extents.group >= 0) & (extents.group < tracks)
-        covered = int(checker.covered.sum()) + _length(union(extents.take(~is_track)))
+        track = slices.values("track_id")
+        covered = int(checker.covered.sum())
+        is_stray = None
+        if len(track) and not (track.min() >= 0 and track.max() < tracks):
+            is_stray = (track < 0) | (track >= tracks)
+            covered += _length(union(_extents(slices, np.flatnonzero(is_stray))))
         everything = Totals(self._rows, self._open, self._total, covered)
-        if not doubted.any():
+        evidence = np.flatnonzero(doubted)
+        if not len(evidence):
             return everything, everything
-        closed = slices.valid("dur")[doubted]
-        count = int(np.count_nonzero(doubted))
-        # Lanes of which the checker has every row that shares time with another.
-        is_sorted_out = ~is_track | checker.is_kept_apart[np.where(is_track, extents.group, 0)]
-        covered -= _only(extents.take(is_sorted_out), doubted[is_sorted_out])
+        closed = evidence if slices.column("dur").valid is None else evidence[slices.valid("dur")[evidence]]
+        # Lanes of which the checker has every row that shares time with another: those with evidence.
+        lane = track if is_stray is None else np.where(is_stray, tracks, track)
+        has_evidence = np.zeros(tracks + 1, np.bool_)
+        has_evidence[lane[evidence]] = True
+        has_evidence[:tracks] &= checker.is_kept_apart
+        if has_evidence.any():
+            rows = np.flatnonzero(has_evidence[lane])
+            covered -= _only(_extents(slices, rows), doubted[rows])
         if self._rest is not None:
             covered -= int((checker.covered[: len(self._rest)] - self._rest)[self._wanted].sum())
         elif self._extents:
             where, rest = np.concatenate(self._positions), join(*self._extents)
             covered -= _only(rest, np.isin(where, positions[doubted]))
         return everything, Totals(
-            self._rows - count,
-            self._open - (count - int(np.count_nonzero(closed))),
-            self._total - int(slices.values("dur")[doubted][closed].sum()),
+            self._rows - len(evidence),
+            self._open - (len(evidence) - len(closed)),
+            self._total - int(slices.values("dur")[closed].sum()),
             covered,
         )
 
 
 def _doubted(positions: Ints, findings: Iterable[Finding]) -> Mask:
-    """Return which slices are evidence, bool [n], from where they stand in the whole trace."""
-    evidence = [finding.evidence.ids for finding in findings if finding.evidence.table == "slices"]
-    found: Mask = np.isin(positions, np.concatenate(evidence)) if evidence else np.zeros(len(positions), np.bool_)
+    """Return which slices are evidence, bool [n], from where they stand in the whole trace, int64 [n] rising."""
+    found: Mask = np.zeros(len(positions), np.bool_)
+    for finding in findings:
+        if finding.evidence.table == "slices":
+            ids = np.sort(finding.evidence.ids)
+            found |= True if np.array_equal(ids, positions) else is_listed(positions, ids)
     return found
+
+
+def _extents(slices: Table, rows: Ints) -> Intervals:
+    """Return lane and time of some slices."""
+    return known_extents(Table(_TIMES, {name: slices.column(name) for name in _TIMES.names}).take(rows))
 
 
 def _only(intervals: Intervals, chosen: Mask) -> int:
     """Return the time that only the ``chosen`` intervals cover, bool [n], lane by lane."""
     ours = union(intervals.take(chosen))
+    if chosen.all():
+        return _length(ours)
     # Most slices are sound, and far from those that are not.
-    return _length(subtract(ours, intervals.take(near(intervals, ours) & ~chosen)))
+    others = intervals.take(near(intervals, ours) & ~chosen)
+    return _length(subtract(ours, others) if len(others.group) else ours)
 
 
 def near(intervals: Intervals, disjoint: Intervals) -> Mask:

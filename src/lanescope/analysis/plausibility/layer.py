@@ -82,7 +82,7 @@ class Plausibility:
 
     Attributes:
         window: first and last timestamp that LS501 does not suspect: the attested window; after ``judge``.
-        suspicions: what was found; after ``judge``, or ``needs_rows`` where it ``is_settled`` then.
+        suspicions: what was found; after ``judge``. After ``needs_rows`` what the first pass tells of it.
     """
 
     def __init__(self, thresholds: Thresholds | None = None) -> None:
@@ -119,8 +119,7 @@ class Plausibility:
     def needs_rows(self) -> bool:
         """Find out, after the last batch, whether rows have to be looked at again."""
         self._provisional = self._found(self.profile, self._first_islands())
-        if self.is_settled:
-            self.suspicions = self._provisional
+        self.suspicions = self._provisional
         return not self.is_settled or any(one.ranges or one.rows is not None for one in self._provisional)
 
     @property

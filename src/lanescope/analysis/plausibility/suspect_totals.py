@@ -61,6 +61,7 @@ class SuspectTotals:
         self._codes = codes
         self._plausibility = Plausibility(thresholds)
         self._last = Trace(TimeBase(), {})
+        self._likely: Suspects | None = None
         self._suspects: Suspects | None = None
         self._seen = dict.fromkeys(_SPECS, 0)
         self._kept: dict[str, list[Placed]] = {name: [] for name in _SPECS}
@@ -78,8 +79,9 @@ class SuspectTotals:
         """Tell whether some slices are suspect, or may be."""
         if not self._plausibility.needs_rows():
             return False
+        self._likely = Suspects(self._plausibility.suspicions, self._plausibility.profile, self._codes)
         if self._plausibility.is_settled:
-            self._suspects = Suspects(self._plausibility.suspicions, self._plausibility.profile, self._codes)
+            self._suspects = self._likely
             return bool(self._suspects.codes)
         return True
 
@@ -89,7 +91,10 @@ class SuspectTotals:
             positions = np.arange(self._seen[name], self._seen[name] + len(table))
             self._seen[name] += len(table)
             if self._suspects is None:
-                rows = np.flatnonzero(self._plausibility.wanted(name, positions, table))
+                wanted = self._plausibility.wanted(name, positions, table)
+                if self._likely is not None:
+                    wanted |= self._likely.among(name, positions, table) != 0
+                rows = np.flatnonzero(wanted)
                 if len(rows):
                     columns = {column: table.column(column).take(rows) for column in _SPECS[name].names}
                     self._kept[name].append((positions[rows], Table(_SPECS[name], columns)))

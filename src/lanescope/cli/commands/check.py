@@ -5,7 +5,6 @@ from __future__ import annotations
 import argparse
 import sys
 from collections.abc import Sequence
-from dataclasses import asdict
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from lanescope.cli.arguments import add_input
@@ -163,12 +162,17 @@ def _print(args: argparse.Namespace, report: _Report) -> None:
         findings_output.print_findings(report.findings, report.unit, is_all=is_all)
 
 
+def _values(totals: Totals) -> dict[str, int]:
+    """Return sums by name."""
+    return {name: getattr(totals, name) for name in type(totals).__slots__}
+
+
 def _document(report: _Report) -> dict[str, Any]:
     assert report.totals is not None, "they are counted for --json"
     everything, sound = report.totals
     content: dict[str, Any] = {
         "findings": [finding.to_dict() for finding in report.findings],
-        "totals": {"all": asdict(everything), "without_affected": asdict(sound)},
+        "totals": {"all": _values(everything), "without_affected": _values(sound)},
         "rules": [rule.code for rule in report.rules],
         "broken_rules": [broken._asdict() for broken in _broken_rules()],
         "settings": {**report.settings._asdict(), "file": report.settings.file or None},

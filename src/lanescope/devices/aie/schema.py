@@ -285,6 +285,13 @@ DERIVED_STATS = (
         finding="LS305 warning",
     ),
     StatSpec(
+        "aie_length_mismatch",
+        "notice",
+        "segments that differ in length from those that started with them, by their timers: cycles are lost or "
+        "gained, or another event stopped them",
+        finding="LS305 warning",
+    ),
+    StatSpec(
         "aie_broadcast_mismatch",
         "error",
         "segments with the same start and stop as others of their run, but a different number of "
@@ -296,6 +303,12 @@ STATS = tuple(
     for spec in (
         *SCAN_STATS,
         *SEGMENT_STATS,
+        StatSpec(
+            "aie_odd_packets",
+            "info",
+            "1 if the number of packets is odd: a DMA that writes bursts of 64 bytes lost or repeated one",
+            silent="bursts of 32 bytes, which are as common, make any number",
+        ),
         StatSpec("aie_bad_line", "data_loss", "lines of a text file that are not one word of 8 hexadecimal digits"),
         StatSpec("aie_missing_stop", "data_loss", "segments without Stop: the tail may be lost"),
         StatSpec(

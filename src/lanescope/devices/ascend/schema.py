@@ -731,7 +731,7 @@ STATS = (
     StatSpec(
         "ascend_dispatch_order",
         "notice",
-        "executions dispatched before a producer finished: task IDs or dependencies are wrong",
+        "tasks dispatched or passed before a producer finished: task IDs or dependencies are wrong",
         finding="LS404 warning",
     ),
     StatSpec(
@@ -754,6 +754,30 @@ STATS = (
         "ascend_function_contradicts",
         "notice",
         "functions in slots of both core types: names of executions may be wrong",
+        finding="LS404 warning",
+    ),
+    StatSpec(
+        "ascend_task_order",
+        "notice",
+        "tasks listed after one with a higher ID of their ring: task IDs of the task graph are wrong",
+        finding="LS404 warning",
+    ),
+    StatSpec(
+        "ascend_slot_order",
+        "notice",
+        "slots of a device buffer older than the slot before them: slots were exchanged, or a clock stepped",
+        finding="LS404 notice",
+    ),
+    StatSpec(
+        "ascend_marker_missing",
+        "notice",
+        "tasks without a kernel and with producers that no marker names: task IDs of markers are wrong",
+        finding="LS401 notice",
+    ),
+    StatSpec(
+        "ascend_host_contradicts",
+        "notice",
+        "copies of the host that its two files call by different kinds: one of both is wrong",
         finding="LS404 warning",
     ),
     StatSpec(
@@ -834,7 +858,10 @@ STATS = (
         finding="LS404 notice",
     ),
     StatSpec(
-        "ascend_metric_unmatched", "notice", "phase metrics without a record in their stream: ignored", finding="LS401"
+        "ascend_metric_unmatched",
+        "notice",
+        "phase metrics without a record in their stream, and records without metrics: ignored",
+        finding="LS401",
     ),
     StatSpec(
         "ascend_unknown_runtime",

@@ -428,7 +428,7 @@ STATS = (
     StatSpec(
         "cuda_contradictory_block",
         "error",
-        "block areas with an impossible number or SM, or without an end before their copy",
+        "block areas with an impossible number, SM or rate, or without an end before their copy",
     ),
     StatSpec(
         "cuda_contradictory_counter",

@@ -298,6 +298,24 @@ STATS: tuple[StatSpec, ...] = (
         finding="LS402",
     ),
     StatSpec(
+        "levelzero_inconsistent_readings",
+        "notice",
+        "successive readings of a device clock that contradict its rate: times may be off by as much",
+        finding="LS305 notice",
+    ),
+    StatSpec(
+        "levelzero_missing_result",
+        "notice",
+        "returns without a result where others have one: names of calls may be wrong",
+        finding="LS404 notice",
+    ),
+    StatSpec(
+        "levelzero_unfinished_line",
+        "notice",
+        "texts whose last line has no line end: its last value may be cut",
+        finding="LS105 notice",
+    ),
+    StatSpec(
         "levelzero_unknown_result",
         "notice",
         "results that Level Zero 1.17 does not define: counted as failures",

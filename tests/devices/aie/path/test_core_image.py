@@ -274,19 +274,22 @@ def test_code_that_nothing_leads_to_is_read_and_marked():
 
 
 def test_bytes_between_functions_that_are_no_code_are_left_out():
-    head = b"".join(assembler.encode("aie2", assembler.slots_of("aie2", text)) for text in ("jl #0x40", *SLOTS, "done"))
+    head = b"".join(assembler.encode("aie2", assembler.slots_of("aie2", text)) for text in ("jl #0x20", *SLOTS, "done"))
     tail = b"".join(assembler.encode("aie2", assembler.slots_of("aie2", text)) for text in ("ret lr", *SLOTS))
     junk = bytes.fromhex("ff" * 10)
     assert bundle_formats.recognize("aie2", junk + bytes(16)) is None
-    code = (head + junk).ljust(0x40, b"\xff") + tail
-    found = of_elf(assembler.elf("aie2", [(0, code)], {"main": 0, "leaf": 0x40}))
-    assert found.at[0x40].kind == "return"
-    assert found.notes[-1].text == f"{0x40 - len(head)} bytes from here on are no code, and nothing leads to them"
+    code = (head + junk).ljust(0x20, b"\xff") + tail
+    found = of_elf(assembler.elf("aie2", [(0, code)], {"main": 0, "leaf": 0x20}))
+    assert found.at[0x20].kind == "return"
+    assert found.notes[-1].text == f"{0x20 - len(head)} bytes from here on are no code, and nothing leads to them"
     # Behind a call that does not return there is anything.
-    call = b"".join(assembler.encode("aie2", assembler.slots_of("aie2", text)) for text in ("jl #0x40", *SLOTS))
-    found = of_elf(assembler.elf("aie2", [(0, (call + junk).ljust(0x40, b"\xff") + tail)], {"main": 0}))
-    assert found.at[0x40].kind == "return"
+    call = b"".join(assembler.encode("aie2", assembler.slots_of("aie2", text)) for text in ("jl #0x20", *SLOTS))
+    found = of_elf(assembler.elf("aie2", [(0, (call + junk).ljust(0x20, b"\xff") + tail)], {"main": 0}))
+    assert found.at[0x20].kind == "return"
     assert "it does not return" in found.notes[0].text
+    # Where little of it is code, it is code of something else.
+    with pytest.raises(InputError, match="166 of 200 bytes are no code"):
+        of_elf(assembler.elf("aie2", [(0, (head + junk).ljust(0x20, b"\xff") + tail + b"\xff" * 154)], {"main": 0}))
 
 
 def test_zeros_are_no_program():

@@ -9,7 +9,16 @@ import numpy as np
 import numpy.typing as npt
 
 from lanescope.devices.aie import schema
-from lanescope.devices.aie.formats.layout import HEADER, INCOMPLETE_RUN, LOST_RUN, ORPHAN_RUN, ZEROS_RUN, module_name
+from lanescope.devices.aie.formats.layout import (
+    HEADER,
+    INCOMPLETE_RUN,
+    LOST_RUN,
+    ORPHAN_RUN,
+    PACKET_RUN,
+    PACKET_WORDS,
+    ZEROS_RUN,
+    module_name,
+)
 from lanescope.devices.aie.interpret import notes
 from lanescope.trace import Flag
 
@@ -227,6 +236,7 @@ class Summary:
             added: words that the dump does not hold: headers that were put in front of payload.
         """
         builder = self._builder
+        self.add_stat("aie_odd_packets", run_words[PACKET_RUN] // PACKET_WORDS % 2, None)
         decoded, padding, lost = map(sum, zip(*shard_words, strict=True))
         padding += run_words[ZEROS_RUN]
         lost += run_words[LOST_RUN] + run_words[ORPHAN_RUN] + run_words[INCOMPLETE_RUN]

@@ -24,6 +24,8 @@ _FIRST_WITHOUT_TIMER = 2
 #: Recordings that end within so many cycles of each other were stopped by one broadcast: so many of them at least, and
 #: this share. Shorter ones may end together by chance.
 _TOGETHER, _MIN_TOGETHER, _SHARE_TOGETHER, _MIN_CYCLES = 8, 3, 0.6, 512
+#: Timers that ran for less before a Start may agree by chance; lengths on the same broadcasts agree this closely.
+_MIN_TIMER, _SAME_LENGTH = 4096, 2
 
 
 def append(
@@ -69,7 +71,12 @@ def append(
         has_skew[rows] = has_length[rows] & has_length[first]
         dur_skew_cycles[rows] = columns["end"][rows] - columns["end"][first]
         if not (start and stop):
-            timed = rows[has_length[rows]]
+            apart = _lengths_apart(
+                columns["mode"][rows], columns["timer"][rows], columns["end"][rows], has_length[rows]
+            )
+            for index in rows[apart].tolist():
+                builder.add_stat("aie_length_mismatch", track_id=groups[index], input_id=input_id)
+            timed = rows[has_length[rows] & ~apart]
             for index in timed[_ends_apart(columns["end"][timed])].tolist():
                 builder.add_stat("aie_stop_mismatch", track_id=groups[index], input_id=input_id)
             continue
@@ -97,6 +104,32 @@ def append(
         dur_skew_cycles=np.where(has_skew, dur_skew_cycles, 0),
         dur_skew_cycles_valid=has_skew,
     )
+
+
+def _lengths_apart(mode: I64, timer: I64, end: I64, has_length: npt.NDArray[np.bool_]) -> npt.NDArray[np.bool_]:
+    """Return which recordings of one run differ in length from those that they started with: bool [n].
+
+    A Start holds the timer of its module from before the broadcast that starts the unit and sets the timer back. Units
+    whose timers agree were started by one broadcast before and by one now, so one broadcast stops them too: they count
+    the same cycles. Of two that differ nothing tells which one is wrong.
+
+    Args:
+        mode: trace mode of each, int64 [n].
+        timer: of its Start.
+        end: cycles from its Start to its Stop.
+        has_length: bool [n], whether those are known exactly.
+    """
+    apart = np.zeros(len(mode), np.bool_)
+    timed = np.flatnonzero(has_length & (mode == 0) & (timer >= _MIN_TIMER))
+    timed = timed[np.argsort(timer[timed], kind="stable")]
+    for members in np.split(timed, np.flatnonzero(np.diff(timer[timed]) > _TOGETHER) + 1):
+        if len(members) < 2:
+            continue
+        agreeing = (np.abs(end[members][:, None] - end[members]) <= _SAME_LENGTH).sum(axis=1)
+        shared = end[members[np.argmax(agreeing)]]
+        is_settled = 2 * agreeing.max() > len(members)
+        apart[members] = np.abs(end[members] - shared) > _SAME_LENGTH if is_settled else agreeing < len(members)
+    return apart
 
 
 def _ends_apart(ends: I64) -> npt.NDArray[np.bool_]:

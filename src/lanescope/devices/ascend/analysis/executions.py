@@ -189,3 +189,20 @@ def covered(pieces: tuple[Int64, Int64], at: Int64) -> Int64:
     inside = np.where(place > 0, np.minimum(at, high[place - 1]) - low[place - 1], 0)
     found: Int64 = before[np.maximum(place - 1, 0)] + inside
     return found
+
+
+def lanes_without_some(trace: Trace, lanes: str, rows: str, counted: str) -> Mask:
+    """Return which lanes have fewer slices in the trace than were recorded, bool [rows of ``lanes``].
+
+    A trace without suspect slices has such lanes: what these slices covered is unknown, not idle.
+
+    Args:
+        trace: the trace.
+        lanes: table of the lanes.
+        rows: table of their slices.
+        counted: column of ``lanes`` with the number of slices that were recorded.
+    """
+    table, at = trace.details[lanes], trace.details[rows].values("slice_id")
+    there = np.bincount(trace.slices.values("track_id")[at], minlength=len(trace.tracks))
+    found: Mask = there[table.values("track_id")] < table.values(counted)
+    return found

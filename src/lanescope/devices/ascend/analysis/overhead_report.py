@@ -9,7 +9,14 @@ import numpy.typing as npt
 
 from lanescope.common.distinct import distinct
 from lanescope.devices.ascend.analysis.columns import share_column, table_of, time_column
-from lanescope.devices.ascend.analysis.executions import TYPES, Executions, by_file, covered, union
+from lanescope.devices.ascend.analysis.executions import (
+    TYPES,
+    Executions,
+    by_file,
+    covered,
+    lanes_without_some,
+    union,
+)
 from lanescope.devices.ascend.analysis.readiness import Waiting, waiting
 from lanescope.trace import ColumnSpec, Table, TableSpec, Trace
 from lanescope.trace.column import Mask
@@ -172,8 +179,10 @@ CORE_IDLE = TableSpec(
 def core_idle(trace: Trace) -> Table:
     """Return why each core was idle, from what it could have run, not from what it ran next; sums by type first."""
     names = trace.tracks.values("name")
-    suspects = trace.details["ascend_cores"].values("suspect_executions")
-    doubtful = set(trace.details["ascend_cores"].values("track_id")[suspects > 0].tolist())
+    cores = trace.details["ascend_cores"]
+    is_doubtful = cores.values("suspect_executions") > 0
+    is_doubtful |= lanes_without_some(trace, "ascend_cores", "ascend_tasks", "executions")
+    doubtful = set(cores.values("track_id")[is_doubtful].tolist())
     single: list[tuple[int, str, Int64]] = []
     for runs in by_file(trace):
         lanes, parts = _causes(runs, waiting(trace, runs), doubtful)

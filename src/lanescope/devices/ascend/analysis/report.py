@@ -8,7 +8,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from lanescope.common.intervals import Intervals, known_extents, union
 from lanescope.devices.ascend.analysis import head_tail, overhead_report, rounds, switches
+from lanescope.devices.ascend.analysis.executions import lanes_without_some
 from lanescope.devices.ascend.formats.layout import EARLY_KINDS
 from lanescope.errors import UsageError
 from lanescope.trace import Column, ColumnSpec, Table, TableSpec, Trace
@@ -194,7 +196,9 @@ def schedulers(trace: Trace) -> Table:
     at = at[np.isin(slices.column("name").texts[at].astype(str), EARLY_KINDS) & slices.valid("dur")[at]]
     staging = np.zeros(len(trace.tracks), np.int64)
     np.add.at(staging, slices.values("track_id")[at], slices.values("dur")[at])
-    for number, row in enumerate(sorted(trace.details["ascend_threads"].rows(), key=lambda row: row["track_id"])):
+    role = trace.details["ascend_phases"].values("role")
+    threads = _lane_sums(trace, "ascend_threads", "ascend_phases", "records", (role == "outer") | (role == ""))
+    for number, row in enumerate(sorted(threads, key=lambda row: row["track_id"])):
         pops = row["pop_hit"] + row["pop_miss"]
         listed.append(
             {
@@ -246,7 +250,7 @@ CORES = TableSpec(
 
 def cores(trace: Trace) -> Table:
     """Return where the time of each core went, sums by type first."""
-    rows = list(trace.details["ascend_cores"].rows())
+    rows = _lane_sums(trace, "ascend_cores", "ascend_tasks", "executions")
     names = trace.tracks.values("name")
     columns = ("executions", "window", *_PARTS, "suspect")
 
@@ -262,6 +266,31 @@ def cores(trace: Trace) -> Table:
     for number, row in enumerate(listed):
         row["id"] = number
     return _table(CORES, listed)
+
+
+def _lane_sums(trace: Trace, lanes: str, rows: str, counted: str, is_work: Mask | None = None) -> list[dict[str, Any]]:
+    """Return the rows of a table of lanes; busy time that only slices covered which are gone is unknown.
+
+    Args:
+        trace: the trace, perhaps without suspect slices.
+        lanes: table of the lanes.
+        rows: table of their slices.
+        counted: column of ``lanes`` with the number of slices that were recorded.
+        is_work: bool [rows], slices that count as busy; None: all.
+    """
+    is_less = lanes_without_some(trace, lanes, rows, counted).tolist()
+    listed = list(trace.details[lanes].rows())
+    if not any(is_less):
+        return listed
+    at = trace.details[rows].values("slice_id")
+    track, begin, end = known_extents(trace.slices).take(at if is_work is None else at[is_work])
+    for row in (row for row, less in zip(listed, is_less, strict=True) if less):
+        # What is longer than the window is far from all others: it never was in busy.
+        mine = (track == row["track_id"]) & (end - begin <= row["window_ns"])
+        left = union(Intervals(track[mine], begin[mine], end[mine]))
+        busy = min(int((left.end - left.begin).sum()), row["busy_ns"])
+        row |= {"busy_ns": busy, "unknown_ns": row["unknown_ns"] + row["busy_ns"] - busy}
+    return listed
 
 
 # --- functions --------------------------------------------------------------------------------------------------------

@@ -112,6 +112,7 @@ def _problems(dump: Dump, reader: _Dumped) -> Iterator[tuple[str, int, int | Non
     yield "ascend_bad_buffer", len(lost), lost[0] if lost else None
     yield "ascend_invalid_row", reader.bad_count, reader.bad_first
     yield "ascend_missing_start", reader.unstamped, None
+    yield "ascend_slot_order", reader.out_of_order, None
 
 
 def _format_version(content: Bytes, dump: Dump) -> str:
@@ -193,7 +194,7 @@ class _Dumped:
         for piece in dump.buffers:
             self._buffers[piece.stream].append(piece)
         self.collected: dict[tuple[str, int], int] = {}
-        self.good_bytes = self.bad_bytes = self.bad_count = self.unstamped = 0
+        self.good_bytes = self.bad_bytes = self.bad_count = self.unstamped = self.out_of_order = 0
         self.bad_first: int | None = None
 
     def section(self, stream: str, level: int) -> Section:
@@ -223,6 +224,10 @@ class _Dumped:
             if level > 1:
                 self.unstamped += int(np.count_nonzero(~written))
             keep &= written
+            # A core fills the slots of a buffer one after the other.
+            piece = np.repeat(np.arange(len(parts)), [len(part) for part in parts])[keep]
+            falls = np.diff(first[keep].astype(np.int64)) < 0
+            self.out_of_order += int(np.count_nonzero(falls & (piece[1:] == piece[:-1])))
         rows, index, begin = rows[keep], index[keep], begin[keep]
         self.good_bytes += len(rows) * rows.itemsize
         for number, count in zip(*np.unique(index, return_counts=True), strict=True):

@@ -81,6 +81,8 @@ def records(file: File, level: tuple[str, int]) -> Records:
         for number, (told, phases, metrics) in zip(_numbers(file), file.streams, strict=True):
             joined, left = _joined(phases, metrics)
             unplaced += left
+            if told.get("producer") == "aicpu" and V4_PHASES.name in file.whole:
+                unplaced += _without_metrics(phases, metrics)
             parts.append((number, joined))
             streams.append(_stream(told, number, len(phases)))
         parts.sort(key=lambda part: part[0])
@@ -153,6 +155,18 @@ def _joined(phases: Section, metrics: Section) -> tuple[Section, int]:
         PHASES, made.columns, made.present, phases.group, made.groups, phases.begin, phases.end, made.texts
     )
     return placed, len(metrics) - int(np.count_nonzero(has))
+
+
+def _without_metrics(phases: Section, metrics: Section) -> int:
+    """Return how many records have no metrics, or have them out of turn: control CPUs write them for each, in order."""
+    which = metrics["record_index"].astype(np.int64)
+    if not len(which) or phases.tally.bad_count or metrics.tally.bad_count:
+        return 0
+    has = np.zeros(len(phases), np.bool_)
+    has[which[which < len(phases)]] = True
+    if has.all() and len(which) == len(phases):
+        return int(np.count_nonzero(which[1:] < which[:-1]))
+    return int(np.count_nonzero(~has))
 
 
 def _stream(told: dict[str, Any], number: int, collected: int) -> Stream:

@@ -48,6 +48,8 @@ _HALF = np.uint64(32)
 def found(told: Interpreter) -> Iterator[Found]:
     """Yield what lists of a capture contradict in each other."""
     node, ran = told.is_task_kind(task_kinds.NODE), executed(told)
+    if told.format_version != "v4":
+        node &= ~graphs.are_in_node_space(told.graph.ids)  # ids had no space
     if told.deps is not None and len(told.deps.tasks):
         tasks = told.deps.tasks["task_id"]
         rises = bool((tasks[1:] > tasks[:-1]).all())

@@ -39,6 +39,8 @@ _STEPS = ("sync", "alloc", "params", "lookup", "insert", "fanin", "submit")
 SUBMIT_KINDS = tuple(f"orch_{step}" for step in _STEPS)
 #: Depths of queues are 16 bits wide on the device, and no queue holds less than nothing.
 _DEPTHS, _MAX_DEPTH = tuple(f"{where}_at_{when}" for where in ("local", "shared") for when in ("start", "end")), 32767
+#: All runtimes have a table of 1024 functions.
+_MAX_FUNCTION = 1023
 #: Times are written with three decimals of a microsecond, each rounded on its own.
 _ROUNDED_NS = 2
 
@@ -51,7 +53,13 @@ def found(told: Interpreter) -> Iterator[Found]:
     if told.deps is not None and len(told.deps.tasks):
         listed = told.deps.tasks
         yield "ascend_unknown_value", int(np.count_nonzero(listed.has("block_num") & (listed["block_num"] < 1))), None
+        no_kernel = listed["kernel_ids"].max(axis=1) < 0
+        yield "ascend_unknown_value", int(np.count_nonzero(no_kernel & (listed["block_num"] > 1))), None
+        no_function = listed["kernel_ids"].max(axis=1) > _MAX_FUNCTION
+        yield "ascend_unknown_value", int(np.count_nonzero(no_function)), None
         yield "ascend_function_contradicts", _on_both_types(listed), None
+        if told.parts.deps is not None:
+            yield "ascend_task_order", _falling_tasks(listed), None
     if told.deps is not None and len(told.deps.edges):
         bits = told.deps.edges["flags"]
         yield "ascend_unknown_value", int(np.count_nonzero(bits & ~np.uint32(WAIT | RETAIN))), None
@@ -72,6 +80,7 @@ def found(told: Interpreter) -> Iterator[Found]:
     if min(int(dispatch.min(initial=1)), int(finish.min(initial=1))) == 0:
         yield of_rows("ascend_missing_timestamp", (dispatch == 0) | (finish == 0), aicpu)
     yield "ascend_clock_contradicts", _wrong_readings(told), None
+    yield "ascend_host_contradicts", _other_kinds(told), None
     tasks = records.as_read.get(V1_TASKS.name)
     if tasks is not None and len(tasks):
         yield from _joined(tasks)
@@ -82,6 +91,28 @@ def _on_both_types(tasks: Section) -> int:
     kernels = tasks["kernel_ids"]
     cube, vector = distinct(kernels[:, 0]), distinct(kernels[:, 1:].reshape(-1))
     return int(np.count_nonzero(np.isin(cube[cube >= 0], vector)))
+
+
+def _falling_tasks(tasks: Section) -> int:
+    """Return how many tasks are listed behind one of a higher id of their ring: they are listed as submitted."""
+    ids = tasks["task_id"]
+    if bool((ids[1:] > ids[:-1]).all()):
+        return 0
+    order = np.argsort(ids >> np.uint64(32), kind="stable")
+    ring, number = (ids >> np.uint64(32))[order], ids[order]
+    return int(np.count_nonzero((ring[1:] == ring[:-1]) & (number[1:] < number[:-1])))
+
+
+def _other_kinds(told: Interpreter) -> int:
+    """Return how many copies the host calls by another kind in the file of its phases."""
+    phases, uploads = told.parts.host_file, told.records[UPLOADS]
+    if phases is None or not len(uploads):
+        return 0
+    times = phases.begin.tolist(), phases.end.tolist()
+    kinds = {(begin, end): kind for begin, end, kind in zip(*times, phases.phase.tolist(), strict=True)}
+    names = [uploads.texts[code] for code in uploads["phase"].tolist()]
+    rows = zip(uploads["start_host_ns"].tolist(), uploads["end_host_ns"].tolist(), names, strict=True)
+    return sum(kinds.get((begin, end), name) != name for begin, end, name in rows)
 
 
 def _is_wrong_level(told: Interpreter) -> bool:

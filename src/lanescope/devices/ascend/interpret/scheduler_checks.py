@@ -41,6 +41,9 @@ def found(told: Interpreter) -> Iterator[Found]:
     if is_whole(told, AICORE, AICPU, PHASES):
         yield of_rows("ascend_count_contradicts", wrong_counts(told), phases)
         yield "ascend_missing_flush", threads_without_flush(told), None
+        yield "ascend_marker_missing", int(np.count_nonzero(unmarked(told))), None
+    yield of_rows("ascend_unknown_value", wide_markers(told), phases)
+    yield of_rows("ascend_dispatch_order", passed_early(told), phases)
     yield of_rows("ascend_loop_contradicts", repeated_kinds(told) | fast_loops(told), phases)
 
 
@@ -51,14 +54,16 @@ def wrong_counts(told: Interpreter) -> Mask:
     """Return which phases count other subtasks than their thread published or saw finish in them, bool [phases].
 
     Early dispatch counts blocks of one to three subtasks. What a drain publishes is counted once more by the next
-    dispatch phase of the thread; of v4 it is not known whether it is. What ends by itself is counted when it is polled.
+    dispatch phase of the thread; of v4 it is not known whether it is. Of what ends by itself, the last subtask is
+    counted when it is polled. A completion without a count is not recorded.
     """
     runs, phases = told.runs, told.phases
     wrong = np.zeros(len(phases), np.bool_)
     thread = _threads(told)
     if not len(runs) or (thread < 0).any():
         return wrong
-    count, polled = phases["tasks_processed"], told.is_kind("async_poll").any()
+    count = phases["tasks_processed"]
+    polled = int(count[told.is_kind("async_poll")].sum())
     for kind, stamps in (
         *(("complete", runs.finish), ("dispatch", runs.dispatch), ("drain_publish", runs.dispatch)),
         *((early, runs.dispatch) for early in EARLY_KINDS),
@@ -70,8 +75,8 @@ def wrong_counts(told: Interpreter) -> Mask:
             phases.group[rows], phases["start_cycles"][rows], phases["end_cycles"][rows], thread, stamps
         )
         low = high = seen
-        if kind == "complete" and polled:
-            low = np.zeros_like(seen)
+        if kind == "complete":
+            low = np.maximum(seen - polled, 1)
         elif kind == "dispatch":
             drained = _drained(told, rows)
             low, high = (low if told.format_version == "v4" else low + drained), high + drained
@@ -144,7 +149,7 @@ def threads_without_flush(told: Interpreter) -> int:
     is_flush = told.is_kind("dispatch") & (phases["start_cycles"] == phases["end_cycles"])
     is_flush &= phases["tasks_processed"] == 0
     last = np.zeros(len(phases), np.bool_)
-    order = np.lexsort((phases["end_cycles"], phases.group))
+    order = np.lexsort((phases["end_cycles"], phases["start_cycles"], phases.group))
     last[order[np.append(phases.group[order][1:] != phases.group[order][:-1], True)]] = True
     if np.count_nonzero(last & is_flush) < _WITNESSES:
         return 0
@@ -179,6 +184,31 @@ def fast_loops(told: Interpreter) -> Mask:
     return wrong
 
 
+# --- markers ------------------------------------------------------------------------------------------------------
+
+
+def wide_markers(told: Interpreter) -> Mask:
+    """Return which markers have a duration, bool [phases]: they are written with one timestamp."""
+    phases = told.phases
+    found: Mask = told.is_kind("dummy_task", "predicated_skip") & (phases["end_cycles"] != phases["start_cycles"])
+    return found
+
+
+def unmarked(told: Interpreter) -> Mask:
+    """Return which tasks without a kernel no marker names, bool [tasks].
+
+    Only those that wait for a task: allocations do not. Where the host builds graphs there are no markers.
+    """
+    graph, markers = told.graph, told.is_kind("dummy_task")
+    found = np.zeros(len(graph), np.bool_)
+    if not markers.any() or told.on_host or Erratum.HALF_IDS in told.errata or told.deps is None:
+        return found
+    found[graph.succ] = True
+    found &= graph.has_no_kernel & graph.is_listed
+    found[told.marker_task[told.marker_task >= 0]] = False
+    return found
+
+
 # --- executions ---------------------------------------------------------------------------------------------------
 
 
@@ -191,10 +221,7 @@ def dispatched_early(told: Interpreter) -> Mask:
     runs = told.runs
     if not len(runs) or not len(told.graph.pred):
         return np.zeros(len(runs), np.bool_)
-    seen, _ = graphs.extreme(runs.task, runs.finish, len(told.graph), largest=True)
-    unknown = runs.task[runs.finish == 0]
-    seen[unknown] = 0
-    early: Mask = (runs.dispatch > 0) & (runs.dispatch < graphs.ready(told.graph, seen)[runs.task])
+    early: Mask = (runs.dispatch > 0) & (runs.dispatch < graphs.ready(told.graph, _passed(told))[runs.task])
     early &= runs.judged >= runs.ready
     if not early.any() or Erratum.MICROSECONDS in told.errata:
         return early
@@ -210,6 +237,32 @@ def dispatched_early(told: Interpreter) -> Mask:
 
     early[rows] = contain(normal) & ~contain(other)
     return early
+
+
+def passed_early(told: Interpreter) -> Mask:
+    """Return which markers were written before schedulers saw the end of what their task waits for, bool [phases]."""
+    task = told.marker_task
+    rows = np.flatnonzero(_names_passed(told))
+    wrong = np.zeros(len(task), np.bool_)
+    if len(rows):
+        wrong[rows] = told.phases["start_cycles"][rows] < graphs.ready(told.graph, _passed(told))[task[rows]]
+    return wrong
+
+
+def _names_passed(told: Interpreter) -> Mask:
+    """Return which phases are markers of a task that passes without a core, bool [phases]."""
+    found: Mask = told.is_kind("dummy_task", "predicated_skip") & (told.marker_task >= 0)
+    return found
+
+
+def _passed(told: Interpreter) -> Int64:
+    """Return when schedulers saw the last of each task, int64 [tasks] cycles; 0: not known."""
+    runs = told.runs
+    seen, _ = graphs.extreme(runs.task, runs.finish, len(told.graph), largest=True)
+    seen[runs.task[runs.finish == 0]] = 0
+    rows = np.flatnonzero(_names_passed(told))
+    np.maximum.at(seen, told.marker_task[rows], told.phases["start_cycles"][rows])
+    return seen
 
 
 def received_early(told: Interpreter, suspect: Mask) -> Mask:

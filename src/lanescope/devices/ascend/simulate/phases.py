@@ -135,8 +135,9 @@ class _Phases:
         else:
             self.part("release", lane[idle], iteration[idle], begin, end, 1 if s.is_chip else 0)
         if s.is_chip:
+            # Nothing ends by itself: each end is counted by a completion.
             some = ~idle & (random.random(len(lane)) < 0.05)
-            self.part("async_poll", lane[some], iteration[some], begin, end, 1, depth=(grown[some], grown[some]))
+            self.part("async_poll", lane[some], iteration[some], begin, end, 0, depth=(grown[some], grown[some]))
 
     def _first_of_two(self, lane: Int64, iteration: Int64, visits: Int64) -> Int64:
         """Return the visits of the first task of each group (int64 [groups]); 0 unless two take long enough to be seen.

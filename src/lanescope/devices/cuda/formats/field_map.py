@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Any, NamedTuple
 
 import numpy as np
 
 from lanescope.devices.cuda.formats import layout, layout_detection, ls2_contradictions
+from lanescope.devices.cuda.formats.lane_sequences import CHOSEN, COUNTER, Lanes, Row
 from lanescope.devices.cuda.formats.layout import BEGIN, END, FINALIZE, INSTANT
 from lanescope.devices.cuda.formats.word_source import WordSource, content_of
 from lanescope.families.field_sites import (
-    CUT,
     DROPPED,
-    DUPLICATED,
     FieldMap,
     FieldSites,
     Possible,
@@ -30,136 +28,7 @@ from lanescope.wire import Field, Record
 _RATE_TOLERANCE = 1000
 #: No SM runs faster.
 _MOST_GHZ = 4
-_SOUND = "a sound sequence of regions, at times that its lane and the launch allow"
-_CHOSEN = "a value of the program"
 _PERMUTED = "areas in another order: each tells the number of its own block"
-_COUNTER = layout.COUNTER + 1  # in rows, which have a ``FINALIZE``
-
-
-class _Row(NamedTuple):
-    """A record: the bit of its word in the file, what it says, and where it stands among those of its lane."""
-
-    at: int
-    kind: int
-    event: int
-    time: int
-    lane: int
-    other: int = 0
-
-
-class _Lanes:
-    """The records of all lanes, and what a sound lane could have held instead."""
-
-    def __init__(
-        self,
-        rows: Sequence[_Row],
-        bits: int,
-        *,
-        ends: bool,
-        is_shared: bool = True,
-        bounds: Mapping[int, tuple[int, int]] = {},
-    ) -> None:
-        self.rows = list(rows)
-        self._is_shared, self._bounds = is_shared, bounds
-        self.ends, self._half = ends, 1 << (bits - 1)
-        self._mask = (1 << bits) - 1
-        self.of: dict[int, list[int]] = {}
-        for index, row in enumerate(self.rows):
-            self.of.setdefault(row.lane, []).append(index)
-        anchor = self.rows[0].time if self.rows else 0
-        passed = [self._after(anchor, row.time) for row in self.rows]
-        self._anchor, self._window = anchor, (min(passed, default=0), max(passed, default=0))
-
-    def _after(self, first: int, then: int) -> int:
-        """Return how much later a stamp is than another one, less than half its wrap period either way."""
-        return (then - first + self._half & self._mask) - self._half
-
-    def _window_of(self, before: Sequence[_Row]) -> tuple[int, int]:
-        """Return when records of a lane may stand: in the launch, or where clocks are the SMs' in the lane's own time.
-
-        Readings of the clock at both ends of a lane are closer bounds.
-        """
-        low, high = self._window
-        if not self._is_shared and before:
-            passed = [self._after(self._anchor, row.time) for row in before]
-            low, high = passed[0], passed[-1]
-        if before and before[0].lane in self._bounds:
-            low, high = (self._after(self._anchor, bound) for bound in self._bounds[before[0].lane])
-        return low, high
-
-    def reason(self, name: str, values: Mapping[int, Value]) -> str:
-        """Return why records of one lane could say something else as well."""
-        lane = self.of[self.rows[next(iter(values))].lane]
-        before = [self.rows[place] for place in lane]
-        new: Any = {at: {name: value} for at, value in values.items()}
-        rows = [self.rows[at]._replace(**new.get(at, {})) for at in lane]
-        found = self.sound(rows, before)
-        if found and name == "event" and all(self.rows[place].kind in (INSTANT, _COUNTER) for place in values):
-            return "the number of a mark or counter, which the program chooses"
-        return found
-
-    def sound(self, rows: Sequence[_Row], before: Sequence[_Row]) -> str:
-        """Return why a lane could have held these records; empty: it could not."""
-        low, high = self._window_of(before)
-        passed = [self._after(self._anchor, row.time) for row in rows]
-        if self.ends and rows and rows[-1].kind == FINALIZE:
-            high = max(high, passed[-1])  # the program may end its lane at any later time
-        if not all(first <= then for first, then in zip([low, *passed], [*passed, high], strict=True)):
-            return ""
-        stack: list[_Row] = []
-        for place, row in enumerate(rows):
-            if row.kind == BEGIN:
-                stack.append(row)
-            elif row.kind == END:
-                if not _closes(stack, row, rows[place + 1 :]):
-                    return ""
-            elif row.kind == FINALIZE and self.ends and (place != len(rows) - 1 or row.event):
-                return ""
-        return _SOUND if not stack and _joined(rows) == _joined(before) else ""
-
-    def possible(self, name: str) -> Possible:
-        """Return which values of a field are possible."""
-        return lambda values: self.reason(name, values)
-
-    def valued(self, values: Mapping[int, Value]) -> str:
-        """Return why a mark of Proton could be a value of the record in front of it instead."""
-        rows = [(self.rows[at], self.of[self.rows[at].lane][0] != at) for at in values]
-        marks = all(row.kind == INSTANT and follows for row, follows in rows)
-        marks &= set(values.values()) <= {layout.MARK, layout.METRIC}
-        return _CHOSEN if marks else ""
-
-    def change(self, change: str, index: int) -> str:
-        """Return why the records of a lane could have been these: slots are left empty at the end only."""
-        lane = self.of[self.rows[index].lane]
-        place = lane.index(index)
-        rows = [self.rows[each] for each in lane]
-        if change == CUT or (change == DROPPED and place != len(rows) - 1):
-            return ""
-        made = list(rows)
-        if change == DROPPED:
-            made.pop()
-        elif place + 1 == len(rows):
-            return ""
-        elif change == DUPLICATED:
-            made[place + 1] = rows[place]
-        else:
-            made[place : place + 2] = rows[place + 1], rows[place]
-        return self.sound(made, rows)
-
-
-def _joined(rows: Sequence[_Row]) -> list[_Row]:
-    """Return what rows say that another one repeats; the program may choose the rest."""
-    return [row._replace(time=0, at=0) for row in rows if row.kind > INSTANT and row.kind != _COUNTER]
-
-
-def _closes(stack: list[_Row], end: _Row, later: Sequence[_Row]) -> bool:
-    """Close the innermost region of an event; those inside may be open only if they overlap it for no time."""
-    at = next((at for at in reversed(range(len(stack))) if stack[at].event == end.event), None)
-    if at is None:
-        return False
-    begin = stack.pop(at)
-    tied = {row.event for row in later if row.kind == END and row.time == end.time}
-    return all(row.time in (begin.time, end.time) or row.event in tied for row in stack[at:])
 
 
 def field_map(files: Mapping[str, bytes]) -> FieldMap:
@@ -210,8 +79,8 @@ def _strided(file: str, content: WordSource, kind: str) -> FieldMap:
         if words[slot]:
             values = record.decode(words[slot])
             at = start + 64 * slot
-            rows.append(_Row(at, values["kind"], values["event"], values["time"], (slot - 1) % lanes))
-    found = _Lanes(rows, layout.STAMP_BITS, ends=record is layout.TIRX_RECORD)
+            rows.append(Row(at, values["kind"], values["event"], values["time"], (slot - 1) % lanes))
+    found = Lanes(rows, layout.STAMP_BITS, ends=record is layout.TIRX_RECORD)
     begin, lane = [row.at for row in rows], [row.lane for row in rows]
     made = FieldMap(list(_whole(header, file, [start])))
     for declared in record.fields:
@@ -246,13 +115,13 @@ class _Ls2:
             for lane, head in enumerate(self.heads)
             if head["state"] == layout.FINALIZED
         }
-        self.lanes = _Lanes(self.rows, layout.STAMP_BITS, ends=False, is_shared=is_shared, bounds=bounds)
+        self.lanes = Lanes(self.rows, layout.STAMP_BITS, ends=False, is_shared=is_shared, bounds=bounds)
 
     def _head(self, first: int) -> dict[str, int]:
         raw = b"".join(word.to_bytes(8, "little") for word in self.words[first : first + layout.LS2_LANE_WORDS])
         return layout.LS2_LANE.decode(int.from_bytes(raw, "little"))
 
-    def _rows(self, lane: int) -> Iterator[_Row]:
+    def _rows(self, lane: int) -> Iterator[Row]:
         """Yield the records of a lane from its oldest slot to its newest, and note where values stand."""
         first = self.firsts[lane] + layout.LS2_LANE_WORDS
         positions = range(0, self.header["capacity"] * self.record_words, self.record_words)
@@ -261,7 +130,7 @@ class _Ls2:
             if word & 1:
                 values = layout.LS2_RECORD.decode(word)
                 kind = values["kind"] if values["kind"] < FINALIZE else values["kind"] + 1
-                yield _Row(self.start + 64 * at, kind, values["event"], values["time"], lane, values["token"])
+                yield Row(self.start + 64 * at, kind, values["event"], values["time"], lane, values["token"])
                 if self.record_words == 2:
                     self.values.append((at + 1, lane))
             elif word:
@@ -271,14 +140,14 @@ class _Ls2:
         """Return why tokens could be others: they join only the records of asynchronous regions and of flows."""
         types = 0, layout.LS2_FLOAT
         kinds = [(self.rows[place].kind, value) for place, value in values.items()]
-        return _CHOSEN if all(kind < FINALIZE or (kind == _COUNTER and value in types) for kind, value in kinds) else ""
+        return CHOSEN if all(kind < FINALIZE or (kind == COUNTER and value in types) for kind, value in kinds) else ""
 
     def kind(self, values: Mapping[int, Value]) -> str:
         """Return why a record could be of another kind: a mark and a sample take the same room with payloads."""
         was = {self.rows[place].kind for place in values}
         are_tokens = all(self.rows[place].other in (0, layout.LS2_FLOAT) for place in values)
-        free = was <= {INSTANT, _COUNTER} and set(values.values()) <= {INSTANT, layout.COUNTER}
-        return _CHOSEN if free and are_tokens else ""
+        free = was <= {INSTANT, COUNTER} and set(values.values()) <= {INSTANT, layout.COUNTER}
+        return CHOSEN if free and are_tokens else ""
 
 
 def _ls2_fields(file: str, content: WordSource) -> Iterator[FieldSites]:
@@ -298,7 +167,7 @@ def _ls2_fields(file: str, content: WordSource) -> Iterator[FieldSites]:
         payload = Field("payload", lsb=lsb, width=64 - lsb, doc="The value that a record carries.")
         places = [found.start + 64 * at for at, _ in found.values]
         lanes = [lane for _, lane in found.values]
-        yield bit_sites(layout.LS2_RECORD.name, payload, file, places, lanes, _any(_CHOSEN))
+        yield bit_sites(layout.LS2_RECORD.name, payload, file, places, lanes, _any(CHOSEN))
 
 
 def _ls2_header(found: _Ls2) -> dict[str, Possible]:
@@ -396,7 +265,7 @@ def _ls2_records(file: str, content: WordSource) -> RecordSites:
     )
 
 
-def _exchanged(lanes: _Lanes) -> PossibleChange:
+def _exchanged(lanes: Lanes) -> PossibleChange:
     return lambda change, index: "" if change == DROPPED else lanes.change(change, index)
 
 
@@ -426,7 +295,7 @@ def _proton(file: str, content: WordSource) -> FieldMap:
     rows = list(_proton_rows(words, start, areas, size + header["units"], recorded, size))
     # Metrics carry values, and no time.
     timed = [row for row in rows if row.kind != FINALIZE]
-    lanes = _Lanes(timed, layout.PROTON_STAMP_BITS, ends=False, is_shared=False)
+    lanes = Lanes(timed, layout.PROTON_STAMP_BITS, ends=False, is_shared=False)
     for sites in _whole(layout.PROTON_BLOCK, file, places, _proton_block(blocks, _extents(timed, len(blocks), uids))):
         if sites.pieces[0][0] < 32 * size:
             made.fields.append(sites)
@@ -439,7 +308,7 @@ def _block_values(words: Sequence[int], at: int) -> dict[str, int]:
     return layout.PROTON_BLOCK.decode(int.from_bytes(raw, "little"))
 
 
-def _extents(rows: Sequence[_Row], blocks: int, uids: int) -> list[int]:
+def _extents(rows: Sequence[Row], blocks: int, uids: int) -> list[int]:
     """Return the cycles from the first to the last stamp of each block."""
     stamps: list[list[int]] = [[] for _ in range(blocks)]
     for row in rows:
@@ -465,7 +334,7 @@ def _proton_block(blocks: Sequence[Mapping[str, int]], cycles: Sequence[int]) ->
 
 def _proton_rows(
     words: Sequence[int], start: int, areas: Sequence[int], meta: int, uids: Sequence[int], head: int
-) -> Iterator[_Row]:
+) -> Iterator[Row]:
     """Yield the entries of rings that never came round, in order."""
     for number, at in enumerate(areas):
         segment = words[at + 3] // 4 // len(uids) // 2 * 2
@@ -476,17 +345,17 @@ def _proton_rows(
                 kinds = {layout.SCOPE: END if tag["is_end"] else BEGIN, layout.MARK: INSTANT, layout.METRIC: FINALIZE}
                 kind = kinds.get(tag["type"], 5 + tag["is_end"])
                 time = tag["time"] | tag["time_high"] << 32
-                yield _Row(start + 32 * word, kind, tag["scope"], time, number * len(uids) + place)
+                yield Row(start + 32 * word, kind, tag["scope"], time, number * len(uids) + place)
 
 
-def _proton_entries(file: str, made: FieldMap, lanes: _Lanes) -> None:
+def _proton_entries(file: str, made: FieldMap, lanes: Lanes) -> None:
     record = layout.PROTON_ENTRY
     begin, lane = [row.at for row in lanes.rows], [row.lane for row in lanes.rows]
     for declared in record.fields:
         if declared.name == "time_high":
             continue
         mark = lanes.valued if any(row.kind == INSTANT for row in lanes.rows) else never
-        possible = {"scope": lanes.possible("event"), "type": mark}
+        possible = {"scope": lanes.possible("event"), "type": mark, "is_end": lanes.turned}
         sites = bit_sites(record.name, declared, file, begin, lane, possible.get(declared.name, never))
         if declared.name == "time":
             high = record["time_high"]

@@ -56,6 +56,10 @@ _LONGEST_NS = np.uint64(1 << 42)
 _LATEST = np.uint64(1 << 62)
 #: No warp writes so many words; what looks so is a time.
 _LARGEST_INDEX = 1 << 24
+#: No SM runs faster.
+_MOST_GHZ = 4
+#: Below all stamps; twice as much still fits.
+_NEVER = -(1 << 61)
 #: No GPU has more warps a CTA, and none more CTAs than its grid's 31 bits.
 _MAX_WARPS = 1 << 10
 #: Kind of device in the file header.
@@ -350,7 +354,7 @@ class ProtonBuffer(OwnNumbers):
         bad = np.setdiff1d(np.arange(len(self._areas)), self._good)
         first = int(self.header.payload + bad[0] * self.header.scratch) if len(bad) else None
         yield "cuda_bad_block", len(bad), first
-        wrong = self._good[self._contradictory()]
+        wrong = self._good[self._contradictory() | self._too_short(summary)]
         first = int(self.header.payload + wrong[0] * self.header.scratch) if len(wrong) else None
         yield "cuda_contradictory_block", len(wrong), first
         yield "cuda_corrupt_record", int(summary["bad"].sum()), None
@@ -367,6 +371,22 @@ class ProtonBuffer(OwnNumbers):
         if self.has_times:
             # A block that did not come to its end was not copied either.
             found |= ~areas[:, 6:8].any(axis=1) & areas[:, 8:10].any(axis=1)
+        return found
+
+    def _too_short(self, summary: Summary) -> Mask:
+        """Return which good areas' blocks counted more cycles than their time has at any rate, bool [good areas]."""
+        found = np.zeros(len(self._good), np.bool_)
+        warps = len(self.header.uids)
+        used = (summary["records"] > 0).reshape(-1, warps)
+        if not self.has_times or not used.any():
+            return found
+        words = self._areas[self._good, 4:8].astype(np.int64)
+        begin, end = (words[:, at] | words[:, at + 1] << 32 for at in (0, 2))
+        times = np.concatenate([begin, end])
+        tick = int(np.gcd.reduce(times - times[0]))
+        first, last = (summary[name].reshape(-1, warps) for name in ("min", "max"))
+        cycles = np.where(used, last, _NEVER).max(axis=1) - np.where(used, first, -_NEVER).min(axis=1)
+        found[:] = used.any(axis=1) & (end > 0) & (cycles > _MOST_GHZ * (end - begin + tick))
         return found
 
     def raw(self) -> tuple[str, Callable[[int], Table]]:

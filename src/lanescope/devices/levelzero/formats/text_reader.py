@@ -102,10 +102,12 @@ class ReferenceTextReader:
     def finish(self) -> Events:
         """Take the end of the input, and return all records."""
         if self._rest:
-            begin = self._offset
+            begin, padding = self._offset, self.report.padding
             self._end_line(b"", newline=0)
             if self._is_bad:
                 self.report.note("truncated", begin)
+            elif self.report.padding == padding and not self._open:
+                self.report.note("levelzero_unfinished_line", begin)
         if self._open:
             self._bad(self._open_offset, self._open_size, len(self._open))
             self.report.note("truncated", self._open_offset)

@@ -44,6 +44,14 @@ _ADDRESSES = (("appends", ("dst", "src")), ("allocations", ("base",)))
 _ACTIONS = {"create": 1, "destroy": -1}
 _UNSURE = np.uint32(Flag.CLOCK_SUSPECT | Flag.WRAP_AMBIGUOUS | Flag.NEGATIVE_DURATION)
 _MOST_RUNS = 1 << 20
+#: Parts by which a clock may be off its declared rate, and off one that was rounded to whole nanoseconds a tick.
+_RATE, _ROUNDED_RATE = 0.002, 0.01
+#: Ticks by which two readings may be off.
+_TICKS = 2
+#: Records of other threads that are passed over in search of one.
+_LOOKED_AT = 16
+#: How long before its record a reading without another record before it may have been taken.
+_FIRST_NS = 1_000_000
 
 
 def note_contradictions(
@@ -52,9 +60,12 @@ def note_contradictions(
     """Add what contradicts itself to the notes of ``operations``."""
     notes = operations.notes
     _note_words(events, notes)
+    _note_returns(events["calls"], notes)
     _note_values(events, notes)
     _note_devices(events, devices, notes)
+    _note_readings(events, notes)
     _note_kernels(events, notes)
+    _note_repeated(events, operations.result, notes)
     _note_numbers(events, calls, appends, notes)
     if len(operations.append):
         _note_ticks(events, operations, devices, times)
@@ -77,6 +88,17 @@ def _note_words(events: Events, notes: StatTally) -> None:
             if name == "calls":
                 rows &= _of_level_zero(events[name])
             notes.add_times(stat, _times(events[name], rows if values.valid is None else rows & values.valid))
+
+
+def _note_returns(calls: Table, notes: StatTally) -> None:
+    """Note returns without a result in a trace that has results."""
+    result = calls.column("result")
+    if result.valid is None or not len(calls):
+        return
+    exits = calls.values("is_exit") & _of_level_zero(calls)
+    without = exits & ~result.valid
+    if without.any() and (exits & result.valid).any():
+        notes.add_times("levelzero_missing_result", _times(calls, without))
 
 
 def _of_level_zero(calls: Table) -> Mask:
@@ -158,10 +180,11 @@ def _note_kernels(events: Events, notes: StatTally) -> None:
         return
     process, ts = events.process("kernels"), table.values("ts")
     by_kernel = group([process, table.values("kernel")], table.values("seq"))
-    order, starts = by_kernel.order, np.flatnonzero(by_kernel.first)
     actions = table.column("action").dictionary.texts  # type: ignore[union-attr]
     kinds = np.array([_ACTIONS.get(text, 0) for text in actions], np.int8)[table.codes("action")]
     created = kinds > 0
+    # Each creation begins another kernel of that handle.
+    order, starts = by_kernel.order, np.flatnonzero(by_kernel.first | created[by_kernel.order])
     named = created | table.valid("name")
     begins, sized = (np.logical_or.reduceat(mask[order], starts) for mask in (named, table.valid("simd")))
     owner, first = process[order[starts]], ts[order[starts]]
@@ -174,6 +197,84 @@ def _note_kernels(events: Events, notes: StatTally) -> None:
     if again.any():
         again &= table.values("kernel")[lives[1:]] == table.values("kernel")[lives[:-1]]
         notes.add_times("levelzero_handle_duplicate", ts[lives[1:][again]])
+
+
+def _note_readings(events: Events, notes: StatTally) -> None:
+    """Note readings of a device's clock that its rate does not allow between the records around them.
+
+    A reading without an error was taken after the record before it in its thread, and before its own.
+    """
+    pairs, table = events["clock_pairs"], events["devices"]
+    rows = np.flatnonzero(~pairs.valid("error_ns"))
+    if len(rows) < 2 or not len(table):
+        return
+    device = join(
+        [events.process("clock_pairs")[rows], pairs.values("device")[rows]],
+        np.full(len(rows), -1),
+        [events.process("devices"), table.values("device")],
+        np.arange(len(table)),
+    ).first_after()
+    rate = pick(table.values("ticks_per_second_num") / np.maximum(table.values("ticks_per_second_den"), 1), device)
+    slack = np.where(pick(table.values("is_rounded"), device), _ROUNDED_RATE, _RATE)
+    ts, ticks = pairs.values("ts")[rows], pairs.values("device_ticks")[rows]
+    since = _since(events, pairs.values("thread_id")[rows], pairs.values("seq")[rows], ts)
+    known = np.flatnonzero((rate > 0) & (pairs.values("host_ns")[rows] == ts))
+    order = known[np.argsort(device[known], kind="stable")]
+    one, other = order[:-1], order[1:]
+    same = device[one] == device[other]
+    one, other = one[same], other[same]
+    bits = table.values("timestamp_bits")[device[other]]
+    masks = np.array([(1 << layout.bits_of(width)) - 1 for width in bits.tolist()], np.uint64)
+    # Readings of a counter that wrapped more than once are not compared.
+    passed = ((ticks[other] - ticks[one]) & masks).astype(np.float64)
+    per_ns = rate[other] / layout.NS_PER_SECOND
+    most = (ts[other] - since[one]) * per_ns * (1 + slack[other]) + _TICKS
+    least = (since[other] - ts[one]) * per_ns * (1 - slack[other]) - _TICKS
+    wrong = (most < masks) & ((passed > most) | (passed < least))
+    notes.add_times("levelzero_inconsistent_readings", ts[other[wrong]])
+
+
+def _since(events: Events, thread: Int64, seq: Int64, ts: Int64) -> Int64:
+    """Return a time before each reading, int64 [n]: that of a record before it in its thread, if one is near."""
+    found = ts - _FIRST_NS
+    for name in ("calls", "clock_pairs", "devices", "kernels", "lists", "appends", "results"):
+        table = events[name]
+        if not len(table):
+            continue
+        threads, stamps = table.values("thread_id"), table.values("ts")
+        at = np.searchsorted(table.values("seq"), seq) - 1
+        for _ in range(_LOOKED_AT):
+            at = np.where((at >= 0) & (threads[np.maximum(at, 0)] != thread), at - 1, at)
+        mine = (at >= 0) & (threads[np.maximum(at, 0)] == thread)
+        found[mine] = np.maximum(found, stamps[np.maximum(at, 0)])[mine]
+    return np.minimum(found, ts)
+
+
+def _note_repeated(events: Events, used: Int64, notes: StatTally) -> None:
+    """Note results of events that are no operation's: those that repeat another, and those that end before they start.
+
+    Two executions of one event cannot have all timestamps in common.
+    """
+    results = events["results"]
+    is_used = np.zeros(len(results), np.bool_)
+    is_used[used] = True
+    rows = np.flatnonzero(
+        ~is_used & results.valid("event") & ~results.valid("op_id") & is_text(results, "status", layout.SUCCESS)
+    )
+    if not len(rows):
+        return
+    columns = [results.values(name)[rows] for name in ("global_start", "global_end", "context_start", "context_end")]
+    keys = [events.process("results")[rows], results.values("event")[rows], *columns]
+    again = group(keys, results.values("seq")[rows])
+    ts = results.values("ts")[rows]
+    notes.add_times("levelzero_result_duplicate", ts[again.order[~again.first]])
+    begin, end, context_begin, context_end = columns
+    narrow = (begin | end | context_begin | context_end) >> np.uint64(32) == 0
+    mask = np.where(narrow, np.uint64((1 << 32) - 1), np.uint64(layout.MOST_TICKS))
+    half = mask >> np.uint64(1)
+    notes.add_times(
+        "levelzero_context_time", ts[((end - begin) & mask > half) & ((context_end - context_begin) & mask <= half)]
+    )
 
 
 # --- operations ---------------------------------------------------------------------------------------------------

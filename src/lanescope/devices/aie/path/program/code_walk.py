@@ -222,6 +222,7 @@ class _Walk:
                     self._remove(at)
 
     def _sweep(self) -> None:
+        unread = 0
         for first, end in list(self._gaps()):
             raw = self._image.at(first, end - first)
             if not any(raw):
@@ -238,7 +239,12 @@ class _Walk:
                 what = f"no branch is known to lead to the {at - first} bytes from here on: they are read in order"
                 self._remarks.append(Note(first, what))
             if at < end:
+                unread += end - at
                 self._remarks.append(Note(at, f"{end - at} bytes from here on are no code, and nothing leads to them"))
+        total = sum(len(content) for _, content in self._image.code)
+        if 2 * unread > total:
+            # By chance the code of another device may begin with a return.
+            raise _NoCodeError(f"{unread} of {total} bytes are no code")
 
     def _gaps(self) -> Iterator[tuple[int, int]]:
         """Yield first address and end of stretches of code that no bundle is of."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 
 from lanescope.devices.ascend.formats.field_map.device_dumps import dump_map
@@ -16,7 +17,9 @@ def field_map(files: Mapping[str, bytes]) -> FieldMap:
     if not content.lstrip().startswith(b"{"):
         return dump_map(name, content)
     made = FieldMap()
+    graphs = (json.loads(text) for text in files.values() if b'"edges"' in text)
+    deps = next((graph for graph in graphs if "edges" in graph), None)
     for file, text in files.items():
         if not add_lines(made, file, text):
-            add_json(made, file, text)
+            add_json(made, file, text, deps)
     return made

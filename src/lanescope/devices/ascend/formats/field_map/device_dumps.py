@@ -44,7 +44,8 @@ def dump_map(file: str, content: bytes) -> FieldMap:
             lane += [number] * count
             made.fields.append(_member(buffer.name, buffer["count"], file, [piece.begin], [number]))
     made.fields = _merged(made.fields)
-    times = _dump_times(content, places, [piece.index for piece in found.pieces])
+    frequency = 0 if found.region is None else found.region.frequency
+    times = _dump_times(content, places, [piece.index for piece in found.pieces], frequency)
     for struct, begin, lane in places.values():
         for member in struct.members:
             if member.type == "u8" and "padding" in member.name:
@@ -72,10 +73,10 @@ _COLUMNS = {
 
 
 def _dump_times(
-    content: bytes, places: Mapping[str, tuple[Struct, list[int], list[int]]], index: Sequence[int]
+    content: bytes, places: Mapping[str, tuple[Struct, list[int], list[int]]], index: Sequence[int], frequency: int
 ) -> dict[tuple[str, str], Possible]:
     """Return which times are possible in the records of both streams; lanes are numbers of pieces."""
-    rows: dict[str, list[Any]] = {AICORE.key: [], AICPU.key: []}
+    rows: dict[str, Any] = {AICORE.key: [], AICPU.key: [], "metadata": {"clock_freq_hz": frequency}}
     for struct, (layout, _) in _DUMPED.items():
         _, begin, lane = places.get(struct.name, (struct, [], []))
         for at, piece in zip(begin, lane, strict=True):

@@ -6,6 +6,7 @@ import json
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
+from lanescope.devices.ascend.formats.field_map.task_ids import Execution, TaskGraph, possible_tasks
 from lanescope.devices.ascend.formats.layout import (
     AICORE,
     AICPU,
@@ -92,6 +93,13 @@ _FREQUENCY_TOLERANCE = 50
 _V1_ORDER = ("dispatch_time_us", "start_time_us", "end_time_us", "finish_time_us")
 _TIMED = (PHASES, V4_PHASES, SUBMITS, V1_PHASES, V1_SUBMITS, HOST_SUBMITS, UPLOADS)
 _BETWEEN = "between what came before and after it in its lane and in the other stream"
+_NEARLY = "within what stamps of cores and schedulers may disagree"
+_OUTERMOST = "the first or last of its thread, a little longer"
+_LAST_NUMBER = "the last number of its thread, no less than the one before it"
+#: Cores and schedulers stamp within a microsecond, as ``interpret.consistency`` has it.
+_TOLERANCE = 1_000_000
+#: Functions that a runtime has room for.
+_FUNCTIONS = 1024
 
 
 class _Cell(NamedTuple):
@@ -101,8 +109,15 @@ class _Cell(NamedTuple):
     span: Span
 
 
-def add_json(made: FieldMap, file: str, content: bytes) -> None:
-    """Add the sites of a JSON file: records, task graph or names."""
+def add_json(made: FieldMap, file: str, content: bytes, deps: Any = None) -> None:
+    """Add the sites of a JSON file: records, task graph or names.
+
+    Args:
+        made: the map.
+        file: name of the file.
+        content: its bytes.
+        deps: content of the task graph file of the capture; None without one.
+    """
     data = json.loads(content)
     cells: dict[tuple[str, str], list[_Cell]] = {}
     rows: dict[str, list[Span]] = {}
@@ -122,7 +137,7 @@ def add_json(made: FieldMap, file: str, content: bytes) -> None:
             key: Path = general if general in SINGLE_VALUES else (*general[:-1], "*")
             if key in SINGLE_VALUES:
                 single.setdefault(key, []).append(span)
-    possible = PossibleValues(data)
+    possible = PossibleValues(data, deps)
     for (layout_name, name), found in cells.items():
         begin, end = [cell.span.begin for cell in found], [cell.span.end for cell in found]
         lane = _numbered([(*cell.row[:-1], *cell.span.path[len(cell.row) + 1 :]) for cell in found])
@@ -175,11 +190,15 @@ class PossibleValues:
     """Which values of a JSON file a healthy run could have written.
 
     Args:
-        data: the file; of dumps only the rows of both streams.
+        data: the file; of dumps only the rows of both streams, and the frequency.
+        deps: the task graph; None without one.
     """
 
-    def __init__(self, data: Any) -> None:
+    def __init__(self, data: Any, deps: Any = None) -> None:
         self.data = data
+        self.graph = TaskGraph(deps, data) if deps is not None else None
+        frequency = (data.get("metadata") or {}).get("clock_freq_hz") or 0
+        self.tolerance = frequency // _TOLERANCE
         rows = data.get(AICORE.key) or []
         streams = data.get(AICPU.key) or (data.get("scheduler_tasks") or {}).get("records") or []
         keys = _keys(rows, AICORE), _keys(streams, AICPU)
@@ -201,6 +220,10 @@ class PossibleValues:
             return each(self._processed(cells)) if shown - set(_SHOWN_KINDS) else never
         if name == "kind" or (name == "phase" and layout is V1_PHASES):
             return each(self._kind(cells))
+        if layout is AICORE and name == "task_token_raw":
+            return possible_tasks(self.graph, self._executions(), [int(cell.row[-1]) for cell in cells])
+        if layout is V1_TASKS and name == "task_id":
+            return possible_tasks(self.graph, self._joined_executions(), [int(cell.row[-1]) for cell in cells])
         if layout in (AICORE, AICPU, V4_AICPU):
             return self.dispatch_time(layout, name, [int(cell.row[-1]) for cell in cells])
         if layout is V1_TASKS and name in _V1_ORDER:
@@ -261,16 +284,35 @@ class PossibleValues:
             dispatch = self.dispatch[mine]
             before, after = sides[at]
             wait = core[5] if len(core) > 5 else 0
-            low, high = {
-                "start_cycles": (max(before, dispatch[2]) + wait, core[4]),
-                "end_cycles": (core[3], min(after, dispatch[3])),
-                "receive_to_start_cycles": (0, core[3] - max(before, dispatch[2])),
-                "dispatch_cycles": (before, core[3] - wait),
-                "finish_cycles": (core[4], after),
-            }.get(name, (1, 0))
-            return _BETWEEN if low <= value <= high else ""
+
+            def limits(slack: int) -> tuple[float, float]:
+                return {
+                    "start_cycles": (max(before, dispatch[2] - slack) + wait, core[4]),
+                    "end_cycles": (core[3], min(after, dispatch[3] + slack)),
+                    "receive_to_start_cycles": (0, core[3] - max(before, dispatch[2] - slack)),
+                    "dispatch_cycles": (before, core[3] - wait + slack),
+                    "finish_cycles": (core[4] - slack, after),
+                }.get(name, (1, 0))
+
+            for slack, reason in ((0, _BETWEEN), (self.tolerance, _NEARLY)):
+                low, high = limits(slack)
+                if low <= value <= high:
+                    return reason
+            return ""
 
         return each(possible)
+
+    def _executions(self) -> list[Execution]:
+        types = self.data["metadata"]["core_types"]
+        found = []
+        for key, row in zip(self.of_row[0], self.data[AICORE.key], strict=True):
+            dispatch = self.dispatch.get(key, (0, 0, 0, 0))
+            found.append(Execution(row[1], types[row[0]], dispatch[2], dispatch[3]))
+        return found
+
+    def _joined_executions(self) -> list[Execution]:
+        names = ("task_id", "core_type", "dispatch_time_us", "finish_time_us")
+        return [Execution(*(row[name] for name in names)) for row in self.data[V1_TASKS.key]]
 
     def _phase_time(self, cells: Sequence[_Cell]) -> Callable[[int, Value], str]:
         """Return what holds for the times of phases: those of a thread follow each other, those inside stay inside."""
@@ -289,7 +331,11 @@ class PossibleValues:
             rest = [span for place, span in enumerate(times) if place != at]
             first, last = min(span[0] for span in times), max(span[1] for span in times)
             is_apart = all(_relation(mine, span) == _relation(times[at], span) for span in rest)
-            return _BETWEEN if first <= mine[0] <= mine[1] <= last and is_apart else ""
+            if not mine[0] <= mine[1] or not is_apart:
+                return ""
+            if first <= mine[0] and mine[1] <= last:
+                return _BETWEEN
+            return _OUTERMOST if mine[1] - mine[0] <= 2 * max(end - begin for begin, end in times) else ""
 
         return possible
 
@@ -323,8 +369,13 @@ class PossibleValues:
             assert isinstance(at, int)
             before = thread[at - 1].get(name, 0) if at else 0
             after = thread[at + 1].get(name, before) if at + 1 < len(thread) else None
-            fits = isinstance(value, int) and before <= value and (after is None or value <= after)
-            return "a number between those before and after it" if fits and after is not None else ""
+            if not isinstance(value, int) or value < before:
+                return ""
+            if after is not None:
+                return "a number between those before and after it" if value <= after else ""
+            # The iterations of a thread; submissions are numbered without gaps.
+            passed = _begin(thread[at]) - _begin(thread[at - 1]) if at and name == "loop_iter" else 0
+            return _LAST_NUMBER if value - before <= passed else ""
 
         return possible
 
@@ -350,13 +401,15 @@ class PossibleValues:
         return possible
 
     def _kernel(self, cells: Sequence[_Cell]) -> Callable[[int, Value], str]:
-        """Return what holds for the functions of a task: another one in a slot that is used."""
+        """Return what holds for the functions of a task: another one of that type of core, with or without a name."""
 
         def possible(index: int, value: Value) -> str:
             path = cells[index].span.path
             before = _at(self.data, path)
-            used = {task["kernel_ids"][path[-1]] for task in self.data["tasks"]}
-            return "another function of that slot" if before >= 0 and value in used and value != -1 else ""
+            slots = (0,) if path[-1] else (1, 2)
+            others = {task["kernel_ids"][slot] for task in self.data["tasks"] for slot in slots}
+            fits = isinstance(value, int) and 0 <= value < _FUNCTIONS and value not in others
+            return "another function of that type of core" if before >= 0 and fits else ""
 
         return possible
 
@@ -370,8 +423,8 @@ def _keys(rows: Sequence[Any], layout: Layout) -> list[tuple[int, ...]]:
 
 def _sides(rows: Sequence[Any], lanes: Sequence[Any], begin: int, end: int) -> dict[int, tuple[int, int]]:
     """Return for each row the end of the one before it on its core and the begin of the one after it."""
-    first = min((row[begin] for row in rows), default=0)
-    last = max((row[end] for row in rows), default=0)
+    # Nothing came before the first one of a core, or after its last one.
+    first, last = 0, 1 << 62
     found: dict[int, tuple[int, int]] = {}
     for lane in set(lanes):
         mine = sorted((index for index in range(len(rows)) if lanes[index] == lane), key=lambda at: rows[at][begin])
@@ -380,6 +433,11 @@ def _sides(rows: Sequence[Any], lanes: Sequence[Any], begin: int, end: int) -> d
             after = rows[mine[place + 1]][begin if begin == 3 else end] if place + 1 < len(mine) else last
             found[index] = before, after
     return found
+
+
+def _begin(row: Any) -> int:
+    """Return when a phase began, in cycles or nanoseconds."""
+    return int(row["start_cycles"]) if "start_cycles" in row else round(row["start_time_us"] * 1000)
 
 
 def _relation(one: tuple[int, int], other: tuple[int, int]) -> str:

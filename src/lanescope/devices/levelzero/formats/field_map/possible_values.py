@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 from lanescope.devices.levelzero.formats import layout
 from lanescope.devices.levelzero.formats.host_apis import HOST_APIS
-from lanescope.families.field_sites import DROPPED, DUPLICATED, Possible, PossibleChange, Value, each, never
+from lanescope.families.field_sites import CUT, DROPPED, DUPLICATED, Possible, PossibleChange, Value, each, never
 
 #: Counts and names that a program chooses, and what only names: nothing else in a trace depends on them.
 _COUNTS = frozenset(
@@ -49,6 +49,8 @@ _TOLD_AGAIN = (f"{layout.OURS}:device", f"{layout.OURS}:kernel")
 _READINGS = (f"{layout.PROPERTIES}:device_timer", f"{layout.OURS}:clock_pair")
 #: Each device of the small captures has at least two readings left when one is gone.
 _ENOUGH_READINGS = 8
+#: From so many on, readings measure the rate of a clock.
+_FEWEST_READINGS = 2
 _CHOSEN, _TOLD_ONCE = "a parameter that the program chose", "a name that nothing else tells"
 _FACT = "a fact about the recording that nothing else tells"
 _WINDOW = "between the append and the reading of the result"
@@ -123,7 +125,9 @@ class ClockReadings:
             mine = [(time, value) for of, time, value in self.pairs if of == device]
             (begin, low), (end, high) = mine[0], mine[-1]
             rate = (high - low) / (end - begin) if end > begin else self.rates.get(device, 0)
-            found = round(low + (first - begin) * rate), round(low + (last - begin) * rate)
+            # The rate of a clock that was read once is declared, not measured.
+            off = 0 if end > begin else max(abs(first - begin), abs(last - begin)) * rate / _RATE_TOLERANCE
+            found = round(low + (first - begin) * rate - off), round(low + (last - begin) * rate + off)
             if rate > 0 and (ticks - found[0] & _WRAP - 1) <= found[1] - found[0]:
                 return found
         return 1, 0
@@ -165,6 +169,30 @@ def possible_rate(rates: Sequence[tuple[int, int]], part: str) -> Possible:
     return each(possible)
 
 
+class Reading(NamedTuple):
+    """A reading of a device's clock, taken between two host times."""
+
+    device: int
+    since: int
+    until: int
+    ticks: int
+
+
+def possible_reading(made: Reading, others: Sequence[Reading]) -> str:
+    """Return why a reading may show other ticks: some rate of such a clock joins it with all others of its device."""
+    if len(others) < _FEWEST_READINGS:
+        return ""
+    first, last = others[0], others[-1]
+    rate = (last.ticks - first.ticks) / (last.until - first.until)
+    for other in others:
+        before, after = (made, other) if made.until < other.until else (other, made)
+        passed = after.ticks - before.ticks
+        least, most = (after.since - before.until) * rate, (after.until - before.since) * rate
+        if not least * (1 - 1 / _RATE_TOLERANCE) - 1 <= passed <= most * (1 + 1 / _RATE_TOLERANCE) + 1:
+            return ""
+    return "between the record before and that of the reading, at a rate that clocks of one kind have"
+
+
 def possible_pair(row: Mapping[str, int], part: str, value: Value, rate: float) -> str:
     """Return why a reading of both clocks may hold another value: the reading itself says how far it may be off.
 
@@ -181,19 +209,23 @@ def possible_pair(row: Mapping[str, int], part: str, value: Value, rate: float) 
     return "within the error that the reading states" if off <= row["error_ns"] else ""
 
 
-def possible_change(record: str, count: int) -> PossibleChange:
+def possible_change(record: str, count: int, cuts: Sequence[bool] = ()) -> PossibleChange:
     """Return which changes to the records of one kind can leave a sound trace.
 
     Args:
         record: the kind.
         count: how many the trace has.
+        cuts: of each, whether the trace could end before it; without any, it could not.
     """
+    cuts = cuts or [False] * count
 
     def possible(change: str, index: int) -> str:
         if record.startswith(f"{layout.PROPERTIES}:") and change == DUPLICATED:
             return "properties that may be read again"
         if record in _TOLD_AGAIN and change == DUPLICATED:
             return "what a program tells again that runs itself again by exec"
+        if change == CUT and cuts[index]:
+            return "a text of a program that ended there: no call was open, and all results had been read"
         if record in _READINGS and change == DROPPED and count > _ENOUGH_READINGS:
             return "a reading of the clocks: they are not counted, and others are left"
         return ""

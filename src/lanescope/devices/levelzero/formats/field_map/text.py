@@ -12,9 +12,11 @@ from lanescope.devices.levelzero.formats.field_map.possible_values import (
     RATE_PARTS,
     TICK_NAMES,
     ClockReadings,
+    Reading,
     possible_change,
     possible_of,
     possible_rate,
+    possible_reading,
     possible_tick,
     record_name,
 )
@@ -78,11 +80,12 @@ def field_map(files: Mapping[str, bytes]) -> FieldMap:
             mine = [threads[number] for *_, number in places]
             possible = _possible_in_text(name, places, lines, clocks, content)
             made.fields.append(FieldSites(kind, name, "", file, begin, end=end, lane=mine, possible=possible))
+    quiet = list(_quiet(lines, content))
     for kind in dict.fromkeys(line.kind for line in lines):
         rows = [number for number, line in enumerate(lines) if line.kind == kind]
         begin, end = [lines[row].begin for row in rows], [lines[row].end for row in rows]
         lane = [threads[row] for row in rows]
-        change = possible_change(kind, len(rows))
+        change = possible_change(kind, len(rows), [quiet[row] for row in rows])
         made.records.append(RecordSites(kind, file, begin, end, lane, possible=change))
     return made
 
@@ -97,6 +100,23 @@ def _lines(content: bytes) -> Iterator[_Line]:
             thread = b" ".join(match.group(5, 6, 7)).decode(errors="replace")
             yield _Line(at, at + len(raw), time, thread, record_name(match[8].decode(), match[9].decode()), match)
         at += len(raw)
+
+
+def _quiet(lines: Sequence[_Line], content: bytes) -> Iterator[bool]:
+    """Yield for each line whether a program could have ended before it: calls have returned, results were read."""
+    calls: dict[str, list[str]] = {}
+    waiting: set[bytes] = set()
+    for line in lines:
+        yield not waiting and not any(calls.values())
+        fields = _fields(line, content)
+        if line.kind.endswith("FUNCTION_entry"):
+            calls.setdefault(line.thread, []).append(line.kind)
+        elif line.kind.endswith("FUNCTION_exit") and calls.get(line.thread):
+            calls[line.thread].pop()
+        if line.kind.endswith(("event_profiling", f"{layout.OURS}:op")):
+            waiting.add(fields.get(b"op_id", fields.get(b"hEvent", b"")))
+        elif line.kind.endswith(("results", "result")):
+            waiting.discard(fields.get(b"op_id", fields.get(b"hEvent", b"")))
 
 
 def _numbered(keys: Sequence[Any]) -> list[int]:
@@ -175,14 +195,21 @@ def _reading_in_text(
     places: Sequence[tuple[int, int, int]], lines: Sequence[_Line], clocks: ClockReadings, content: bytes
 ) -> Possible:
     """Return which readings of a device's clock are possible: it was read after the line before was written."""
+    readings = []
+    for begin, end, number in places:
+        since, until = lines[max(number - 1, 0)].time, lines[number].time
+        device = _integer(_fields(lines[number], content).get(b"hDevice", b""))
+        readings.append(Reading(device, since, until, int(content[begin:end])))
 
     def possible(index: int, value: Value) -> str:
-        number = places[index][2]
-        line = lines[number]
-        device = _integer(_fields(line, content).get(b"hDevice", b""))
-        low, high = clocks.reading(device, lines[max(number - 1, 0)].time, line.time)
-        is_read = isinstance(value, int) and low - 1 <= value <= high + 1
-        return "between the record before and that of the reading" if is_read else ""
+        device, since, until, _ = readings[index]
+        low, high = clocks.reading(device, since, until)
+        if not isinstance(value, int):
+            return ""
+        if low - 1 <= value <= high + 1:
+            return "between the record before and that of the reading"
+        others = [other for place, other in enumerate(readings) if place != index and other.device == device]
+        return possible_reading(readings[index]._replace(ticks=value), others)
 
     return each(possible)
 
@@ -190,6 +217,9 @@ def _reading_in_text(
 def _by_call(name: str, places: Sequence[tuple[int, int, int]], lines: Sequence[_Line], content: bytes) -> Possible:
     values = [content[begin:end] for begin, end, _ in places]
     seen = frozenset(int(raw, 0) if raw[:1].isdigit() and not raw.startswith(b"0x0x") else raw for raw in values)
+    if name in ("device", "hDevice"):
+        described = (_fields(line, content) for line in lines if line.kind.endswith(":device"))
+        seen |= {_integer(fields.get(name.encode(), b"")) for fields in described}
     free, bound = possible_of(name, seen), possible_of(name, seen, is_append=True)
     if free is never:
         return never
