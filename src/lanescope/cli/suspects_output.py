@@ -128,7 +128,7 @@ def print_suspects(suspects: Suspects, unit: str) -> None:
     if len(by_row) > _CHANGES:
         echo(f"... {format_count(len(by_row) - _CHANGES, 'more row')} change (use --json)")
     if by_row:
-        echo("run 'lanescope check'")
+        echo("run 'lanescope check' for locations")
     elif suspects.slices and not suspects.total:
         what = f"{format_count(suspects.slices, 'suspect slice')} ({', '.join(suspects.rules)})"
         echo(f"{what}: without them no total changes by more than 1%; run 'lanescope check'")

@@ -208,8 +208,7 @@ def _doubted(positions: Ints, findings: Iterable[Finding]) -> Mask:
     found: Mask = np.zeros(len(positions), np.bool_)
     for finding in findings:
         if finding.evidence.table == "slices":
-            ids = np.sort(finding.evidence.ids)
-            found |= True if np.array_equal(ids, positions) else is_listed(positions, ids)
+            found |= is_listed(positions, finding.evidence.ids)
     return found
 
 

@@ -16,6 +16,9 @@ from lanescope.trace.declaration import frozen_class, replace
 if TYPE_CHECKING:
     from lanescope.analysis.plausibility.profile import Profile
 
+#: Positions per row, and per row looked for, up to which a table of them all is made.
+_DENSE = 16
+
 
 @frozen_class
 class LaneRange:
@@ -79,8 +82,16 @@ class Suspicion:
 
 
 def is_listed(positions: Ints, rows: Ints) -> Mask:
-    """Return which of the rising ``positions`` are among the rising ``rows``, bool [n]."""
+    """Return which of the rising ``positions`` are among ``rows``, bool [n]."""
     found: Mask = np.zeros(len(positions), np.bool_)
+    if not len(positions) or not len(rows):
+        return found
+    first, last = int(positions[0]), int(positions[-1])
+    if last - first < _DENSE * (len(positions) + len(rows)):
+        # A table costs far less than a search for each row.
+        table = np.zeros(last - first + 1, np.bool_)
+        table[rows[(rows >= first) & (rows <= last)] - first] = True
+        return table[positions - first]
     at = np.searchsorted(positions, rows)
     there = at < len(positions)
     at = at[there]

@@ -17,6 +17,8 @@ _RESERVED = 0x70008FE0
 _PACKET_WORDS = 8
 #: The highest byte of a Start that is not a restart, by mode.
 _FIRST_STARTS = (0xF0, 0xF1, 0xF2)
+#: Bytes in which a first word lies, as text with blanks and empty lines.
+_FIRST_LINES = 256
 #: Number of packets that pass all checks and make the detection certain.
 _CERTAIN_PACKETS = 8
 _LINE = re.compile(rb"[ \t\r]*([0-9A-Fa-f]{8})?[ \t\r]*")
@@ -87,9 +89,18 @@ def detect(head: FileHead) -> Detection:
     return Detection(score, form, reason)
 
 
+def is_without_headers(head: FileHead) -> bool:
+    """Return whether ``detect`` finds the payload of one unit, at little cost where the first word cannot be a Start."""
+    return _begins_recording(words_of(head.data[:_FIRST_LINES])) and detect(head).format == PAYLOAD
+
+
+def _begins_recording(words: array[int]) -> bool:
+    return bool(words) and words[0] >> 24 in _FIRST_STARTS and not words[0] >> 16 & 0xFF
+
+
 def _without_headers(words: array[int]) -> Detection:
     """Score words as the payload of one unit, whose packets lost their headers."""
-    if not words or words[0] >> 24 not in _FIRST_STARTS or words[0] >> 16 & 0xFF:
+    if not _begins_recording(words):
         return Detection(0, "", "no trace packets found")
     from lanescope.devices.aie.formats.payload import is_one_stream
 

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from lanescope.devices.aie.formats import encode
-from lanescope.devices.aie.formats.detect import PAYLOAD, detect, words_of
+from lanescope.devices.aie.formats.detect import is_without_headers, words_of
 from lanescope.devices.aie.formats.events import MODULES
 from lanescope.devices.aie.formats.layout import mode_of
 from lanescope.errors import UsageError
@@ -34,7 +34,7 @@ def header_of(capture: Capture, options: Mapping[str, Any], known: Config) -> in
     """
     head = capture.main.head()
     tile = options.get("tile")
-    if detect(head).format != PAYLOAD:
+    if not is_without_headers(head):
         if tile:
             raise UsageError("--tile is only for streams without packet headers", hint="remove --tile")
         return None
