@@ -395,7 +395,7 @@ STATS = (
     StatSpec(
         "cuda_iket_contradicts",
         "notice",
-        "places, times, kinds and payloads of an IKET file that contradict its launch or the lifetimes of warps",
+        "places, times and payloads of IKET files that contradict their launch or the lifetimes of warps",
         finding="LS404 warning",
     ),
     StatSpec("cuda_iket_unreadable", "data_loss", "entries of an IKET file without a name, time or place: skipped"),

@@ -18,7 +18,7 @@ _WARP = 32
 
 
 def payload_fits(kind: Any, value: Any) -> bool:
-    """Return whether a payload is of a known kind and within what it holds; 0 is no payload."""
+    """Return whether a payload is of a known kind and within what it holds; 0: without a payload."""
     if kind == 0:
         return True
     if kind not in PAYLOAD_TYPES:
