@@ -98,7 +98,11 @@ def _cuda() -> Sequence[Seed]:
         told = {"layout": options["layout"]} if name in ("flashinfer-v1", "warpscope") else {}
         found.append(Seed("cuda", name, simulated("cuda", **small, **options), options=told))
     golden = "tirx_4x2_nested.npy"
-    return [*found, Seed("cuda", "tirx-v1, golden", {golden: (GOLDEN / "cuda/golden" / golden).read_bytes()})]
+    found.append(Seed("cuda", "tirx-v1, golden", {golden: (GOLDEN / "cuda/golden" / golden).read_bytes()}))
+    for form, name in (("tables", "iket_pid_1.trace.json"), ("inline", "inline.trace.json")):
+        files = {name: (GOLDEN / "cuda/golden/iket" / name).read_bytes()}
+        found.append(Seed("cuda", f"iket-json, {form}", files, which=1))
+    return found
 
 
 def _levelzero() -> Sequence[Seed]:

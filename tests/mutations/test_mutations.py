@@ -241,15 +241,11 @@ def test_text_out_of_range_is_lost_with_notice(change):
     assert "LS002" in found.by
 
 
-#: Records of files next to Ascend captures: of some changes it is not settled yet whether anything contradicts them.
-UNSETTLED = {"host_phases", "host_phases run", "counter", "scope", "scope run", "span"}
-
-
 def test_nothing_is_open():
     """Each change that nothing detects is one that a healthy device could have written, with the reason."""
     for family, rows in ledger.from_json(kept()["ledger"]).items():
         left = [key for key, row in rows.items() if row.counts[ledger.OPEN]]
-        assert [".".join(key) for key in left if family != "ascend" or key[1] not in UNSETTLED] == [], family
+        assert [".".join(key) for key in left] == [], family
 
 
 def test_another_task_has_to_fit_its_execution():

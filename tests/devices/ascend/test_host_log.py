@@ -15,7 +15,7 @@ from lanescope.devices.ascend.formats.strace import encode_log, read_log
 from lanescope.errors import InputError
 
 NAME = "host.7.log"
-PREFIX = "[mono_ns=150000][T0x7f][TIMING] emit_host_span: "
+PREFIX = "[mono_ns=1000000][T0x7f][TIMING] emit_host_span: "
 
 
 def span(name="chip.run", ts=90_000, dur=60_000, *, pid=7, tid=7, inv=1, depth=0, more=""):

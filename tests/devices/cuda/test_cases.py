@@ -741,6 +741,7 @@ REACHED = {
     "cuda_wrap_assumed": lambda: decode(buffer([[("B", 0, STAMP_WRAP - 1), ("E", 0, STAMP_WRAP + 1)]])),
     "cuda_clock_mismatch": lambda: decode(_contradicting()),
     "cuda_rate_estimated": lambda: decode(_proton(), name="run.bin"),
+    "cuda_iket_contradicts": lambda: decode(b'{"launches": [{"gridId": -1}], "stringTable": []}', name="a.trace.json"),
     "cuda_iket_unreadable": lambda: decode(b'{"launches": [{"ranges": [{}]}], "stringTable": []}', name="a.trace.json"),
     "cuda_bad_count": lambda: _tileops(13),
     "cuda_unaligned_sms": lambda: decode(_timeless(), name="run.bin"),

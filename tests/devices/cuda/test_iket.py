@@ -140,3 +140,31 @@ def test_other_files_are_refused(tmp_path, text, error):
     path.write_text(text)
     with pytest.raises(InputError, match=error):
         lanescope.open(path)
+
+
+CONTRADICTIONS = {
+    "block outside of the grid": lambda launch, _: launch.update(gridDimX=1),
+    "warp outside of the block": lambda launch, _: launch.update(blockDimX=128),
+    "two clusters of an SM": lambda _, content: content["locationTable"][1].update(smId=2, tpcId=3),
+    "no number of a grid": lambda launch, _: launch.update(gridId=1 << 63),
+    "no unit": lambda _, content: content["locationTable"][0].update(gpcId=-1),
+    "event after its warp": lambda launch, _: launch["markers"][0].update(timestamp=(1 << 60) + 10_000),
+    "warp without a lifetime": lambda launch, _: launch["warpLifetimes"].pop(),
+    "a warp lives twice": lambda launch, _: launch["warpLifetimes"].append(launch["warpLifetimes"][0]),
+    "unknown kind": lambda launch, _: launch["ranges"][0].update(rangeType=9),
+    "payload out of its type": lambda launch, _: launch["ranges"][0]["internalEvents"][0].update(payloadVal=1 << 40),
+    "event before its range": lambda launch, _: launch["ranges"][0]["internalEvents"][1].update(timestamp=1 << 59),
+}
+
+
+@pytest.mark.parametrize("change", CONTRADICTIONS)
+def test_contradictions_are_counted(tmp_path, change):
+    def both(content):
+        CONTRADICTIONS[change](content["launches"][0], content)
+
+    before, after = (
+        {row["name"]: row["count"] for row in lanescope.open(path).stats.rows()}
+        for path in (GOLDEN / FORMS[0], changed(tmp_path, both))
+    )
+    assert "cuda_iket_contradicts" not in before
+    assert after["cuda_iket_contradicts"] >= 1

@@ -959,12 +959,18 @@ STATS = (
     StatSpec(
         "ascend_pmu_contradicts",
         "error",
-        "hardware counters with another type of core or function than their execution: they may be of another run",
+        "hardware counters whose core, thread, function, group, order or size contradicts their execution",
     ),
     StatSpec(
         "ascend_host_phases_contradict",
         "error",
         "submissions and copies that the two files of the host record differently: times or tasks are wrong",
+    ),
+    StatSpec(
+        "ascend_host_phases_unordered",
+        "notice",
+        "phases of the host that start before the previous one of their thread: times or order are wrong",
+        finding="LS404 warning",
     ),
     StatSpec(
         "ascend_host_span_unmatched",
@@ -974,7 +980,7 @@ STATS = (
     StatSpec(
         "ascend_host_spans_contradict",
         "error",
-        "spans of the host with a time, depth or function that contradicts the span around them",
+        "spans of the host whose time, depth, run, function or line contradicts other spans",
     ),
     StatSpec(
         "ascend_host_phases_dropped",

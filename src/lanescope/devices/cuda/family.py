@@ -125,6 +125,7 @@ FAMILY = Family(
             "iket-json",
             detect=_detect_iket,
             decode_file=_HERE + "emit.iket:decode",
+            fields=_HERE + "formats.iket_fields:field_map",
             # The objects of a range, before they are columns.
             bytes_per_row=4000,
         ),

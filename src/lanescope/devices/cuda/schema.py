@@ -392,6 +392,12 @@ STATS = (
         "counter values that a ring has partially overwritten",
         silent="the ring overwrites the oldest records, and `cuda_dropped` counts them",
     ),
+    StatSpec(
+        "cuda_iket_contradicts",
+        "notice",
+        "places, times and payloads of IKET files that contradict their launch or the lifetimes of warps",
+        finding="LS404 warning",
+    ),
     StatSpec("cuda_iket_unreadable", "data_loss", "entries of an IKET file without a name, time or place: skipped"),
     StatSpec(
         "cuda_bad_count",

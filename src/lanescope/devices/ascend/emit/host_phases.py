@@ -56,6 +56,8 @@ def account_host_phases(canvas: TimelineBuilder, rows: HostPhases, size: int) ->
         decoded=rows.good_bytes, padding=size - rows.good_bytes - rows.bad_bytes, lost=rows.bad_bytes, input_id=part
     )
     builder.add_stat("ascend_invalid_row", rows.bad_lines, input_id=part, first_offset=rows.bad_first)
+    builder.add_stat("ascend_unknown_key", rows.unknown_keys, input_id=part)
+    builder.add_stat("ascend_unknown_value", rows.unknown_values, input_id=part)
     if rows.dropped:
         builder.add_stat("ascend_host_phases_dropped", rows.dropped, input_id=part)
         builder.add_dropped(

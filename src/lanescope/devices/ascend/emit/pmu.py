@@ -9,9 +9,10 @@ import numpy as np
 import numpy.typing as npt
 
 from lanescope.devices.ascend.emit.context import RecordSlices, TimelineBuilder, some
-from lanescope.devices.ascend.formats.pmu import Pmu
+from lanescope.devices.ascend.formats.pmu import MOST_A_SECOND, MOST_OUTSIDE, Pmu
 from lanescope.devices.ascend.interpret import graph as graphs
 from lanescope.devices.ascend.interpret.execution_table import Executions
+from lanescope.devices.ascend.interpret.resolve import thread_of_core
 from lanescope.trace import Column
 from lanescope.trace.column import Mask
 
@@ -94,14 +95,30 @@ def _tracks(canvas: TimelineBuilder, counters: Sequence[str], cores: Int64) -> I
 
 
 def _contradicted(canvas: TimelineBuilder, pmu: Pmu, run: Int64) -> Mask:
-    """Return which rows have another type of core than the core, or a function that is none of the task, bool [n]."""
+    """Return which rows something else contradicts, bool [n].
+
+    Those with another type of core or another thread than the core, a function that is none of the task, another group
+    of counters than the others, more events than any core makes, or that stand before an earlier execution of the core.
+    """
     told = canvas.told
     types = np.append(told.core_types.astype(np.int64), graphs.UNKNOWN)
     known = types[np.minimum(pmu.core, len(types) - 1)]
     wrong: Mask = (pmu.core_type >= 0) & (known != graphs.UNKNOWN) & (known != pmu.core_type)
+    threads = np.append(thread_of_core(told.records.metadata), -1)
+    thread = threads[np.minimum(pmu.core, len(threads) - 1)]
+    wrong |= (pmu.thread >= 0) & (thread >= 0) & (thread != pmu.thread)
+    # The columns are those of one group, which is selected for a run.
+    wrong |= pmu.event_type != np.sort(pmu.event_type)[len(pmu) // 2]
     rows = np.flatnonzero((run >= 0) & (pmu.function >= 0))
     kernels = told.graph.kernels[told.runs.task[run[rows]]]
     wrong[rows] |= (kernels >= 0).any(axis=1) & ~(kernels == pmu.function[rows, None]).any(axis=1)
+    rows = np.flatnonzero(run >= 0)
+    start, end = told.runs.start[run[rows]], told.runs.end[run[rows]]
+    most = MOST_OUTSIDE + MOST_A_SECOND * (end - start) / told.frequency
+    wrong[rows] |= (pmu.values[rows] > most[:, None]).any(axis=1)
+    order = np.argsort(pmu.core[rows], kind="stable")
+    same = pmu.core[rows[order]][1:] == pmu.core[rows[order]][:-1]
+    wrong[rows[order][1:]] |= same & (start[order][1:] < start[order][:-1])
     return wrong
 
 

@@ -18,6 +18,11 @@ from lanescope.trace.declaration import frozen_class, replace
 
 Int64 = npt.NDArray[np.int64]
 
+#: The largest ID of a process: Linux allows no more.
+MOST_PROCESS = 1 << 22
+#: Keys of a line, and of its records.
+_RUN_KEYS = frozenset(("pid", "inv", "clock", "dropped", "records"))
+_KEYS = frozenset(("phase", "start_ns", "end_ns", "detail", "tid"))
 #: Phases whose detail is the id of a task.
 SUBMITTING = ("submit_task", "alloc_tensors", "graph_submit")
 
@@ -33,6 +38,8 @@ class HostPhases:
         process, thread, run: int64 [n].
         span: int64 [n], the span of a log that each is; -1: a record of the host.
         dropped: records that the recorder dropped.
+        unknown_keys: keys that no known writer has.
+        unknown_values: runs whose process or number no system gives.
         good_bytes, bad_bytes: of lines that were read, and of lines that are not valid.
         bad_lines: how many of them.
         bad_first: byte offset of the first; None without one.
@@ -47,6 +54,8 @@ class HostPhases:
     run: Int64
     span: Int64
     dropped: int
+    unknown_keys: int
+    unknown_values: int
     good_bytes: int
     bad_bytes: int
     bad_lines: int
@@ -88,7 +97,8 @@ def read_host_phases(text: Bytes, path: str) -> HostPhases:
     """
     import msgspec
 
-    decoder = _decoder()
+    decoder, usual = _decoder(is_usual=False), _decoder(is_usual=True)
+    keys, odd = 0, 0
     columns: tuple[list[Any], ...] = tuple([] for _ in range(7))
     dropped, good, bad, lines, first, at = 0, 0, 0, 0, None, 0
     for line in text.tobytes().split(b"\n"):
@@ -96,7 +106,13 @@ def read_host_phases(text: Bytes, path: str) -> HostPhases:
         if not line.strip():
             continue
         try:
-            run = decoder.decode(line)
+            try:
+                run = usual.decode(line)
+            except msgspec.ValidationError:
+                # What is unusual is looked for only where there is something: few files have any.
+                run = decoder.decode(line)
+                more, wrong = _unusual(msgspec.json.decode(line))
+                keys, odd = keys + more, odd + wrong
         except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
             first = offset if first is None else first
             bad, lines = bad + len(line), lines + 1
@@ -119,6 +135,8 @@ def read_host_phases(text: Bytes, path: str) -> HostPhases:
         run=np.array(inv, np.int64),
         span=np.full(len(phase), -1, np.int64),
         dropped=min(dropped, 1 << 62),
+        unknown_keys=keys,
+        unknown_values=odd,
         good_bytes=good,
         bad_bytes=bad,
         bad_lines=lines,
@@ -126,15 +144,26 @@ def read_host_phases(text: Bytes, path: str) -> HostPhases:
     )
 
 
+def _unusual(run: dict[str, Any]) -> tuple[int, int]:
+    """Return how many keys of a valid line no known writer has, and how many values no system gives."""
+    keys = len(run.keys() - _RUN_KEYS) + sum(len(row.keys() - _KEYS) for row in run["records"])
+    return keys, int(not 1 <= run.get("pid", 1) <= MOST_PROCESS) + int(run.get("inv", 1) < 1)
+
+
 @cache
-def _decoder() -> Any:
-    """Return the decoder of a line: the types say what is valid."""
+def _decoder(*, is_usual: bool) -> Any:
+    """Return the decoder of a line: the types say what is valid, or what known writers write."""
     from typing import Annotated, Literal
 
     import msgspec
 
     stamp = Annotated[int, msgspec.Meta(ge=0, le=(1 << 62) - 1)]
     number = Annotated[int, msgspec.Meta(ge=0, le=(1 << 31) - 1)]
+    process: Any = number
+    inv: Any = number
+    if is_usual:
+        process = Annotated[int, msgspec.Meta(ge=1, le=MOST_PROCESS)]
+        inv = Annotated[int, msgspec.Meta(ge=1, le=(1 << 31) - 1)]
     row = msgspec.defstruct(
         "row",
         [
@@ -144,15 +173,17 @@ def _decoder() -> Any:
             ("detail", Annotated[int, msgspec.Meta(ge=0, le=(1 << 63) - 1)], 0),
             ("tid", number, 0),
         ],
+        forbid_unknown_fields=is_usual,
     )
     run = msgspec.defstruct(
         "run",
         [
             ("clock", Literal["host_monotonic_ns"]),
             ("records", list[row]),  # type: ignore[valid-type]
-            ("pid", number, 0),
-            ("inv", number, 0),
+            ("pid", process, 0),
+            ("inv", inv, 0),
             ("dropped", stamp, 0),
         ],
+        forbid_unknown_fields=is_usual,
     )
     return msgspec.json.Decoder(run)

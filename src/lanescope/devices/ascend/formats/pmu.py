@@ -21,6 +21,8 @@ _KEYS = ("thread_id", "core_id", "task_id", "func_id", "core_type", "event_type"
 _NUMBER = re.compile(rb"0x[0-9a-fA-F]{1,16}|[0-9]{1,19}")
 _NAME = re.compile(rb"[A-Za-z_][A-Za-z0-9_]{0,63}")
 _MAX_COLUMNS = 64
+#: Events that a core may have counted outside of the recorded stamps of an execution, and the most in a second of it.
+MOST_OUTSIDE, MOST_A_SECOND = 10_000_000, 10_000_000_000
 
 
 @frozen_class
@@ -29,6 +31,7 @@ class Pmu:
 
     Attributes:
         core, event_type: int64 [n].
+        thread: int64 [n], of the scheduler, -1 where not recorded.
         function, core_type: int64 [n], -1 where not recorded; types are 0 for cube and 1 for vector cores.
         task_id: uint64 [n].
         counters: names.
@@ -36,6 +39,7 @@ class Pmu:
         good_bytes, bad_bytes, bad_lines, bad_first: as in ``HostPhases``.
     """
 
+    thread: Int64
     core: Int64
     event_type: Int64
     function: Int64
@@ -97,6 +101,7 @@ def read_pmu(text: Bytes, path: str) -> Pmu:
         return table[:, known.index(name)] if name in known else np.full(len(texts), default)
 
     return Pmu(
+        thread=column("thread_id", -1),
         core=column("core_id", 0),
         event_type=column("event_type", 0),
         function=column("func_id", -1),
@@ -112,12 +117,13 @@ def read_pmu(text: Bytes, path: str) -> Pmu:
 
 
 def encode_pmu(pmu: Pmu) -> bytes:
-    """Return the file of counters, as ``read_pmu`` reads it; what the reader does not keep is 0."""
+    """Return the file of counters, as ``read_pmu`` reads it; an unknown thread is 0."""
     lines = [",".join(("thread_id", "core_id", "task_id", "func_id", "core_type", *pmu.counters, "event_type"))]
     rows = zip(pmu.core.tolist(), pmu.task_id.tolist(), pmu.values.tolist(), pmu.event_type.tolist(), strict=True)
     keys = zip(pmu.function.tolist(), pmu.core_type.tolist(), strict=True)
-    for (core, task, values, event), (function, kind) in zip(rows, keys, strict=True):
-        lines.append(f"0,{core},0x{task:016x},{function},{kind},{','.join(map(str, values))},{event}")
+    threads = np.maximum(pmu.thread, 0).tolist()
+    for thread, (core, task, values, event), (function, kind) in zip(threads, rows, keys, strict=True):
+        lines.append(f"{thread},{core},0x{task:016x},{function},{kind},{','.join(map(str, values))},{event}")
     return "\n".join([*lines, ""]).encode()
 
 

@@ -191,7 +191,8 @@ def _types() -> tuple[Any, Any]:
     run = msgspec.defstruct(
         "run",
         [
-            ("version", small),
+            # No writer began at 0: that is not known of the first line.
+            ("version", Annotated[int, msgspec.Meta(ge=1, le=(1 << 31) - 1)]),
             ("fatal", bool, False),
             ("dropped", number, 0),
             ("total", number | None, None),

@@ -28,6 +28,8 @@ _SPAN = re.compile(
     rb"\[STRACE\] +v=1 +pid=([0-9]{1,10}) +tid=([0-9]{1,10}) +inv=([0-9]{1,19}) +hid=([0-9a-fA-F]{1,16})"
     rb" +depth=([0-9]{1,9}) +name=(\S+) +ts=([0-9]{1,19}) +dur=([0-9]{1,19})(?![0-9])((?: +[^\s=\[]+=\S*)*)"
 )
+#: When a line was written.
+_WRITTEN = re.compile(rb"\[mono_ns=([0-9]{1,19})\]")
 _MESSAGE = re.compile(rb"\[mono_ns=([0-9]{1,19})\]\[T(0x[0-9a-fA-F]{1,16})\]\[([A-Z0-9_]{1,16})\] +([^:\s]+): ?(.*)")
 _DROPS = re.compile(rb"\[HOSTLOG_DROPS\] +v=1 +pid=([0-9]{1,10}) +new=[0-9]+ +total=([0-9]{1,18})")
 _ESCAPE = re.compile(rb"%([0-9A-Fa-f]{2})")
@@ -48,6 +50,7 @@ class HostLog:
         begin, length: int64 [n], nanoseconds: of the host's monotonic clock, or of a device since a time of the run.
         of_device: bool [n], which of the two.
         attributes: object [n], ``key=value`` separated by spaces.
+        written: int64 [n], when the line was written, on the host's monotonic clock; -1: not recorded.
         message_at: int64 [m], nanoseconds of the host's monotonic clock.
         message_thread, message_level, message_source, message_text: object [m].
         dropped: records that the writers of the log dropped, of all processes.
@@ -65,6 +68,7 @@ class HostLog:
     length: Int64
     of_device: Mask
     attributes: Texts
+    written: Int64
     message_at: Int64
     message_thread: Texts
     message_level: Texts
@@ -130,7 +134,7 @@ def read_log(text: Bytes, path: str) -> HostLog:
         at += 1 if b"[" in line else len(line) + 1
     if not spans and not lines:
         raise InputError(f"{path}: no host spans found", hint="pass a log with [STRACE] lines")
-    columns = list(zip(*spans, strict=True)) or [()] * 10
+    columns = list(zip(*spans, strict=True)) or [()] * 11
     told = list(zip(*messages, strict=True)) or [()] * 5
     numbers = [np.array(column, np.int64) for column in (*columns[:3], columns[4], *columns[6:8])]
     return HostLog(
@@ -144,6 +148,7 @@ def read_log(text: Bytes, path: str) -> HostLog:
         length=numbers[5],
         of_device=np.array(columns[8], np.bool_),
         attributes=_objects(columns[9]),
+        written=np.array(columns[10], np.int64),
         message_at=np.array(told[0], np.int64),
         message_thread=_objects(told[1]),
         message_level=_objects(told[2]),
@@ -166,11 +171,13 @@ def _span(text: bytes) -> tuple[tuple[Any, ...] | None, int]:
     if max(process, thread) > _MOST_ID or max(run, begin, length, begin + length) > _MOST:
         return None, 0
     attributes = " ".join(_text(part) for part in match[9].split())
+    line = _WRITTEN.search(text, 0, match.start())
+    written = int(line[1]) if line and int(line[1]) <= _MOST else -1
     rest = text[match.end() :].strip()
     return (
         (
             *(process, thread, run, match[4].decode().lower(), depth, _text(match[6]), begin, length),
-            *(_OF_DEVICE in attributes.split(), attributes),
+            *(_OF_DEVICE in attributes.split(), attributes, written),
         ),
         len(text) - len(rest),
     )
@@ -199,10 +206,10 @@ def encode_log(log: HostLog) -> bytes:
         )
     ]
     for row in range(len(log)):
-        end = log.begin[row] + log.length[row]
+        at = f"[mono_ns={log.written[row]}]" if log.written[row] >= 0 else ""
         attributes = " ".join(_escaped(part, "=") for part in log.attributes[row].split(" "))
         lines.append(
-            f"[mono_ns={end}][T0x{log.thread[row]:x}][TIMING] emit_host_span: [STRACE] v=1 pid={log.process[row]}"
+            f"{at}[T0x{log.thread[row]:x}][TIMING] emit_host_span: [STRACE] v=1 pid={log.process[row]}"
             f" tid={log.thread[row]} inv={log.run[row]} hid={log.function[row]} depth={log.depth[row]}"
             f" name={_escaped(log.name[row])} ts={log.begin[row]} dur={log.length[row]} {attributes}".rstrip(" ")
         )

@@ -117,6 +117,8 @@ def as_phases(placed: PlacedLog, phases: HostPhases | None) -> HostPhases | None
         run=log.run[rows],
         span=rows,
         dropped=0,
+        unknown_keys=0,
+        unknown_values=0,
         good_bytes=0,
         bad_bytes=0,
         bad_lines=0,

@@ -37,6 +37,7 @@ def pmu_file(run: Run, random: np.random.Generator) -> bytes:
     shares[:, 0] = 1
     return encode_pmu(
         Pmu(
+            thread=run.thread_of[run.core[order]],
             core=run.core[order],
             event_type=np.full(len(order), _PIPES),
             function=run.function[order],
@@ -105,10 +106,12 @@ def log_file(run: Run, pool: list[dict[str, Any]], host: dict[str, Any] | None, 
     zero = int(random.integers(1 << 40, 1 << 44)) if host is None else host["device_zero_host_ns"]
     wall = window(run) * 1_000_000_000 // run.scenario.clock
     first, last = (pool[0]["start_ns"], pool[-1]["end_ns"]) if pool else (zero - 300_000, zero - 200_000)
-    spans: list[tuple[int, int, str, int, int, str]] = []
+    spans: list[tuple[int, int, str, int, int, str, int]] = []
 
     def add(number: int, depth: int, name: str, begin: int, end: int, attributes: str = "") -> None:
-        spans.append((number, depth, name, begin, end - begin, attributes))
+        # A line is written when its span has ended; spans of the device come with what the host learns then.
+        written = spans[-1][-1] + 100 if "clk=dev" in attributes else end
+        spans.append((number, depth, name, begin, end - begin, attributes, written))
 
     # Twice as long as the device's part, which the counter may take longer for than its nominal frequency says.
     for number, shift in ((1, 0), (2, 2 * wall + 3_000_000)):
@@ -118,7 +121,7 @@ def log_file(run: Run, pool: list[dict[str, Any]], host: dict[str, Any] | None, 
         add(number, 2, "chip.run.runner_run.device_wall", 0, wall, "clk=dev")
         add(number, 1, "chip.run.validate", done + 1000, done + 20_000)
         add(number, 0, "chip.run", begin, done + 30_000, "run_id=0 slot_id=0")
-    numbers, depths, names, begins, lengths, attributes = zip(*spans, strict=True)
+    numbers, depths, names, begins, lengths, attributes, written = zip(*spans, strict=True)
     count = len(spans)
     message = f"[CLOCK_ANCHOR] v=1 pid=1000 mono_ns={first - 5_000_000} wall_ns={1_700_000_000_000_000_000 + first}"
     texts = ["submitted the task graph", message]
@@ -134,6 +137,7 @@ def log_file(run: Run, pool: list[dict[str, Any]], host: dict[str, Any] | None, 
             length=np.array(lengths, np.int64),
             of_device=np.array([text == "clk=dev" for text in attributes], np.bool_),
             attributes=np.array(attributes, object),
+            written=np.array(written, np.int64),
             message_at=np.array([last, first - 5_000_000], np.int64),
             message_thread=np.full(2, "0x7f00", object),
             message_level=np.array(["INFO", "TIMING"], object),

@@ -21,10 +21,11 @@ def decode(data: memoryview, context: DecodeContext) -> TraceBuilder:
     Raises:
         InputError: it is not a file of IKET.
     """
-    launches, bad = iket.read(data)
+    launches, bad, wrong = iket.read(data)
     builder = context.builder(frequency=_HZ)
     builder.add_bytes(decoded=len(data))
     builder.add_stat("cuda_iket_unreadable", bad, input_id=0)
+    builder.add_stat("cuda_iket_contradicts", wrong, input_id=0)
     making = _Making(builder, context.options["device"] or "GPU", launches)
     for number, launch in enumerate(launches):
         making.add(number, launch)

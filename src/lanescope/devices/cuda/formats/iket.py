@@ -11,6 +11,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, TypeGuard
 
+from lanescope.devices.cuda.formats.iket_contradictions import RANGE_TYPES, is_outside_grid, payload_fits
+from lanescope.devices.cuda.formats.iket_contradictions import found as contradictions
 from lanescope.errors import InputError
 from lanescope.source import CERTAIN, Detection, FileHead
 
@@ -120,8 +122,8 @@ def detect(head: FileHead) -> Detection:
     return Detection(CERTAIN, FORMAT, f"JSON object with {', '.join(found)}")
 
 
-def read(data: bytes | memoryview) -> tuple[list[Launch], int]:
-    """Return the launches of a file, and how many entries are unreadable.
+def read(data: bytes | memoryview) -> tuple[list[Launch], int, int]:
+    """Return the launches of a file, how many entries are unreadable, and how often something contradicts another.
 
     Raises:
         InputError: it is not JSON, or of another version.
@@ -145,7 +147,8 @@ def read(data: bytes | memoryview) -> tuple[list[Launch], int]:
     found = [reader.launch(launch, None) for launch in _list(launches)]
     for key, of_graph in (graphs if isinstance(graphs, dict) else {}).items():
         found += [reader.launch(launch, str(key)) for launch in _list(of_graph)]
-    return [launch for launch in found if launch is not None], reader.bad
+    made = [launch for launch in found if launch is not None]
+    return made, reader.bad, reader.wrong + sum(contradictions(made))
 
 
 class _UnreadableError(Exception):
@@ -156,17 +159,20 @@ class _Reader:
     def __init__(self, strings: Sequence[Any], locations: Sequence[Any]) -> None:
         self._strings, self._locations = strings, locations
         self.bad = 0
+        self.wrong = 0
+        self._launch: dict[str, Any] = {}
 
     def launch(self, value: Any, graph: str | None) -> Launch | None:
         if not isinstance(value, dict):
             self.bad += 1
             return None
+        self._launch = value
         grid = [value.get(f"gridDim{axis}") for axis in "XY"]
         sizes = [size if _is_natural(size) and size else 1 for size in grid]
         made = Launch(
             str(value.get("kernelName", "kernel")),
-            value.get("gridId") if _is_natural(value.get("gridId")) else None,
-            value.get("contextId") if _is_natural(value.get("contextId")) else None,
+            self._number(value.get("gridId")),
+            self._number(value.get("contextId")),
             graph,
         )
         made.ranges = list(self._events(value.get("ranges"), self._range, sizes))
@@ -186,30 +192,48 @@ class _Reader:
         places = _list(value.get("warpLocs")) if places is None else [self._location(at) for at in _list(places)]
         if not places:
             raise _UnreadableError
-        first, last = (_place(place, grid) for place in (places[0], places[-1]))
+        first, last = (self._placed(place, grid) for place in (places[0], places[-1]))
         begin = _time(value.get("startTs"))
         end = None if value.get("endTs") is None else _time(value["endTs"])
         events = [event for event in _list(value.get("internalEvents")) if isinstance(event, dict)]
         payload, payload_type = _payload(events[0]) if events else (None, None)
         times = [_time(event.get("timestamp")) for event in events]
+        # The first event is the start; the others lie between it and the end.
+        self.wrong += bool(times and times[0] != begin)
+        self.wrong += sum(time < begin or (end is not None and time > end) for time in times[1:])
+        self.wrong += not all(payload_fits(event.get("payloadType", 0), event.get("payloadVal")) for event in events)
         inner = tuple(time for time in times[1:] if time != end)
         kind = value.get("rangeType")
+        self.wrong += kind is not None and kind not in RANGE_TYPES
         name = self._name(value, "rangeName", "rangeNameIdx")
         of = kind if kind in (START_END, PUSH_POP, SEVERAL) else START_END
         return Event(name, begin, end, first, last, of, payload, payload_type, inner)
 
     def _marker(self, value: Mapping[str, Any], grid: list[int]) -> Event:
-        place = _place(self._one_place(value, "location"), grid)
+        place = self._placed(self._one_place(value, "location"), grid)
         payload, payload_type = _payload(value)
+        self.wrong += not payload_fits(value.get("payloadType", 0), value.get("payloadVal"))
         name = self._name(value, "markerName", "markerNameIdx")
         return Event(name, _time(value.get("timestamp")), None, place, place, 0, payload, payload_type)
 
     def _lifetime(self, value: Mapping[str, Any], grid: list[int]) -> Event:
-        place = _place(self._one_place(value, "warpLocation"), grid)
+        place = self._placed(self._one_place(value, "warpLocation"), grid)
         begin, end = _time(value.get("startTs")), _time(value.get("endTs"))
         if end < begin:
             raise _UnreadableError
         return Event("warp", begin, end, place, place)
+
+    def _number(self, value: Any) -> int | None:
+        is_number = _is_natural(value) and value < _LARGEST
+        self.wrong += value is not None and not is_number
+        return value if is_number else None
+
+    def _placed(self, value: Any, grid: list[int]) -> Place:
+        place = _place(value, grid)
+        self.wrong += is_outside_grid(value["ctaId"], place.warp, self._launch)
+        units = zip(("smId", "tpcId", "gpcId"), (place.sm, place.tpc, place.gpc), strict=True)
+        self.wrong += sum(unit is None and value.get(key) is not None for key, unit in units)
+        return place
 
     def _one_place(self, value: Mapping[str, Any], key: str) -> Any:
         return self._location(value["locIdx"]) if "locIdx" in value else value.get(key)

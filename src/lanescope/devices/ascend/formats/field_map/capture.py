@@ -20,6 +20,6 @@ def field_map(files: Mapping[str, bytes]) -> FieldMap:
     graphs = (json.loads(text) for text in files.values() if b'"edges"' in text)
     deps = next((graph for graph in graphs if "edges" in graph), None)
     for file, text in files.items():
-        if not add_lines(made, file, text):
+        if not add_lines(made, file, text, files):
             add_json(made, file, text, deps)
     return made

@@ -3,9 +3,16 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import PurePosixPath
 
+from lanescope.devices.ascend.formats.field_map.sidecar_values import (
+    possible_change,
+    possible_phases,
+    possible_positions,
+    possible_spans,
+)
+from lanescope.devices.ascend.formats.pmu import MOST_OUTSIDE
 from lanescope.families.field_sites import FieldMap, FieldSites, Possible, RecordSites, Value, each, never
 from lanescope.wire.json_spans import spans
 
@@ -56,7 +63,6 @@ _FREE = {
     ("span", "tid"),
     ("scope", "tensormap"),
 }
-_FREE_COLUMNS = ("thread_id", "event_type")
 _TEXTS = {
     ("host_phases", "phase"): "another phase that the host may have",
     ("scope", "site"): "another place in a program",
@@ -64,8 +70,8 @@ _TEXTS = {
 }
 
 
-def add_lines(made: FieldMap, file: str, content: bytes) -> bool:
-    """Add the sites of a sidecar file of lines; return whether it is one."""
+def add_lines(made: FieldMap, file: str, content: bytes, files: Mapping[str, bytes]) -> bool:
+    """Add the sites of a sidecar file of lines, one of all ``files``, the records first; return whether it is one."""
     found = _READERS.get(PurePosixPath(file).suffix)
     if found is None:
         return False
@@ -79,23 +85,50 @@ def add_lines(made: FieldMap, file: str, content: bytes) -> bool:
             else:
                 rows.setdefault(item[0], []).append((item[1] + at, item[2] + at))
         at += len(line) + 1
+    known = _known(content, files)
     for (record, name), places in cells.items():
         begin, end = (list(values) for values in zip(*places, strict=True))
         doc = _DOCS.get((record, name), f"Value of the counter {name}.")
-        possible = _possible(record, name)
+        possible = known.get((record, name)) or _possible(record, name)
         made.fields.append(
             FieldSites(record, name, doc, file, begin, end=end, lane=[0] * len(begin), possible=possible)
         )
     for record, ranges in rows.items():
         begin, end = (list(values) for values in zip(*ranges, strict=True))
         joint = b"," if record == "host_phases" else b"\n"
-        made.records.append(RecordSites(record, file, begin, end, [0] * len(begin), joint=joint))
+        made.records.append(
+            RecordSites(
+                record,
+                file,
+                begin,
+                end,
+                [0] * len(begin),
+                joint=joint,
+                possible=possible_change(record, content),
+            )
+        )
     return True
+
+
+def _known(content: bytes, files: Mapping[str, bytes]) -> Mapping[tuple[str, str], Possible]:
+    """Return what is possible of fields that something in the capture bounds."""
+    records = next(iter(files.values()))
+    if b"[STRACE]" in content:
+        return possible_spans(content)
+    if content.startswith(b"thread_id,"):
+        is_told = b'"core_to_thread"' in records
+        return {} if is_told else {("counter", "thread_id"): each(lambda _, value: _COUNT if _is_number(value) else "")}
+    if b'"records"' in content:
+        has_log = any(b"[STRACE]" in text for text in files.values())
+        return possible_phases(content, records, has_log=has_log)
+    return possible_positions(content)
 
 
 def _possible(record: str, name: str) -> Possible:
     """Return what a healthy host or device could have written in place of a value."""
-    if (record, name) in _FREE or (record == "counter" and (name in _FREE_COLUMNS or name not in _COUNTER_KEYS)):
+    if record == "counter" and name not in _COUNTER_KEYS:
+        return each(lambda _, value: _COUNT if isinstance(value, int) and 0 <= value <= MOST_OUTSIDE else "")
+    if (record, name) in _FREE:
         return each(lambda _, value: _COUNT if _is_number(value) else "")
     if (record, name) in _TEXTS:
         return each(lambda _, value: _TEXTS[record, name] if _is_text(value) else "")
@@ -134,7 +167,7 @@ def _of_jsonl(number: int, line: bytes, first: bytes) -> Iterator[Cell | Row]:
     return (_of_phases if b'"records"' in first else _of_scopes)(number, line, first)
 
 
-_COUNTER_KEYS = ("core_id", "task_id", "func_id", "core_type")
+_COUNTER_KEYS = ("thread_id", "core_id", "task_id", "func_id", "core_type", "event_type")
 
 
 def _of_counters(number: int, line: bytes, first: bytes) -> Iterator[Cell | Row]:
