@@ -12,7 +12,7 @@ from lanescope.view.formatting import escape, format_count, format_duration
 from lanescope.view.table_output import show
 
 if TYPE_CHECKING:
-    from lanescope.analysis.check import EvidenceRow, Finding, Rule
+    from lanescope.analysis.check import EvidenceRow, Finding, Rule, Totals
     from lanescope.analysis.check.impact import Impact
 
 #: Findings of one rule listed on a terminal, and at a pull request.
@@ -21,8 +21,17 @@ _PLACES = 8
 _COLUMNS = ("severity", "code", "location", "ts", "count", "affected_fraction", "title", "detail")
 
 
-def print_findings(findings: Sequence[Finding], unit: str, *, is_all: bool) -> None:
-    """Print findings as a table, and the help of their rules on standard error; the first of each rule, or all."""
+def print_findings(
+    findings: Sequence[Finding], totals: tuple[Totals, Totals] | None, unit: str, *, is_all: bool
+) -> None:
+    """Print findings as a table, and on standard error what they do to totals, and the help of their rules.
+
+    Args:
+        findings: the findings.
+        totals: sums over all slices, and over those that are no evidence; None if they are not known.
+        unit: unit of times.
+        is_all: print all findings, else the first of each rule.
+    """
     shown = findings if is_all else limit_per_rule(findings)
     show(
         _COLUMNS,
@@ -43,6 +52,8 @@ def print_findings(findings: Sequence[Finding], unit: str, *, is_all: bool) -> N
     for finding in shown:
         if finding.impact is not None and finding.impact.is_large:
             echo(_impact_line(finding, finding.impact, unit))
+    if totals is not None and len(findings) > 1:
+        _print_totals(*totals, unit)
     hidden = _hidden(findings, shown)
     for code, help in dict.fromkeys((finding.code, finding.help) for finding in findings):
         if hidden[code]:
@@ -70,6 +81,20 @@ def _impact_line(finding: Finding, impact: Impact, unit: str) -> str:
         line += f" (shortened to the next start: {format_duration(impact.total_clipped, unit)})"
     line += f", window {window} -> {left}"
     return line + ("; the largest names or lanes change order" if impact.changes_order else "")
+
+
+def _print_totals(everything: Totals, sound: Totals, unit: str) -> None:
+    """Print what all findings together do to the sums, if that is worth telling."""
+    from lanescope.analysis.check.impact import WORTH_TELLING
+
+    pairs = {"total": (everything.total, sound.total), "covered": (everything.covered, sound.covered)}
+    if any(one - other > WORTH_TELLING * one for one, other in pairs.values()):
+        parts = [
+            f"{name} {format_duration(one, unit)} -> {format_duration(other, unit)}"
+            for name, (one, other) in pairs.items()
+        ]
+        count = format_count(everything.slices - sound.slices, "slice")
+        echo(f"all findings: without {count} of their evidence {', '.join(parts)}")
 
 
 def print_evidence(rows: Sequence[EvidenceRow], findings: Sequence[Finding], codes: Sequence[str]) -> None:

@@ -36,7 +36,7 @@ class _Report(NamedTuple):
         findings: the findings.
         rules: the rules that were applied.
         settings: what was applied, from the file and the command line.
-        totals: sums over all slices, and over those that are no evidence; None unless asked for.
+        totals: sums over all slices, and over those that are no evidence; None where they are not printed.
         evidence: the rows that ``--show`` asks for; None without it.
         unit: unit of times.
     """
@@ -82,7 +82,8 @@ def run(args: argparse.Namespace) -> int:
     settings, limits = _settings(args)
     shown = check.rules(_codes(args.show)) if args.show is not None else ()
     checker = check.StreamingChecker(settings.select, settings.ignore, limits)
-    totals = check.StreamingTotals(checker) if args.json else None
+    is_summed = args.json or not (args.sarif or args.github or args.show is not None)
+    totals = check.StreamingTotals(checker) if is_summed else None
     # Only rows of ``inputs`` would show a hash.
     with opened(args.input, args, hashes=args.show is not None) as source:
         last = passed(source, args.input, observers=[checker] if totals is None else [checker, totals]).last
@@ -159,7 +160,7 @@ def _print(args: argparse.Namespace, report: _Report) -> None:
         findings_output.print_evidence(report.evidence, report.findings, _codes(args.show))
     elif report.findings:
         is_all = args.all or not is_terminal(sys.stdout)
-        findings_output.print_findings(report.findings, report.unit, is_all=is_all)
+        findings_output.print_findings(report.findings, report.totals, report.unit, is_all=is_all)
 
 
 def _values(totals: Totals) -> dict[str, int]:
@@ -168,7 +169,7 @@ def _values(totals: Totals) -> dict[str, int]:
 
 
 def _document(report: _Report) -> dict[str, Any]:
-    assert report.totals is not None, "they are counted for --json"
+    assert report.totals is not None, "--json has them"
     everything, sound = report.totals
     content: dict[str, Any] = {
         "findings": [finding.to_dict() for finding in report.findings],

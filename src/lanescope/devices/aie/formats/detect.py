@@ -90,7 +90,7 @@ def detect(head: FileHead) -> Detection:
 
 
 def is_without_headers(head: FileHead) -> bool:
-    """Return whether ``detect`` finds the payload of one unit, at little cost where the first word cannot be a Start."""
+    """Return whether ``detect`` finds the payload of one unit; cheap unless the first word can be a Start."""
     return _begins_recording(words_of(head.data[:_FIRST_LINES])) and detect(head).format == PAYLOAD
 
 
