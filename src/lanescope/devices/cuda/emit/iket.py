@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from lanescope.devices.cuda.formats import iket
-from lanescope.devices.cuda.formats.iket import Event, Launch, Place
+from lanescope.devices.cuda.formats.iket_records import Event, Launch, Place
 from lanescope.devices.cuda.schema import IKET_MARKS, IKET_RANGES
 from lanescope.families.whole_file import DecodeContext
 from lanescope.trace import Flag, TraceBuilder

@@ -7,7 +7,7 @@ from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from lanescope.devices.cuda.formats.iket import Event, Launch
+    from lanescope.devices.cuda.formats.iket_records import Event, Launch
 
 #: Kinds of ranges and of payloads that are known, and the least and the most that whole numbers of a payload hold.
 RANGE_TYPES = (1, 2, 3)
