@@ -177,9 +177,11 @@ class Reader:
         Returns:
             By ``ROOT:NAME``.
         """
+        return self._taken(self._extraction(row, tuple(names)), walk, rows, names)
+
+    def _taken(self, wanted: _Extraction, walk: Walk, rows: Int64, names: Sequence[str]) -> dict[str, Columns]:
         from lanescope._native import core
 
-        wanted = self._extraction(row, tuple(names))
         values = np.zeros((2 * len(wanted.leaves), len(rows)), np.uint64)
         begins = walk.begins()[rows]
         core.ctf_leaves(
@@ -199,6 +201,28 @@ class Reader:
             if not names or name in names:
                 found[name] = Columns(self.about, leaf, walk.data, values[2 * at], values[2 * at + 1])
         return found
+
+    def context_names(self, stream: int) -> frozenset[str]:
+        """Return the fields that all events of a kind of streams have, as ``ROOT:NAME``: of packets and contexts."""
+        return frozenset(f"{leaf.root}:{leaf.name}" for leaf in self._context(stream, ()).leaves)
+
+    def contexts(self, walk: Walk, stream: int, rows: Int64, names: Sequence[str]) -> dict[str, Columns]:
+        """Return fields that all events of a kind of streams have.
+
+        Args:
+            walk: as ``read`` returned it.
+            stream: the kind, a row of ``streams``.
+            rows: which events, int64 [n]; all of that kind of streams.
+            names: which fields, as ``context_names`` returns them.
+        """
+        return self._taken(self._context(stream, tuple(names)), walk, rows, names)
+
+    def _context(self, stream: int, names: tuple[str, ...]) -> _Extraction:
+        known = self._extractions.get((-1 - stream, names))
+        if known is None:
+            kind = self.streams[stream]
+            known = self._extractions[-1 - stream, names] = _Extraction.of(self.about, kind, None, names)
+        return known
 
     def _extraction(self, row: int, names: tuple[str, ...]) -> _Extraction:
         known = self._extractions.get((row, names))
@@ -220,11 +244,12 @@ class _Extraction:
     event: int
 
     @classmethod
-    def of(cls, about: Description, stream: StreamKind, kind: EventKind, names: Sequence[str]) -> _Extraction:
+    def of(cls, about: Description, stream: StreamKind, kind: EventKind | None, names: Sequence[str]) -> _Extraction:
         compiler = Compiler(about)
         leaves: list[Leaf] = []
         packet = compiler.program([(ROOTS[0], about.packet_header), (ROOTS[1], stream.packet_context)], leaves)
-        event = compiler.program([(ROOTS[2], stream.event_header), *event_parts(stream, kind)], leaves)
+        parts = [(ROOTS[3], stream.event_context)] if kind is None else event_parts(stream, kind)
+        event = compiler.program([(ROOTS[2], stream.event_header), *parts], leaves)
         wanted = frozenset(at for at, leaf in enumerate(leaves) if not names or f"{leaf.root}:{leaf.name}" in names)
         made, choices, (packet, event) = shortened(compiler.steps, compiler.choices, (packet, event), wanted)
         return cls(

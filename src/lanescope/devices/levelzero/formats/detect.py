@@ -12,13 +12,26 @@ if TYPE_CHECKING:
     from lanescope.source.detection import FileHead
 
 
+#: How the packets of a description begin, in both byte orders. Source: CTF 1.8.3, section 7.1.
+_PACKET_MAGICS = (b"\x57\x1d\xd1\x75", b"\x75\xd1\x1d\x57")
+
+
 def detect_ctf(head: FileHead) -> Detection:
     """Look for the description of a recording."""
     if not head.data.startswith(b"/* CTF 1.8 */"):
         return Detection(0)
     if b'domain = "lanescope_ze"' in head.data:
         return Detection(100, layout.CTF_FORMAT, "a CTF trace that names our recorder")
-    return Detection(20, layout.CTF_FORMAT, "a CTF trace of another producer")
+    return Detection(0)
+
+
+def detect_foreign(head: FileHead) -> Detection:
+    """Look for the description of any other CTF trace, in text or in packets."""
+    if head.data[:4] in _PACKET_MAGICS:
+        return Detection(90, layout.FOREIGN_FORMAT, "a CTF description in packets, as LTTng writes it")
+    if not head.data.startswith(b"/* CTF 1.8") or detect_ctf(head).score:
+        return Detection(0)
+    return Detection(90, layout.FOREIGN_FORMAT, "a CTF trace of another producer")
 
 
 def detect_text(head: FileHead) -> Detection:

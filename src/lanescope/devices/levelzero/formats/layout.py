@@ -18,6 +18,8 @@ from lanescope.trace.declaration import frozen_class
 #: Names of the formats: THAPI text and lanescope's recordings.
 TEXT_FORMAT = "thapi_text"
 CTF_FORMAT = "lanescope_ctf"
+#: CTF of any other producer.
+FOREIGN_FORMAT = "ctf"
 #: How times of the day are to be read.
 TIMES = ("auto", "exact", "thapi")
 
