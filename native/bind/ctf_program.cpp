@@ -58,7 +58,7 @@ void lanescope::bind::ctf_program(nb::module_& m) {
             "__init__",
             [](ctf::Trace* self, const Rows<const int64_t>& steps, const Rows<const uint64_t>& choices, size_t slots,
                uint64_t header, const Rows<const uint64_t>& streams, const Rows<const uint64_t>& events, nb::bytes uuid,
-               nb::bytes magic) {
+               nb::bytes magic, size_t carried) {
                 ctf::Trace made;
                 made.program = program_of(steps, choices, slots);
                 made.header = header;
@@ -72,11 +72,13 @@ void lanescope::bind::ctf_program(nb::module_& m) {
                 }
                 made.uuid.assign(uuid.c_str(), uuid.c_str() + uuid.size());
                 made.magic.assign(magic.c_str(), magic.c_str() + magic.size());
+                if (carried > 64) throw nb::value_error("too many columns");
+                made.carried = carried;
                 if (!made.is_sound()) throw nb::value_error("a program leads astray");
                 new (self) ctf::Trace(std::move(made));
             },
             "steps"_a.noconvert(), "choices"_a.noconvert(), "slots"_a, "header"_a, "streams"_a.noconvert(),
-            "events"_a.noconvert(), "uuid"_a, "magic"_a)
+            "events"_a.noconvert(), "uuid"_a, "magic"_a, "carried"_a = 0)
         .def(
             "walk",
             [](const ctf::Trace& self, const Array<const uint8_t>& data, uint64_t begin, uint64_t clock, uint64_t most) {
@@ -89,7 +91,8 @@ void lanescope::bind::ctf_program(nb::module_& m) {
                 auto packets = to_table(flat(walked.packets), sizeof(ctf::TracePacket) / sizeof(uint64_t));
                 auto losses = to_table(flat(walked.losses), 2);
                 return nb::make_tuple(packets, losses, to_numpy(std::move(walked.kinds)), to_numpy(std::move(walked.times)),
-                                      to_numpy(std::move(walked.places)), walked.decoded, walked.padding, walked.lost,
+                                      to_numpy(std::move(walked.places)),
+                                      to_table(std::move(walked.carried), std::max<size_t>(self.carried, 1)), walked.decoded, walked.padding, walked.lost,
                                       window.begin, window.clock);
             },
             "data"_a.noconvert(), "begin"_a = 0, "clock"_a = 0, "most"_a = UINT64_MAX,

@@ -36,7 +36,7 @@ def record(folder, program, *arguments, channel=(), contexts=("vpid", "vtid"), s
     """Record a program; return the folder of the traces.
 
     Args:
-        folder: an empty one.
+        folder: an empty one, in folders that all users may enter (those of pytest are not).
         program: what to run.
         arguments: of the program.
         channel: options of ``lttng enable-channel``.
@@ -58,9 +58,6 @@ def record(folder, program, *arguments, channel=(), contexts=("vpid", "vtid"), s
     if os.getuid() == 0:
         for path in (folder, home):
             os.chown(path, _NOBODY, _NOBODY)
-        for path in folder.parents:
-            if path.owner() == "root" and path.is_relative_to("/tmp"):
-                path.chmod(path.stat().st_mode | 0o011)
         options |= {"user": _NOBODY, "group": _NOBODY, "extra_groups": []}
     output = folder / "traces"
     daemon = subprocess.Popen(
@@ -78,9 +75,18 @@ def record(folder, program, *arguments, channel=(), contexts=("vpid", "vtid"), s
             time.sleep(0.02)
 
         def lttng(*words):
-            subprocess.run([BIN / "lttng", *words], check=True, stderr=subprocess.DEVNULL, **options)
+            made = subprocess.run([BIN / "lttng", "--no-sessiond", *words], stderr=subprocess.PIPE, **options)
+            assert made.returncode == 0, (words, made.stderr)
 
-        lttng("create", "test", "--output", output)
+        while True:
+            try:
+                lttng("create", "test", "--output", output)
+                break
+            except AssertionError:
+                # It may not listen yet.
+                if time.monotonic() > deadline:
+                    raise
+                time.sleep(0.05)
         lttng("enable-channel", "-u", *channel, "c")
         for context in contexts:
             lttng("add-context", "-u", "-c", "c", "-t", context)

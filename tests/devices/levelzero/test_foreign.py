@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import shutil
 import subprocess
+import tempfile
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -67,15 +69,15 @@ def test_calls_of_other_apis(tmp_path):
 
 
 @pytest.fixture(scope="module")
-def recorded(tmp_path_factory):
+def recorded():
     """Record LTTng traces: of one user, of processes, with an overflow, in rotated files."""
-    folder = tmp_path_factory.mktemp("lttng")
-    program = lttng_session.build(folder)
+    folder = Path(tempfile.mkdtemp(prefix="lanescope-lttng-"))
     folder.chmod(0o755)
+    program = lttng_session.build(folder)
     made = {}
     for name, arguments, options in (
         ("plain", ("40",), {}),
-        ("overflow", ("20", "4000"), {"channel": ("--subbuf-size", "4096", "--num-subbuf", "2")}),
+        ("overflow", ("20", "60000"), {"channel": ("--subbuf-size", "4096", "--num-subbuf", "2")}),
         ("pid", ("10",), {"channel": ("--buffers-pid",), "contexts": ("vtid", "procname", "ip", "vpid")}),
         (
             "files",
@@ -85,7 +87,8 @@ def recorded(tmp_path_factory):
     ):
         (folder / name).mkdir()
         made[name] = lttng_session.record(folder / name, program, *arguments, **options)
-    return made
+    yield made
+    shutil.rmtree(folder)
 
 
 @needs_lttng

@@ -197,10 +197,16 @@ struct Walker {
     const Trace& trace;
     Machine machine;
     std::vector<Lookup> lookups;
+    std::vector<uint64_t> carried;
     Walked out;
 
     Walker(std::span<const uint8_t> bytes, const Trace& of) : data(bytes), trace(of), machine(bytes, of.program) {
         for (const StreamEntry& stream : trace.streams) lookups.emplace_back(trace, stream);
+        carried.assign(trace.carried, absent_value);
+    }
+
+    void keep(int32_t leaf, uint64_t value) {
+        if (static_cast<size_t>(leaf) < carried.size()) carried[static_cast<size_t>(leaf)] = value;
     }
 
     // Returns where the next packet may begin; the end if nothing says so.
@@ -236,7 +242,9 @@ struct Walker {
         const uint64_t all = 8 * uint64_t{data.size()}, first = 8 * uint64_t{at};
         machine.known = 0;
         place = first;
-        if (!machine.run(trace.header, place, all, first, no_leaves)) return false;
+        carried.assign(trace.carried, absent_value);
+        const auto carry = [&](int32_t leaf, uint64_t value, uint64_t) { keep(leaf, value); };
+        if (!machine.run(trace.header, place, all, first, carry)) return false;
         if (machine.has(Meaning::magic) && machine[Meaning::magic] != 0xC1FC1FC1) return false;
         if (machine.has(Meaning::uuid) && trace.uuid.size() == 16 &&
             std::memcmp(data.data() + machine[Meaning::uuid], trace.uuid.data(), 16) != 0) {
@@ -249,7 +257,7 @@ struct Walker {
         if (row >= trace.streams.size()) return false;
         packet = {};
         packet.context = place;
-        if (!machine.run(trace.streams[row].context, place, all, first, no_leaves)) return false;
+        if (!machine.run(trace.streams[row].context, place, all, first, carry)) return false;
         const uint64_t rest = all - first;
         const bool has_size = machine.has(Meaning::size), has_content = machine.has(Meaning::content);
         packet.offset = at;
@@ -290,6 +298,7 @@ struct Walker {
         const Lookup& lookup = lookups[packet.stream];
         const uint64_t limit = first + packet.content;
         const uint64_t only = stream.events > 0 ? trace.events[stream.first_event].id : UINT64_MAX;
+        const auto carry = [&](int32_t leaf, uint64_t value, uint64_t) { keep(leaf, value); };
         while (place < limit) {
             const uint64_t start = place;
             machine.known &= ~(1u << static_cast<unsigned>(Meaning::id));
@@ -298,11 +307,12 @@ struct Walker {
                 const uint32_t row = lookup.row(machine.has(Meaning::id) ? machine[Meaning::id] : only);
                 const uint64_t time = machine.clock;
                 packet.unknown = row == UINT32_MAX;
-                is_read = row != UINT32_MAX && machine.run(trace.events[row].step, place, limit, first, no_leaves) && place > start;
+                is_read = row != UINT32_MAX && machine.run(trace.events[row].step, place, limit, first, carry) && place > start;
                 if (is_read) {
                     out.kinds.push_back(row);
                     out.times.push_back(time);
                     out.places.push_back(start);
+                    out.carried.insert(out.carried.end(), carried.begin(), carried.end());
                 }
             }
             if (!is_read) {
@@ -328,6 +338,12 @@ struct Walker {
     }
 
     void run(Window& window) {
+        // As many as there are where events are small; memory that is not filled costs none.
+        const size_t events = std::min((data.size() - std::min<size_t>(window.begin, data.size())) / 24, size_t{1} << 24);
+        out.kinds.reserve(events);
+        out.times.reserve(events);
+        out.places.reserve(events);
+        out.carried.reserve(events * trace.carried);
         size_t at = window.begin;
         machine.clock = window.clock;
         while (at < data.size() && out.kinds.size() < window.most) {
@@ -362,7 +378,7 @@ bool Program::is_sound() const {
             case Op::integer:
             case Op::array: is_good = step.size >= 1 && step.size <= 64; break;
             case Op::loop: is_good = is_step(step.target) && step.target > i; break;
-            case Op::again: is_good = step.arg < i && step.arg > 0 && steps[step.arg - 1].op == Op::loop; break;
+            case Op::again: is_good = step.arg <= i && step.arg > 0 && steps[step.arg - 1].op == Op::loop; break;
             case Op::jump: is_good = is_step(step.arg) && step.arg > i; break;
             case Op::choice:
                 is_good = is_slot(step.slot) && step.arg <= choices.size() && step.choices <= choices.size() - step.arg;

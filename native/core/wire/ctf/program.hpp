@@ -71,6 +71,7 @@ struct Trace {
     std::vector<EventEntry> events;
     std::vector<uint8_t> uuid;   // 16 bytes, or none
     std::vector<uint8_t> magic;  // the 4 bytes by which packets begin, or none
+    size_t carried = 0;          // columns that are filled on the way: the leaves of steps
 
     bool is_sound() const;
 };
@@ -93,12 +94,15 @@ struct LostRange {
     uint64_t offset, size;
 };
 
+inline constexpr uint64_t absent_value = uint64_t{1} << 63;
+
 struct Walked {
     std::vector<TracePacket> packets;
     std::vector<LostRange> losses;  // bytes between packets
     std::vector<uint32_t> kinds;    // of each event: row of the table of events
     std::vector<uint64_t> times;    // values of its stream's clock
     std::vector<uint64_t> places;   // bit at which its header begins
+    std::vector<uint64_t> carried;  // `Trace::carried` a event: integers of its packet and contexts, or `absent_value`
     uint64_t decoded = 0, padding = 0, lost = 0;  // bytes; they add up to the file
 };
 

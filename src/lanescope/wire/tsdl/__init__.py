@@ -9,11 +9,12 @@ repairs more.
 from lanescope.wire.tsdl.description import Clock, Description, EventKind, StreamKind, describe
 from lanescope.wire.tsdl.files import metadata_text
 from lanescope.wire.tsdl.program import Leaf
-from lanescope.wire.tsdl.reader import Columns, Reader, Walk
+from lanescope.wire.tsdl.reader import ABSENT, Columns, Reader, Walk
 from lanescope.wire.tsdl.reference import ReferenceReader
 from lanescope.wire.tsdl.types import Array, Integer, Real, Struct, Text, TsdlError, Type, Variant
 
 __all__ = [
+    "ABSENT",
     "Array",
     "Clock",
     "Columns",

@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from lanescope.wire.tsdl.description import Description, EventKind, StreamKind
-from lanescope.wire.tsdl.program import MEANINGS, ROOTS, Compiler, Leaf, event_parts, rows_of, shortened
+from lanescope.wire.tsdl.program import MEANINGS, NONE, ROOTS, Compiler, Leaf, event_parts, rows_of, shortened
 from lanescope.wire.tsdl.types import Array, Integer, Real, Struct, Text, plain
 
 if TYPE_CHECKING:
@@ -40,6 +40,8 @@ PACKET = (
     "cut",
 )
 _MAGIC = 0xC1FC1FC1
+#: Value of a carried field that an event lacks.
+ABSENT = -(1 << 63)
 _ALL = (1 << 64) - 1
 
 
@@ -54,6 +56,7 @@ class Walk:
         kinds: uint32 [events], row of ``Reader.events``.
         times: uint64 [events], values of the clock.
         places: uint64 [events], bit at which its header begins.
+        carried: int64 [events, n], columns as ``Reader.carried``; ``ABSENT`` where an event has no such field.
         decoded: bytes of packets and events.
         padding: bytes that are zeros between packets, or behind the content of one.
         lost: all others.
@@ -67,6 +70,7 @@ class Walk:
     kinds: npt.NDArray[np.uint32]
     times: U64
     places: U64
+    carried: Int64
     decoded: int
     padding: int
     lost: int
@@ -94,6 +98,7 @@ class Reader:
 
     Args:
         about: the trace.
+        carried: integers of packets and of the context of all events that ``read`` takes along.
 
     Raises:
         TsdlError: types that contradict each other: a tag that is not there, a length with a sign.
@@ -104,22 +109,24 @@ class Reader:
         events: stream and kind of each row that ``Walk.kinds`` names.
     """
 
-    def __init__(self, about: Description) -> None:
+    def __init__(self, about: Description, carried: Sequence[str] = ()) -> None:
         from lanescope._native import core
 
-        self.about = about
+        self.about, self.carried = about, tuple(carried)
         self.streams: list[StreamKind] = list(about.streams.values())
         self.events: list[tuple[StreamKind, EventKind]] = []
         self._extractions: dict[tuple[int, tuple[str, ...]], _Extraction] = {}
         compiler = Compiler(about)
+        leaves: list[Leaf] = []
         entries = [compiler.program([(ROOTS[0], about.packet_header)])]
         for stream in self.streams:
-            entries.append(compiler.program([(ROOTS[1], stream.packet_context)]))
+            entries.append(compiler.program([(ROOTS[1], stream.packet_context)], leaves))
             entries.append(compiler.program([(ROOTS[2], stream.event_header)]))
             for kind in stream.events.values():
                 self.events.append((stream, kind))
-                entries.append(compiler.program(event_parts(stream, kind)))
-        made, choices, entries = shortened(compiler.steps, compiler.choices, entries, frozenset())
+                entries.append(compiler.program(event_parts(stream, kind), leaves))
+        wanted = self._carry(compiler, leaves)
+        made, choices, entries = shortened(compiler.steps, compiler.choices, entries, wanted)
         given = iter(entries)
         header = next(given)
         streams: list[tuple[int, ...]] = []
@@ -137,7 +144,19 @@ class Reader:
             np.array(events, np.uint64).reshape(-1, 2),
             about.uuid or b"",
             self._magic(),
+            len(self.carried),
         )
+
+    def _carry(self, compiler: Compiler, leaves: Sequence[Leaf]) -> frozenset[int]:
+        """Make the leaves that are carried columns, and all others none; return the columns."""
+        for step in compiler.steps:
+            if step.leaf == NONE:
+                continue
+            leaf = leaves[step.leaf]
+            is_carried = leaf.root in (ROOTS[1], ROOTS[3]) and isinstance(leaf.kind, Integer)
+            known = is_carried and leaf.name in self.carried
+            step.leaf = self.carried.index(leaf.name) if known else NONE
+        return frozenset(range(len(self.carried)))
 
     def _magic(self) -> bytes:
         """Return the bytes by which packets begin, empty if they begin otherwise."""
@@ -159,7 +178,8 @@ class Reader:
             clock: value of the clock there.
             most: end behind the packet that reaches so many events.
         """
-        return Walk(data, *self._native.walk(data, begin, clock, most))
+        packets, losses, kinds, times, places, carried, *rest = self._native.walk(data, begin, clock, most)
+        return Walk(data, packets, losses, kinds, times, places, carried.view(np.int64), *rest)
 
     def leaves(self, row: int) -> list[Leaf]:
         """Return all fields of events of one kind that columns can be made of: of packets, headers and events."""

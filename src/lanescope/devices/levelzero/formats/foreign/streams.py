@@ -22,11 +22,12 @@ _INDEX = "index"
 #: Fields that name the process and the thread of an event, the first that is there. Source: LTTng's contexts.
 _PROCESS = ("vpid", "pid")
 _THREAD = ("vtid", "tid", "thread")
-_PLACES = ("stream.event.context", "stream.packet.context")
+_CPU = ("cpu_id",)
 #: Traces in one folder, at most.
 _MOST_TRACES = 4096
 #: Threads of streams without any are numbered by their CPU, or by their stream: -1, -2, ... and -65537, -65538, ...
 _FIRST_STREAM = 1 << 16
+_LAST = 1 << 30
 
 
 @dataclass(slots=True, eq=False)
@@ -114,7 +115,13 @@ def read(capture: Capture) -> Foreign:
         source = capture.main if is_main else capture.open_sidecar(f"{part}/{_METADATA}", path)
         try:
             about = tsdl.describe(tsdl.metadata_text(bytes(source.read().data)))
-            trace = Trace(source, part, about, tsdl.Reader(about), str(about.environment.get("hostname", "")))
+            trace = Trace(
+                source,
+                part,
+                about,
+                tsdl.Reader(about, (*_PROCESS, *_THREAD, *_CPU)),
+                str(about.environment.get("hostname", "")),
+            )
         except tsdl.TsdlError as error:
             raise InputError(f"{path}: {error}", hint=error.hint) from None
         if not is_main:
@@ -169,13 +176,16 @@ def _stream(capture: Capture, part: str, path: Path, trace: Trace, number: int) 
 
 def _times(trace: Trace, walk: tsdl.Walk) -> tuple[Int64, npt.NDArray[np.bool_]]:
     """Return the Unix time of each event, and whether it has one."""
-    ts, timed = np.zeros(len(walk.times), np.int64), np.zeros(len(walk.times), np.bool_)
     kinds = walk.packet("stream").astype(np.int64)
+    present = np.flatnonzero(np.bincount(kinds, minlength=1)).tolist()
+    clocks = [trace.about.clocks.get(trace.reader.streams[number].clock) for number in present]
+    if len(present) == 1 and clocks[0] is not None:
+        return unix_times(clocks[0], walk.times)
+    ts, timed = np.zeros(len(walk.times), np.int64), np.zeros(len(walk.times), np.bool_)
     of_event = np.repeat(kinds, walk.packet("events").astype(np.int64))
-    for number in np.flatnonzero(np.bincount(kinds, minlength=1)).tolist():
-        clock = trace.about.clocks.get(trace.reader.streams[number].clock)
+    for number, clock in zip(present, clocks, strict=True):
         if clock is not None:
-            rows = slice(None) if len(trace.reader.streams) == 1 else np.flatnonzero(of_event == number)
+            rows = np.flatnonzero(of_event == number)
             ts[rows], timed[rows] = unix_times(clock, walk.times[rows])
     return ts, timed
 
@@ -183,6 +193,9 @@ def _times(trace: Trace, walk: tsdl.Walk) -> tuple[Int64, npt.NDArray[np.bool_]]
 def unix_times(clock: tsdl.Clock, cycles: npt.NDArray[np.uint64]) -> tuple[Int64, npt.NDArray[np.bool_]]:
     """Return Unix times in ns, rounded down, and which of them a timeline can hold."""
     begin, second = clock.origin_ns, np.uint64(clock.frequency)
+    latest = int(cycles.max()) if len(cycles) else 0
+    if clock.frequency == layout.NS_PER_SECOND and begin >= 0 and begin + latest < layout.LATEST_NS:
+        return cycles.view(np.int64) + np.int64(begin), np.ones(len(cycles), np.bool_)
     fits = cycles < np.uint64(1 << 62)
     known = np.where(fits, cycles, np.uint64(0))
     if clock.frequency == layout.NS_PER_SECOND:
@@ -212,42 +225,37 @@ def _threads(
 ) -> npt.NDArray[np.int32]:
     """Return the thread of each event."""
     count = len(stream.walk.kinds)
-    pid = _context(stream, _PROCESS)
-    tid = _context(stream, _THREAD)
+    pid, tid = _first(stream, _PROCESS), _first(stream, _THREAD)
     if pid is None:
         known = stream.trace.about.environment.get("vpid", stream.trace.about.environment.get("pid", -1))
         pid = np.full(count, known if isinstance(known, int) and 0 <= known <= layout.MOST_PID else -1, np.int64)
     if tid is None:
-        cpu = _context(stream, ("cpu_id",))
-        tid = np.full(count, -1 - _FIRST_STREAM - stream.number, np.int64) if cpu is None else -1 - cpu % _FIRST_STREAM
-    # A few pairs stand for all events: successive ones are mostly of one thread.
-    changes = np.flatnonzero((np.diff(pid) != 0) | (np.diff(tid) != 0)) + 1 if count else np.empty(0, np.int64)
+        cpu = _first(stream, _CPU)
+        tid = (
+            np.full(count, -1 - _FIRST_STREAM - stream.number, np.int64)
+            if cpu is None
+            else -1 - (cpu & (_FIRST_STREAM - 1))
+        )
+    # Few pairs name all events: successive ones are mostly of one thread.
+    changes = np.flatnonzero((pid[1:] != pid[:-1]) | (tid[1:] != tid[:-1])) + 1
     begins = np.concatenate([np.zeros(min(count, 1), np.int64), changes])
     rows = []
     for number, thread in zip(pid[begins].tolist(), tid[begins].tolist(), strict=True):
-        process = processes.setdefault((stream.trace.host, number), len(processes))
-        rows.append(threads.setdefault((process, thread), len(threads)))
+        known_pid = min(max(number, -1), layout.MOST_PID)
+        process = processes.setdefault((stream.trace.host, known_pid), len(processes))
+        rows.append(threads.setdefault((process, min(max(thread, -_LAST), layout.MOST_PID)), len(threads)))
     return np.repeat(np.array(rows, np.int32), np.diff(begins, append=count))
 
 
-def _context(stream: Stream, names: Sequence[str]) -> Int64 | None:
-    """Return the first of several context fields, int64 [events]; None if the stream has none of them."""
-    walk, reader = stream.walk, stream.trace.reader
-    wanted = [f"{place}:{name}" for name in names for place in _PLACES]
-    found: Int64 | None = None
-    packets = walk.packet("stream").astype(np.int64)
-    of_event = np.repeat(packets, walk.packet("events").astype(np.int64))
-    for number in np.flatnonzero(np.bincount(packets, minlength=1)).tolist():
-        known = reader.context_names(number)
-        name = next((name for name in wanted if name in known), None)
-        if name is None:
-            continue
-        rows = np.flatnonzero(of_event == number)
-        values = reader.contexts(walk, number, rows, [name])[name].values.view(np.int64)
-        if found is None:
-            found = np.full(len(walk.kinds), -1, np.int64)
-        found[rows] = np.clip(values, -1, layout.MOST_PID)
-    return found
+def _first(stream: Stream, names: Sequence[str]) -> Int64 | None:
+    """Return the first of several context fields that the first event has, int64 [events]; None if it has none."""
+    carried, known = stream.walk.carried, stream.trace.reader.carried
+    for name in names:
+        column = carried[:, known.index(name)]
+        if len(column) and column[0] != tsdl.ABSENT:
+            found: Int64 = column
+            return found
+    return None
 
 
 def _order(streams: Sequence[Stream]) -> int:
