@@ -12,7 +12,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 
-from lanescope.devices.levelzero.formats.host_apis import HOST_APIS, OPENMP
+from lanescope.devices.levelzero.formats.host_apis import HOST_APIS, ITT, OPENMP
 from lanescope.trace.declaration import frozen_class
 
 #: Names of the formats: THAPI text and lanescope's recordings.
@@ -170,6 +170,12 @@ RECORDS: tuple[TextRecord, ...] = (
         "begin or end of a scope",
         ("endpoint", "kind", "optype", "bytes"),
         "THAPI backends/omp/btx_ompmatching_model.yaml",
+    ),
+    TextRecord(
+        f"{ITT}:FUNCTION",
+        "event, task or name of ITT",
+        ("ittResult", "name_val", "str_val", "event", "domain", "name", "name__strA_val"),
+        "THAPI backends/itt/btx_ittinterval_callbacks.cpp",
     ),
     TextRecord(f"{PROFILING}:event_profiling", "an Append will be timed through this event", ("hEvent",), _YAML),
     TextRecord(

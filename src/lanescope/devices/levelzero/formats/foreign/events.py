@@ -246,6 +246,8 @@ class _Maker:
                 key = number, stream.trace.reader.events[row][1].name
                 self._report.bad[key] = self._report.bad.get(key, 0) + 1
         recorder.finish()
+        for thread in recorder.lane_threads.values():
+            self._rows["threads"].add(self._found.threads[thread])
 
     def _texts(self, stream: Stream, row: int, rows: Int64) -> list[bytes]:
         """Return the fields of events as THAPI's text has them."""
