@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import json
 import shutil
 import subprocess
 import tempfile
+from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
@@ -13,6 +15,9 @@ import pytest
 import lanescope
 from devices.levelzero import thapi_ctf
 from devices.levelzero.helpers import Script, opened, simulated, stats
+from lanescope.cli import main
+from lanescope.devices.levelzero.analysis import windows
+from lanescope.devices.levelzero.analysis.tally import entries
 from lanescope.devices.levelzero.family import FAMILY
 from lanescope.devices.levelzero.foreign_decoder import discarded_steps
 from lanescope.devices.levelzero.formats.foreign.events import pairs_of
@@ -230,3 +235,71 @@ def test_a_folder_that_moved_is_read_too(recorded, tmp_path):
     shutil.copytree(recorded["plain"], tmp_path / "thapi/host")
     counts = {len(lanescope.open(path).slices) for path in (recorded["plain"], tmp_path / "alone", tmp_path / "thapi")}
     assert len(counts) == 1
+
+
+def sums(trace) -> dict[str, tuple[int, ...]]:
+    """Return the host calls of the whole trace: calls, errors, open, total, least and most."""
+    return {
+        entry.name: (entry.count, entry.errors, entry.open, entry.total, entry.min, entry.max)
+        for entry in entries(trace)
+        if entry.section == "host"
+    }
+
+
+def in_windows(folder, window) -> dict[str, tuple[int, ...]]:
+    return {row[0]: (*row[1:5], *row[6:]) for row in windows.rows_of(windows.tally(folder, window=window))}
+
+
+@needs_lttng
+@pytest.mark.parametrize("name", ["plain", "overflow", "files"])
+def test_sums_by_windows_are_those_of_the_whole(name, recorded):
+    whole = sums(lanescope.open(recorded[name]))
+    assert whole["program:work"][0] >= 20
+    for window in (1, 50, 1 << 20):
+        assert in_windows(recorded[name], window) == whole
+
+
+@pytest.mark.parametrize("lost", [False, True])
+def test_sums_of_thapi_by_windows(lost, tmp_path):
+    """Also where returns are missing: what is around them ends them, in whatever window."""
+    lines = next(iter(FAMILY.simulate(simulated(style="thapi", ops=150, threads=3), 3).files.values())).splitlines(True)
+    if lost:
+        lines = [line for number, line in enumerate(lines) if b"_exit" not in line or number % 7]
+    thapi_ctf.write(b"".join(lines), tmp_path / "trace")
+    # A file of small packets: windows end between packets.
+    packets = split(tmp_path / "trace/channel0_0", 40)
+    assert packets > 20
+    whole = sums(lanescope.open(tmp_path / "trace"))
+    assert any(found[2] for found in whole.values()) or not lost
+    for window in (1, 100):
+        assert in_windows(tmp_path / "trace", window) == whole
+
+
+def split(path, events) -> int:
+    """Cut the one packet of a file into packets of so many events; return how many there are."""
+    about = tsdl.describe((path.parent / "metadata").read_text())
+    data = path.read_bytes()
+    walk = tsdl.Reader(about).read(np.frombuffer(data, np.uint8))
+    places = [*(walk.places // np.uint64(8)).tolist()[::events], len(data)]
+    made = b""
+    for begin, end in pairwise(places):
+        size = 8 * (36 + end - begin)
+        made += data[:20] + size.to_bytes(8, "little") * 2 + data[begin:end]
+    path.write_bytes(made)
+    return len(places) - 1
+
+
+def test_the_command_prints_sums_and_what_is_left_out(tmp_path, capsys):
+    writer = Writer(3)
+    writer.save(tmp_path / "trace")
+    script = Script()
+    script.record("lttng_ust_mpi:MPI_Send_entry").record("lttng_ust_mpi:MPI_Send_exit", mpiResult=15)
+    thapi_ctf.write(script.text, tmp_path / "other")
+    assert main(["levelzero-tally", "--json", str(tmp_path)]) == 0
+    out, err = capsys.readouterr()
+    found = json.loads(out)
+    assert [(row["name"], row["count"], row["errors"]) for row in found["rows"]] == [("MPI_Send", 1, 1)]
+    assert found["events"] == len(writer.events) + 2
+    assert "events are not calls: kind" in err
+    assert main(["levelzero-tally", str(tmp_path / "none")]) == 2
+    assert "not a directory" in capsys.readouterr().err

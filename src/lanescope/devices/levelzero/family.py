@@ -113,6 +113,13 @@ FAMILY = Family(
             has_output=True,
             runs_programs=True,
         ),
+        Command(
+            "levelzero-tally",
+            "sums of the calls of CTF traces of any size",
+            _HERE + "commands.tally:run",
+            _HERE + "commands.tally:ARGUMENTS",
+            examples=("lanescope levelzero-tally ~/lttng-traces/run", "lanescope levelzero-tally --json run"),
+        ),
     ),
     simulator=Simulator(
         _HERE + "simulate.simulator:simulate",

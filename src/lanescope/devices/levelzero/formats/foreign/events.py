@@ -89,6 +89,40 @@ def pairs_of(names: Sequence[str]) -> dict[str, tuple[str, bool]]:
     return made
 
 
+def functions_of(names: Sequence[str]) -> list[tuple[str, bool, str] | None]:
+    """Return what kinds of events are of calls: function, whether they return, provider of THAPI; None if they are not.
+
+    Example:
+        >>> functions_of(["lttng_ust_ze:zeInit_exit", "app:tick"])
+        [('zeInit', True, 'lttng_ust_ze'), None]
+    """
+    pairs, made = pairs_of(names), list[tuple[str, bool, str] | None]()
+    for name in names:
+        provider, _, event = name.partition(":")
+        function, _, end = event.rpartition("_")
+        if provider in (*layout.APIS, *HOST_APIS) and function and end in ("entry", "exit"):
+            made.append((function, end == "exit", provider))
+        else:
+            made.append((*pairs[name], "") if name in pairs else None)
+    return made
+
+
+def result_texts(stream: Stream, row: int, provider: str, rows: Int64) -> tuple[list[str], Int64] | None:
+    """Return the results of exits that occur, and which one each has; None if they have none."""
+    api = HOST_APIS.get(provider)
+    name = _FIELDS + ("zeResult" if api is None else api.result)
+    column = stream.trace.reader.columns(stream.walk, row, rows, [name]).get(name)
+    if column is None or not isinstance(column.leaf.kind, tsdl.Integer):
+        return None
+    values, inverse = np.unique(column.values, return_inverse=True)
+    texts = []
+    for value in values.view(np.int64).tolist():
+        label = next((label for label, first, last in column.leaf.kind.labels or () if first <= value <= last), None)
+        written = label or str(value if api is not None else value & 0xFFFFFFFF)
+        texts.append(result_name(written) if api is None else result_text(api, written) or written)
+    return texts, inverse
+
+
 class _Maker:
     def __init__(self, found: Foreign) -> None:
         self._found = found
@@ -204,22 +238,12 @@ class _Maker:
 
     def _results(self, stream: Stream, row: int, provider: str, rows: Int64) -> npt.NDArray[np.int32] | None:
         """Return the codes of the results of exits; None if they have none."""
-        api = HOST_APIS.get(provider)
-        name = _FIELDS + ("zeResult" if api is None else api.result)
-        column = stream.trace.reader.columns(stream.walk, row, rows, [name]).get(name)
-        if column is None or not isinstance(column.leaf.kind, tsdl.Integer):
+        found = result_texts(stream, row, provider, rows)
+        if found is None:
             return None
-        dictionary = self._rows["calls"].dictionary("result")
-        values, inverse = np.unique(column.values, return_inverse=True)
-        codes = []
-        for value in values.view(np.int64).tolist():
-            label = next(
-                (label for label, first, last in column.leaf.kind.labels or () if first <= value <= last), None
-            )
-            written = label or str(value if api is not None else value & 0xFFFFFFFF)
-            text = result_name(written) if api is None else result_text(api, written) or written
-            codes.append(dictionary.code(text))
-        return np.array(codes, np.int32)[inverse]
+        texts, which = found
+        codes: npt.NDArray[np.int32] = self._rows["calls"].dictionary("result").codes(texts)[which]
+        return codes
 
     # --- records that handlers read ---------------------------------------------------------------------------------
 

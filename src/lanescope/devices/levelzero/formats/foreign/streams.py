@@ -113,27 +113,39 @@ def read(capture: Capture) -> Foreign:
         path = folder / _METADATA
         is_main = path == main
         source = capture.main if is_main else capture.open_sidecar(f"{part}/{_METADATA}", path)
-        try:
-            about = tsdl.describe(tsdl.metadata_text(bytes(source.read().data)))
-            trace = Trace(
-                source,
-                part,
-                about,
-                tsdl.Reader(about, (*_PROCESS, *_THREAD, *_CPU)),
-                str(about.environment.get("hostname", "")),
-            )
-        except tsdl.TsdlError as error:
-            raise InputError(f"{path}: {error}", hint=error.hint) from None
+        trace = _trace(source, part)
         if not is_main:
             source.close()
         made.traces.append(trace)
         for file in _files(folder):
             made.streams.append(_stream(capture, f"{part}/{file.name}", file, trace, len(made.streams)))
     for stream in made.streams:
-        stream.thread = _threads(stream, processes, threads)
+        stream.thread = threads_of(stream, processes, threads)
     made.processes, made.threads = list(processes), list(threads)
     made.apart = _order(made.streams)
     return made
+
+
+def traces(root: Path) -> Iterator[tuple[Trace, list[Path]]]:
+    """Yield all traces below a folder, each with its files.
+
+    Raises:
+        InputError: a description cannot be read.
+    """
+    for folder in _folders(root):
+        source = Source(folder / _METADATA, hashes=False)
+        trace = _trace(source, folder.name)
+        source.close()
+        yield trace, _files(folder)
+
+
+def _trace(source: Source, part: str) -> Trace:
+    try:
+        about = tsdl.describe(tsdl.metadata_text(bytes(source.read().data)))
+        reader = tsdl.Reader(about, (*_PROCESS, *_THREAD, *_CPU))
+    except tsdl.TsdlError as error:
+        raise InputError(f"{source.path}: {error}", hint=error.hint) from None
+    return Trace(source, part, about, reader, str(about.environment.get("hostname", "")))
 
 
 def thread_name(number: int) -> str:
@@ -170,11 +182,11 @@ def _stream(capture: Capture, part: str, path: Path, trace: Trace, number: int) 
     source = capture.open_sidecar(part, path)
     walk = trace.reader.read(source.read())
     source.close()  # there may be more streams than files may be open
-    ts, timed = _times(trace, walk)
+    ts, timed = times_of(trace, walk)
     return Stream(source, part, trace, number, walk, ts, timed)
 
 
-def _times(trace: Trace, walk: tsdl.Walk) -> tuple[Int64, npt.NDArray[np.bool_]]:
+def times_of(trace: Trace, walk: tsdl.Walk) -> tuple[Int64, npt.NDArray[np.bool_]]:
     """Return the Unix time of each event, and whether it has one."""
     kinds = walk.packet("stream").astype(np.int64)
     present = np.flatnonzero(np.bincount(kinds, minlength=1)).tolist()
@@ -220,7 +232,7 @@ def unix_times(clock: tsdl.Clock, cycles: npt.NDArray[np.uint64]) -> tuple[Int64
     return np.where(fits, ns + np.int64(first), 0), fits
 
 
-def _threads(
+def threads_of(
     stream: Stream, processes: dict[tuple[str, int], int], threads: dict[tuple[int, int], int]
 ) -> npt.NDArray[np.int32]:
     """Return the thread of each event."""
