@@ -217,3 +217,13 @@ def test_numbers_without_bits_end():
     )
     walk = tsdl.Reader(about).read(np.frombuffer(b"\xff" * 8, np.uint8))
     assert (len(walk.kinds), walk.lost) == (1, 0)
+
+
+def test_a_packet_without_size_is_none():
+    """A second packet that says it has no bits is lost, and reading ends."""
+    about = tsdl.describe(
+        HEAD.decode() + "stream { packet.context := struct { u8 content_size; }; };"
+        "event { name = e; fields := struct { u8 a; }; };"
+    )
+    walk = tsdl.Reader(about).read(np.frombuffer(b"\x10a\0junk", np.uint8))
+    assert (len(walk.packets), len(walk.kinds), walk.losses.tolist()) == (1, 1, [[2, 5]])

@@ -265,7 +265,7 @@ struct Walker {
         packet.content = has_content ? machine[Meaning::content] : packet.size;
         // A size of 0 is that of a packet whose writer died before it closed it.
         if (packet.size == 0 && has_size) packet.size = packet.content = rest, packet.cut = 1;
-        if (packet.content > packet.size || packet.content < place - first || packet.size % 8 != 0) return false;
+        if (packet.content > packet.size || packet.content < place - first || packet.size % 8 != 0 || packet.size == 0) return false;
         packet.begin = machine.clock;
         packet.end = machine.has(Meaning::end) ? machine[Meaning::end] : machine.clock;
         packet.discarded = machine[Meaning::discarded];
@@ -290,7 +290,7 @@ struct Walker {
         if (packet.size > rest) {
             // Either the file is cut, or the size is wrong and another packet stands behind.
             packet.cut = 1;
-            end = next_packet(place / 8);
+            end = next_packet((place + 7) / 8);
             packet.content = std::min(packet.content, 8 * uint64_t{end - at});
         }
         packet.first_event = out.kinds.size();
