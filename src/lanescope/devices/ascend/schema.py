@@ -942,7 +942,7 @@ STATS = (
     StatSpec(
         "ascend_host_spans_of_device",
         "info",
-        "spans of the device in a log of the host: their times have no known origin, so they are not on the timeline",
+        "spans of the device in a log of the host without a known origin: not on the timeline",
         silent="the log does not record the origin; the table ascend_host_spans has their durations",
     ),
     StatSpec(
@@ -980,7 +980,7 @@ STATS = (
     StatSpec(
         "ascend_host_spans_contradict",
         "error",
-        "spans of the host whose time, depth, run, function or line contradicts other spans",
+        "spans of a log whose time, counter, depth, run, function or line contradicts spans or records",
     ),
     StatSpec(
         "ascend_host_phases_dropped",

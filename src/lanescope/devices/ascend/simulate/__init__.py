@@ -91,7 +91,8 @@ def simulate(options: Mapping[str, Any], seed: int) -> Simulation:
         content = scope_file(s.tasks, np.random.Generator(np.random.PCG64([seed, 3])))
         files["scope_stats/scope_stats.jsonl"] = content
     if s.log:
-        files["host.1000.log"] = log_file(run, pool, host_truth, np.random.Generator(np.random.PCG64([seed, 4])))
+        random = np.random.Generator(np.random.PCG64([seed, 4]))
+        files["host.1000.log"] = log_file(run, pool, host_truth, random, base)
     return Simulation(files, made)
 
 
