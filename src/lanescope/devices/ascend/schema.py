@@ -160,6 +160,7 @@ HOST_SPANS = TableSpec(
     "one span of the log of the host; on the timeline if it belongs to the run of the capture and its clock is known",
     (
         ref("slice_id", "slices", "slice of the span; NULL if not on the timeline", nullable=True),
+        ref("input_id", "inputs", "records file of the capture"),
         ColumnSpec("name", "text", "name of the span with its parents, separated by dots"),
         ColumnSpec("process", "int64", "process ID"),
         argument("thread", "int64", "thread ID"),
@@ -263,6 +264,7 @@ EDGES = TableSpec(
     "one dependency between two tasks and whether it was observed",
     (
         ref("flow_id", "flows", "first flow of the edge; NULL if a task is not on the timeline", nullable=True),
+        ref("input_id", "inputs", "records file of both tasks"),
         ColumnSpec("pred_task_id", "uint64", "producer"),
         ColumnSpec("succ_task_id", "uint64", "consumer"),
         ColumnSpec("arrows", "int32", "number of flows of the edge"),
@@ -516,6 +518,12 @@ GRAPH_TASKS = TableSpec(
             "is_early",
             "bool",
             "whether its consumers may be dispatched before it ends; NULL if not recorded",
+            nullable=True,
+        ),
+        ColumnSpec(
+            "graph_task_id",
+            "uint64",
+            "graph that the task is a node of; NULL for other tasks, or not known",
             nullable=True,
         ),
     ),
@@ -898,6 +906,12 @@ STATS = (
         "notice",
         "unknown keys of records in sidecar files: ignored",
         finding="LS003 notice",
+    ),
+    StatSpec(
+        "ascend_nodes_apart",
+        "notice",
+        "nodes whose graph no record or task graph names, or of several graphs: without a slice around them",
+        finding="LS404 notice",
     ),
     StatSpec(
         "ascend_scopes_untimed",

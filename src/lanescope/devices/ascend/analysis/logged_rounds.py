@@ -24,16 +24,20 @@ _PARTS = {"orchestrator": f"{_WALL}.orch", "scheduler": f"{_WALL}.sched"}
 Span = dict[str, Any]
 
 
-def logged_rounds(trace: Trace, recorded: Executions | None) -> Iterator[dict[str, Any]]:
+def logged_rounds(trace: Trace, files: list[Executions]) -> Iterator[dict[str, Any]]:
     """Yield a row per call of the logs, by function and process, by start.
 
     Args:
         trace: a trace.
-        recorded: executions of its only file, None if there are none or several.
+        files: executions of its records files.
     """
     calls: dict[tuple[int, int], dict[str, Span]] = {}
+    # The log is of many calls, a file of one: which, is known if that is on the timeline.
+    placed: dict[int, set[tuple[int, int]]] = {}
     for span in trace.details["ascend_host_spans"].rows():
         if span["run"]:
+            if span["slice_id"] is not None:
+                placed.setdefault(span["input_id"], set()).add((span["process"], span["run"]))
             # Of several spans of one name the first counts.
             named = calls.setdefault((span["process"], span["run"]), {})
             if span["name"] not in named or span["start_ns"] < named[span["name"]]["start_ns"]:
@@ -43,21 +47,21 @@ def logged_rounds(trace: Trace, recorded: Executions | None) -> Iterator[dict[st
         for call in _CALLS:
             if call in named and named[call]["clock"] == "host":
                 series.setdefault((process, named[call]["function"]), []).append((call, named))
-    placed = [
-        named[call]["run"]
-        for listed in series.values()
-        for call, named in listed
-        if any(named.get(name, {}).get("slice_id") is not None for name in (call, f"{call}.{_WALL}"))
-    ]
+    recorded = {
+        call: runs
+        for runs in files
+        if not runs.has_epochs and len(placed.get(runs.file, ())) == 1
+        for call in placed[runs.file]
+    }
     for (process, function), listed in series.items():
         listed.sort(key=lambda pair: pair[1][pair[0]]["start_ns"])
         name = f"log: function {function}" + (f" of process {process}" if len(series) > 1 else "")
         before: tuple[str, dict[str, Span]] | None = None
         for call, named in listed:
             row = _row(call, named, listed[0], before)
-            # The log is of many calls, the file of one: which, is known if that is on the timeline.
-            if recorded is not None and not recorded.has_epochs and placed == [named[call]["run"]]:
-                row |= {"executions": len(recorded), "tasks": len(distinct(recorded.task))}
+            runs = recorded.get((process, named[call]["run"]))
+            if runs is not None:
+                row |= {"executions": len(runs), "tasks": len(distinct(runs.task))}
             yield {"group": str(named[call]["run"]), "series": name, **row}
             before = call, named
 

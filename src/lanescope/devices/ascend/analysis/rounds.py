@@ -16,7 +16,7 @@ from lanescope.common.distinct import distinct
 from lanescope.devices.ascend.analysis.columns import share_column, table_of, time_column
 from lanescope.devices.ascend.analysis.executions import Executions, by_file
 from lanescope.devices.ascend.analysis.logged_rounds import logged_rounds, median_of
-from lanescope.devices.ascend.interpret.graph import NODE_BITS
+from lanescope.devices.ascend.interpret.graph import number_mask
 from lanescope.trace import ColumnSpec, Table, TableSpec, Trace
 
 Int64 = npt.NDArray[np.int64]
@@ -75,7 +75,7 @@ def rounds(trace: Trace) -> Table:
     listed: list[dict[str, Any]] = []
     several = len(trace.details["ascend_runs"]) > 1
     files = list(by_file(trace))
-    logged = list(logged_rounds(trace, files[0] if len(files) == 1 and not several else None))
+    logged = list(logged_rounds(trace, files))
     for runs in files:
         series = _series(trace, runs, several=several)
         if not series and not logged:
@@ -167,10 +167,13 @@ def _graphs(tasks: Table, runs: Executions) -> list[tuple[str, list[str], Int64]
     """Return graphs that were executed several times: those whose nodes have the same numbers and types of cores."""
     kind = tasks.column("kind").texts
     ids, names = tasks.values("task_id"), tasks.values("task")
-    is_node = np.isin(runs.ids, ids[kind == "node"])
-    low = runs.ids & np.uint64(0xFFFFFFFF)
-    outer = np.where(is_node, (low >> NODE_BITS).astype(np.int64), -1)
-    node = (low & np.uint64((1 << int(NODE_BITS)) - 1)).astype(np.int64)
+    known = np.flatnonzero(tasks.valid("graph_task_id"))
+    if not len(known):
+        return []
+    known = known[np.argsort(ids[known])]
+    at = known[np.minimum(np.searchsorted(ids[known], runs.ids), len(known) - 1)]
+    outer = np.where(ids[at] == runs.ids, tasks.values("graph_task_id")[at].astype(np.int64), -1)
+    node = (runs.ids & number_mask(runs.ids)).astype(np.int64)
     shapes: dict[tuple[tuple[tuple[int, int], int], ...], list[int]] = {}
     graphs = {int(task): str(name) for task, name in zip(ids[kind == "graph"], names[kind == "graph"], strict=True)}
     members_of = {graph: mine for graph, mine in _by_value(outer) if graph in graphs}

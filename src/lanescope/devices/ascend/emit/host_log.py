@@ -42,6 +42,7 @@ def add_log(canvas: TimelineBuilder, slice_of: Mapping[int, int]) -> None:
         builder.append(
             "ascend_host_spans",
             slice_id=Column.array(np.maximum(slices, 0), valid=some(slices >= 0)),
+            input_id=Column.constant(canvas.main, count, np.int64),
             name=builder.dictionary("ascend_host_spans", "name").codes(log.name.tolist()),
             process=log.process,
             thread=log.thread,

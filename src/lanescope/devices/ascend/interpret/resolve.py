@@ -260,11 +260,15 @@ class Interpreter:
 
     def _graph_of(self) -> Int64 | None:
         """Return the graph that each execution is a node of, int64 [executions], -1 without; None: there are none."""
-        if self.runtime == versions.RINGS or self.graph.runs is not None:
+        if self.runtime == versions.RINGS:
             return None
-        outer = np.flatnonzero(self.is_task_kind(task_kinds.GRAPH))
-        found = graphs.parents(self.graph, outer)[self.runs.task]
+        found = self.parents[self.runs.task]
         return found if (found >= 0).any() else None
+
+    @cached_property
+    def parents(self) -> Int64:
+        """The graph that each task is a node of, int64 [tasks], -1 for tasks that are not."""
+        return graphs.parents(self.graph, np.flatnonzero(self.is_task_kind(task_kinds.GRAPH)))
 
     def _markers(self, with_id: Mask) -> tuple[Int64, Mask]:
         """Return the task that each phase names, int64 [phases], -1 without one, and whether that was concluded.
