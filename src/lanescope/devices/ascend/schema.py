@@ -933,7 +933,17 @@ STATS = (
     StatSpec(
         "ascend_scope_contradicts",
         "error",
-        "boundaries of scopes with falling positions, a wrong ring, or more in use than the capacity",
+        "boundaries of scopes with falling positions, a wrong ring, more in use than fits, or taken outside",
+    ),
+    StatSpec(
+        "ascend_scope_tasks_contradict",
+        "error",
+        "tasks with a number that no scope took from its ring: the files are of two runs, or wrong",
+    ),
+    StatSpec(
+        "ascend_scope_tasks_missing",
+        "data_loss",
+        "tasks that scopes took from their ring and no submission names: their records are missing",
     ),
     StatSpec(
         "ascend_scopes_dropped",

@@ -53,22 +53,40 @@ def pmu_file(run: Run, random: np.random.Generator) -> bytes:
     )
 
 
-def scope_file(tasks: int, random: np.random.Generator) -> bytes:
-    """Return the boundaries of an outer scope and of inner ones that submit so many tasks, one after the other."""
+def scope_file(rings: Int64, random: np.random.Generator) -> bytes:
+    """Return the boundaries of an outer scope, and of inner ones, one in the other, that submit the tasks of a run.
+
+    Args:
+        rings: int64 [tasks], ring of each task in the order of submission; tasks of ring 0 are of the outer scope.
+        random: for what nothing else determines.
+    """
     rows: list[tuple[str, bool, int, Int64, Int64]] = []
-    none = np.zeros(len(RINGED), np.int64)
-    head, tail = none, none
-    rows.append((_OUTER, True, 0, none, none))
-    for number, first in enumerate(range(0, max(tasks, 1), _SCOPE_TASKS)):
-        site = f"orchestration.cpp:{20 + number % 3}"
-        rows.append((site, True, 1, tail, head))
-        count = min(_SCOPE_TASKS, tasks - first)
+    deepest = int(rings.max(initial=0)) + 1
+    tail, head = (np.zeros((deepest, len(RINGED)), np.int64) for _ in range(2))
+    inside: list[str] = []
+
+    def enter(site: str) -> None:
+        rows.append((site, True, len(inside), tail[len(inside)].copy(), head[len(inside)].copy()))
+        inside.append(site)
+
+    def leave() -> None:
+        site, depth = inside.pop(), len(inside)
         # What earlier scopes used may be released while this one runs.
-        tail = head if random.random() < _RELEASED else tail
-        head = head + np.array([count, *(count * random.integers(0, _MOST_OF_TASK))])
-        tail = np.maximum(tail, head - _CAPACITY[: len(RINGED)])
-        rows.append((site, False, 1, tail, head))
-    rows.append((_OUTER, False, 0, none, none))
+        if random.random() < _RELEASED:
+            tail[depth] = head[depth]
+        tail[depth] = np.maximum(tail[depth], head[depth] - _CAPACITY[: len(RINGED)])
+        rows.append((site, False, depth, tail[depth].copy(), head[depth].copy()))
+
+    enter(_OUTER)
+    for number, ring in enumerate(rings.tolist()):
+        # A scope of some tasks, or of as many as follow on its ring.
+        while len(inside) - 1 > ring or (ring and len(inside) - 1 == ring and number % _SCOPE_TASKS == 0):
+            leave()
+        while len(inside) - 1 < ring:
+            enter(f"orchestration.cpp:{20 + len(inside)}")
+        head[ring] += np.array([1, *random.integers(0, _MOST_OF_TASK)])
+    while inside:
+        leave()
     sites, begins, depths, tails, heads = zip(*rows, strict=True)
     depth = np.array(depths, np.int64)
     return encode_scope_stats(
