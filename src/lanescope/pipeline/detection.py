@@ -154,7 +154,7 @@ def _is_capture(path: PathLike) -> bool:
 
 
 def _near(path: PathLike) -> tuple[str, str] | None:
-    """Return what a family knows of a file that is no capture, and what to do about it; None without."""
+    """Return what a family knows of a file that is not a capture, and what to do about it; None without."""
     head = _head(path)
     found = [] if head is None else _matches(registry.builtin(), head, [], least=1)
     match = next((match for _, match in found if match.advice), None)
