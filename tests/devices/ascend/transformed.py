@@ -140,6 +140,44 @@ def without_edges(files):
     return files
 
 
+def of_host(files):
+    """Return a capture of rings as one of a host that builds the graph: one ring, fewer phases, edges without flags.
+
+    Captures with tasks that were staged early stay as they are: cores stamp the receive of those otherwise.
+    """
+    files = copy.deepcopy(files)
+    capture, deps = files[RECORDS], files.get("deps.json")
+    phases = capture.get("aicpu_scheduler_phases", [])
+    is_ring = any(capture.get("aicpu_orchestrator_phases", []))
+    if not is_ring or deps is None or any(task.get("early_dispatch") for task in deps["tasks"]):
+        return files
+    submits = [row for part in capture.pop("aicpu_orchestrator_phases") for row in part]
+    number = {row["task_id"]: at for at, row in enumerate(submits)}
+    for row in capture["aicore_tasks"]:
+        row[1] = number[row[1]]
+    kept = ("complete", "dispatch", "drain", "drain_prepare", "drain_publish")
+    for part in phases:
+        part[:] = [row for row in part if row["kind"] in kept]
+    first = submits[0]["start_cycles"]
+    capture["host_orchestrator_phases"] = [
+        [
+            {
+                "submit_idx": at,
+                "task_id": at,
+                **{f"{side}_host_ns": 10**12 + 20 * (row[f"{side}_cycles"] - first) for side in ("start", "end")},
+            }
+            for at, row in enumerate(submits)
+        ]
+    ]
+    capture["metadata"] |= {"orchestrator_source": "host", "orchestrator_clock_domain": "host_monotonic_ns"}
+    for task in deps["tasks"]:
+        task["task_id"] = str(number[int(task["task_id"])])
+    for edge in deps["edges"]:
+        edge |= {end: str(number[int(edge[end])]) for end in ("pred", "succ")}
+        edge.pop("flags", None)
+    return files
+
+
 #: By name: what makes the files of a capture those of another one.
 TRANSFORMS = {
     **{f"level {level}": lambda files, level=level: at_level(files, level) for level in (1, 2, 3)},
@@ -155,5 +193,10 @@ TRANSFORMS = {
     "several collectors": lambda files: shuffled(files, 1),
     "later tasks": lambda files: later_tasks(files, 5000),
     "full chip": with_more_cores,
+    "full fast chip": lambda files: with_more_cores(on_fast_chip(files), (36, 72)),
+    "fast chip, no task graph": lambda files: without(on_fast_chip(files), "deps.json"),
+    "host": of_host,
+    "host, no task graph": lambda files: without(of_host(files), "deps.json"),
+    **{f"host, level {level}": lambda files, level=level: at_level(of_host(files), level) for level in (1, 2, 3)},
     "no edges": without_edges,
 }

@@ -18,6 +18,7 @@ from lanescope.devices.ascend.formats.layout import (
     AICPU,
     EARLY_KINDS,
     HOST_SUBMITS,
+    PHASE_KINDS,
     PHASES,
     RECORDS,
     SUBMITS,
@@ -319,6 +320,15 @@ class Interpreter:
             found.flags.writeable = False
             self._of_kind[kinds] = found
         return self._of_kind[kinds]
+
+    def role(self, kind: str) -> str:
+        """Return the role of phases of a kind, empty if it is unknown.
+
+        Schedulers on cores resolve outside of other phases; so do threads of version 4 that do nothing else.
+        """
+        if kind == "resolve" and self.format_version == "v4" and self.on_host:
+            return "outer"
+        return PHASE_KINDS[kind].role if kind in PHASE_KINDS else ""
 
     def _staging(self) -> Staging:
         """Return what is known about early dispatch."""
