@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from lanescope.devices.levelzero.formats import layout
-from lanescope.devices.levelzero.formats.host_apis import PROVIDERS
 from lanescope.source.detection import Detection
 
 if TYPE_CHECKING:
     from lanescope.source.detection import FileHead
 
-
+#: Every provider's name begins with one of them; the modules with the names are dear to load for other families' files.
+_PROVIDER_WORDS = (b"lttng_ust_", b"lanescope_ze")
 #: How the packets of a description begin, in both byte orders. Source: CTF 1.8.3, section 7.1.
 _PACKET_MAGICS = (b"\x57\x1d\xd1\x75", b"\x75\xd1\x1d\x57")
 
@@ -20,6 +19,8 @@ def detect_ctf(head: FileHead) -> Detection:
     """Look for the description of a recording."""
     if not head.data.startswith(b"/* CTF 1.8 */"):
         return Detection(0)
+    from lanescope.devices.levelzero.formats import layout
+
     if b'domain = "lanescope_ze"' in head.data:
         return Detection(100, layout.CTF_FORMAT, "a CTF trace that names our recorder")
     return Detection(0)
@@ -27,17 +28,22 @@ def detect_ctf(head: FileHead) -> Detection:
 
 def detect_foreign(head: FileHead) -> Detection:
     """Look for the description of any other CTF trace, in text or in packets."""
-    if head.data[:4] in _PACKET_MAGICS:
-        return Detection(90, layout.FOREIGN_FORMAT, "a CTF description in packets, as LTTng writes it")
-    if not head.data.startswith(b"/* CTF 1.8") or detect_ctf(head).score:
+    is_packetized = head.data[:4] in _PACKET_MAGICS
+    if not is_packetized and (not head.data.startswith(b"/* CTF 1.8") or detect_ctf(head).score):
         return Detection(0)
-    return Detection(90, layout.FOREIGN_FORMAT, "a CTF trace of another producer")
+    from lanescope.devices.levelzero.formats import layout
+
+    reason = "a CTF description in packets, as LTTng writes it" if is_packetized else "a CTF trace of another producer"
+    return Detection(90, layout.FOREIGN_FORMAT, reason)
 
 
 def detect_text(head: FileHead) -> Detection:
     """Look for records of the known providers."""
-    if head.data.startswith(b"/* CTF 1.8 */"):
+    if head.data.startswith(b"/* CTF 1.8 */") or not any(word in head.data for word in _PROVIDER_WORDS):
         return Detection(0)
+    from lanescope.devices.levelzero.formats import layout
+    from lanescope.devices.levelzero.formats.host_apis import PROVIDERS
+
     lines = head.data.split(b"\n")
     if not head.is_whole:
         lines.pop()
