@@ -14,7 +14,7 @@ import pytest
 
 import lanescope
 from devices.levelzero import thapi_ctf
-from devices.levelzero.helpers import Script, opened, simulated, stats
+from devices.levelzero.helpers import Script, opened, simulated
 from lanescope.cli import main
 from lanescope.devices.levelzero.analysis import windows
 from lanescope.devices.levelzero.analysis.tally import entries
@@ -30,6 +30,14 @@ from wire.tsdl_writer import Writer
 
 needs_lttng = pytest.mark.skipif(not lttng_session.available(), reason="no LTTng: make test-tools")
 needs_bt2 = pytest.mark.skipif(not (BIN / "bt2-python").exists(), reason="no bt2: make test-tools")
+
+
+def stats(trace) -> dict[str, int]:
+    """Return the stats by name, those of all files together."""
+    found: dict[str, int] = {}
+    for row in trace.stats.rows():
+        found[row["name"]] = found.get(row["name"], 0) + row["count"]
+    return found
 
 
 def rows(trace, table="slices"):
@@ -87,7 +95,7 @@ def recorded():
         (
             "files",
             ("300",),
-            {"channel": ("--subbuf-size", "4096", "--tracefile-size", "8192", "--tracefile-count", "64")},
+            {"channel": ("--subbuf-size", "8192", "--num-subbuf", "64", "--tracefile-size", "16384")},
         ),
     ):
         (folder / name).mkdir()
@@ -303,3 +311,27 @@ def test_the_command_prints_sums_and_what_is_left_out(tmp_path, capsys):
     assert "events are not calls: kind" in err
     assert main(["levelzero-tally", str(tmp_path / "none")]) == 2
     assert "not a directory" in capsys.readouterr().err
+
+
+def test_counters_go_on_from_file_to_file(tmp_path):
+    """Rotated files of one stream: what the file before had discarded is not counted again, missing packets are."""
+    writer = next(writer for seed in range(99) if (writer := Writer(seed)) and counters(writer)[1] > 0)
+    packets, discarded = counters(writer)
+    writer.save(tmp_path / "trace")
+    whole = stats(lanescope.open(tmp_path / "trace"))
+    assert whole["levelzero_discarded"] == discarded
+    data = writer.streams["stream_0"]
+    for number, (begin, end) in enumerate(pairwise([*packets, len(data)])):
+        (tmp_path / f"trace/stream_0_{number}").write_bytes(data[begin:end])
+    (tmp_path / "trace/stream_0").unlink()
+    assert stats(lanescope.open(tmp_path / "trace")) == whole
+    (tmp_path / "trace/stream_0_1").unlink()
+    assert stats(lanescope.open(tmp_path / "trace"))["levelzero_missing_packet"] == 1
+
+
+def counters(writer) -> tuple[list[int], int]:
+    """Return where the packets of the first of three begin, and the events discarded in all; no packets: 0."""
+    reader = tsdl.Reader(tsdl.describe(writer.text))
+    walks = [reader.read(np.frombuffer(data, np.uint8)) for data in writer.streams.values()]
+    packets = walks[0].packet("offset").tolist()
+    return packets, sum(int(walk.packet("discarded")[-1]) for walk in walks) if len(packets) == 3 else 0

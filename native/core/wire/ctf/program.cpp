@@ -339,7 +339,8 @@ struct Walker {
 
     void run(Window& window) {
         // As many as there are where events are small; memory that is not filled costs none.
-        const size_t events = std::min((data.size() - std::min<size_t>(window.begin, data.size())) / 24, size_t{1} << 24);
+        const size_t rest = data.size() - std::min<size_t>(window.begin, data.size());
+        const size_t events = static_cast<size_t>(std::min<uint64_t>({rest / 24, uint64_t{1} << 24, window.most}));
         out.kinds.reserve(events);
         out.times.reserve(events);
         out.places.reserve(events);

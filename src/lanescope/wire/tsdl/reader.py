@@ -98,13 +98,14 @@ class Reader:
 
     Args:
         about: the trace.
-        carried: integers of packets and of the context of all events that ``read`` takes along.
+        carried: integers of packets and of the context of all events that ``read`` takes along, if there are any.
 
     Raises:
         TsdlError: types that contradict each other: a tag that is not there, a length with a sign.
 
     Attributes:
         about: the trace.
+        carried: those of the integers that are there.
         streams: its kinds of streams, in the order of ``Walk.packet("stream")``.
         events: stream and kind of each row that ``Walk.kinds`` names.
     """
@@ -149,13 +150,14 @@ class Reader:
 
     def _carry(self, compiler: Compiler, leaves: Sequence[Leaf]) -> frozenset[int]:
         """Make the leaves that are carried columns, and all others none; return the columns."""
+        known = [leaf.root in (ROOTS[1], ROOTS[3]) and isinstance(leaf.kind, Integer) for leaf in leaves]
+        names = {leaf.name for leaf, is_known in zip(leaves, known, strict=True) if is_known}
+        self.carried = tuple(name for name in self.carried if name in names)
         for step in compiler.steps:
-            if step.leaf == NONE:
-                continue
-            leaf = leaves[step.leaf]
-            is_carried = leaf.root in (ROOTS[1], ROOTS[3]) and isinstance(leaf.kind, Integer)
-            known = is_carried and leaf.name in self.carried
-            step.leaf = self.carried.index(leaf.name) if known else NONE
+            if step.leaf != NONE:
+                name = leaves[step.leaf].name
+                is_carried = known[step.leaf] and name in self.carried
+                step.leaf = self.carried.index(name) if is_carried else NONE
         return frozenset(range(len(self.carried)))
 
     def _magic(self) -> bytes:

@@ -263,6 +263,8 @@ def _first(stream: Stream, names: Sequence[str]) -> Int64 | None:
     """Return the first of several context fields that the first event has, int64 [events]; None if it has none."""
     carried, known = stream.walk.carried, stream.trace.reader.carried
     for name in names:
+        if name not in known:
+            continue
         column = carried[:, known.index(name)]
         if len(column) and column[0] != tsdl.ABSENT:
             found: Int64 = column
