@@ -95,7 +95,7 @@ def recorded():
         (
             "files",
             ("300",),
-            {"channel": ("--subbuf-size", "8192", "--num-subbuf", "64", "--tracefile-size", "16384")},
+            {"channel": ("--subbuf-size", "4096", "--tracefile-size", "8192", "--tracefile-count", "64")},
         ),
     ):
         (folder / name).mkdir()
