@@ -307,6 +307,43 @@ def test_children_are_followed(programs, recording):
     assert len(threads) >= 2
 
 
+def test_a_child_without_the_recorders_environment_is_named(fake_ze, programs, recording, require_tool, capsys):
+    """By its number, on standard error, in the recording and by the check; a child that uses no Level Zero is not."""
+    plain = fake_ze.environment()
+    cleaned = ["env", "-i", *(f"{name}={plain[name]}" for name in ("LD_LIBRARY_PATH", "ZE_ENABLE_ALT_DRIVERS"))]
+    script = '"$0" saxpy; env -i sleep 0.2; "$@" & echo $!; wait'
+    done = recording("sh", "-c", script, fake_ze.app, *cleaned, programs / "recorder_leave")
+    assert done.out.splitlines()[0::2] == ["saxpy: right", "left"], done.err
+    pid = done.out.splitlines()[1]
+    said = [line for line in done.err.splitlines() if "was not recorded" in line]
+    assert len(said) == 1
+    assert f"process {pid} ({programs / 'recorder_leave'})" in said[0]
+    assert "LANESCOPE_ZE_OUTPUT" in said[0]
+    found = events_of(done.folder)
+    assert [process.unrecorded for process in found.processes if process.part.endswith(f"-{pid}")] == [
+        "LANESCOPE_ZE_OUTPUT"
+    ]
+    assert len(found.processes) == 2
+    stats = {row["name"]: row["count"] for row in lanescope.open(done.folder).stats.rows()}
+    assert stats["levelzero_unrecorded_process"] == 1
+    assert "levelzero_abnormal_exit" not in stats
+    main(["check", str(done.folder)])
+    (told,) = [line for line in capsys.readouterr().out.splitlines() if "without the environment" in line]
+    assert "LS002" in told
+    assert f"-{pid}/metadata" in told
+    assert "saxpy" in babeltrace(require_tool, done.folder)
+    assert launcher.is_recording(done.folder)
+
+
+def test_a_child_that_lost_a_part_of_the_environment_is_named(fake_ze, programs, recording):
+    lost = {"LD_LIBRARY_PATH": f"LD_LIBRARY_PATH={fake_ze.levelzero / 'lib'}", "ZE_ENABLE_TRACING_LAYER": ""}
+    for name, given in lost.items():
+        change = ["env", given] if given else ["env", "-u", name]
+        done = recording("sh", "-c", '"$0" saxpy; "$@"', fake_ze.app, *change, programs / "recorder_leave")
+        assert done.status == 0
+        assert f"lacks the recorder's {name};" in done.err
+
+
 # --- how it runs --------------------------------------------------------------------------------------------------
 
 
@@ -353,6 +390,37 @@ def test_a_signal_to_us_reaches_the_program(number, tmp_path):
         process.send_signal(number)
         out, _ = process.communicate(timeout=60)
         assert (out, process.returncode) == ("got it\n", 3)
+
+
+def test_a_signal_to_the_group_arrives_once(tmp_path):
+    """As without us: the program is in the group itself. One to us alone is forwarded, once."""
+    program = """
+import os, signal, time
+count = 0
+def got(*_):
+    global count
+    count += 1
+    print(count, flush=True)
+signal.signal(signal.SIGUSR1, got)
+signal.signal(signal.SIGTERM, lambda *_: exit(count))
+print("ready", os.getpgrp(), flush=True)
+while True:
+    time.sleep(1)
+"""
+    command = disposed(*record_of(tmp_path / "r", sys.executable, "-u", "-c", program))
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, start_new_session=True) as process:
+        assert process.stdout is not None
+        assert process.stdout.readline() == f"ready {process.pid}\n"
+        sent = 0
+        for number in range(12):
+            send = process.send_signal if number % 3 == 2 else lambda n: os.killpg(process.pid, n)
+            send(signal.SIGUSR1)
+            sent += 1
+            assert process.stdout.readline() == f"{sent}\n"
+            time.sleep(0.02)  # time enough for a second one to come
+        os.killpg(process.pid, signal.SIGTERM)
+        out, _ = process.communicate(timeout=60)
+        assert (out, process.returncode) == ("", sent)
 
 
 def test_a_signal_finds_no_other_thread_of_ours(tmp_path):

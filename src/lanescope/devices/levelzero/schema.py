@@ -126,6 +126,11 @@ STATS: tuple[StatSpec, ...] = (
         "processes that ended without their recorder: by a signal or _exit, at most one event per thread is missing",
     ),
     StatSpec(
+        "levelzero_unrecorded_process",
+        "data_loss",
+        "processes that used Level Zero, but were started without the environment of the recorder",
+    ),
+    StatSpec(
         "levelzero_recorder_contention",
         "info",
         "waits of a program thread for another thread in the recorder: included in its times",

@@ -14,6 +14,7 @@ from lanescope.errors import LanescopeError, UsageError
 from lanescope.families.command import Argument, CommandContext, Values
 
 if TYPE_CHECKING:
+    from lanescope.devices.levelzero.recorder.children import Children
     from lanescope.trace import Trace
 
 #: Rows of the summary, in each of its sections.
@@ -55,10 +56,12 @@ def run(context: CommandContext, values: Values) -> int:
     given = dict(os.environ)
     try:
         with launcher.environment(settings, given) as made:
-            status = launcher.run(command, made)
+            children = launcher.watch(made)
+            status = launcher.run(command, made, children)
         processes = launcher.remove_stale_files(folder)
         _report(context, values, folder, processes, given)
         _warn_untimed(context, folder, values)
+        _name_unrecorded(context, folder, processes, children)
     finally:
         # Not what somebody has recorded there: an empty folder only.
         with contextlib.suppress(OSError):
@@ -87,6 +90,20 @@ def _warn_untimed(context: CommandContext, folder: Path, values: Values) -> None
     for reason, count in untimed.read(folder).most_common():
         if reason != "not_timed" or not values["no_device_timestamps"]:
             context.warn(untimed.describe(reason, count, values["event_resets"]))
+
+
+def _name_unrecorded(context: CommandContext, folder: Path, processes: int, children: Children) -> None:
+    """Name processes that used Level Zero without the recorder, here and in the recording if there is one."""
+    from lanescope.devices.levelzero.recorder.children import write
+
+    found = children.unrecorded(folder)
+    for child in found:
+        context.warn(
+            f"process {child.pid} ({child.program}) used Level Zero and was not recorded: "
+            f"its environment lacks the recorder's {child.missing}; pass the environment on"
+        )
+    if processes:
+        write(folder, found)
 
 
 def _default(program: str) -> str:

@@ -63,6 +63,7 @@ class Process:
         epoch_ns: Unix time of the 0 of its clock.
         ended: whether it came to its end in order.
         statistics: what the recorder counted, by name; empty when it did not come to that.
+        unrecorded: the variable without which it was started, if it used Level Zero and was not recorded.
     """
 
     source: Source
@@ -71,6 +72,7 @@ class Process:
     epoch_ns: int
     ended: bool = False
     statistics: dict[str, int] = field(default_factory=dict)
+    unrecorded: str = ""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
