@@ -21,6 +21,7 @@ import lanescope
 import lanescope.levelzero
 from effort import some
 from lanescope.cli import main
+from lanescope.devices.levelzero.analysis.tally import RECORDER, tally
 from lanescope.devices.levelzero.formats import ctf_reader
 from lanescope.devices.levelzero.recorder import launcher
 from lanescope.errors import LanescopeError, MissingDependencyError, UsageError
@@ -214,6 +215,54 @@ def test_what_fails_is_told_as_it_failed(fake_ze, recording):
     assert len(events_of(done.folder).events["allocations"]) == 0
 
 
+def test_the_recorders_own_time_stands_apart(fake_ze, recording):
+    """Each call has it, the tally has it as a line of its own, and the end says what it was in all."""
+    done = recording(fake_ze.app, "saxpy")
+    trace = lanescope.open(done.folder)
+    calls, slices = trace.details["levelzero_calls"], trace.slices
+    rows = calls["slice_id"]
+    own, whole = calls["recorder_ns"], slices["dur"][rows]
+    assert calls.valid("recorder_ns").all()
+    assert (own > 0).all()
+    assert (own <= whole).all()
+    # Making the first list, the recorder asks the driver whether resets work: most of that time is its own.
+    names = np.array(slices["name"][rows].tolist())
+    first = np.flatnonzero(names == "zeCommandListCreateImmediate")[0]
+    assert own[first] > whole[first] / 2
+    found = {row["name"]: row for row in tally(trace).rows() if row["section"] == "host"}
+    assert (found[RECORDER]["count"], found[RECORDER]["total"]) == (len(own), own.sum())
+    assert sum(row["total"] for row in found.values()) == whole.sum()
+    barriers = names == "zeCommandListAppendBarrier"
+    assert found["zeCommandListAppendBarrier"]["total"] == (whole - own)[barriers].sum()
+    assert f"the recorder took {own.sum() / 1e6:.3f} ms within {len(own)} recorded calls" in done.err
+
+
+def test_a_recorder_that_does_not_measure_itself_is_named(fake_ze, recording):
+    done = recording(fake_ze.app, "saxpy")
+    (about,) = done.folder.glob("*/metadata")
+    about.write_text(about.read_text().replace(" recorder_ns;", " another_ns;"))
+    trace = lanescope.open(done.folder)
+    assert not trace.details["levelzero_calls"].valid("recorder_ns").any()
+    assert RECORDER not in {row["name"] for row in tally(trace).rows()}
+    stats = {row["name"]: row["count"] for row in trace.stats.rows()}
+    assert stats["levelzero_recorder_unmeasured"] == 1
+
+
+def test_more_time_of_the_recorder_than_a_call_took_is_found(fake_ze, recording):
+    done = recording(fake_ze.app, "saxpy")
+    (stream,) = done.folder.glob("*/stream_0")
+    found = events_of(done.folder)
+    (process,) = found.processes
+    numbers = {event.name: number for number, event in process.reader.about.events.items()}
+    events = found.streams[0].events
+    at = int(events.payloads[np.flatnonzero(events.classes == numbers["zeInit_exit"])[0]])
+    content = bytearray(stream.read_bytes())
+    content[at : at + 4] = (4_000_000_000).to_bytes(4, "little")
+    stream.write_bytes(content)
+    stats = {row["name"]: row["count"] for row in lanescope.open(done.folder).stats.rows()}
+    assert stats["levelzero_recorder_time"] == 1
+
+
 def test_events_are_small(fake_ze, recording):
     done = recording(fake_ze.app, "threads", "2")
     streams = events_of(done.folder).streams
@@ -374,7 +423,7 @@ def test_status_and_signals_are_the_programs(fake_ze, recording):
     assert recording("sh", "-c", "exit 7").status == 7
     done = recording("sh", "-c", '"$0" saxpy; kill -TERM $$', fake_ze.app)
     assert (done.status, done.out) == (-signal.SIGTERM, "saxpy: right\n")
-    assert "zeInit" in done.err
+    assert "zeCommandListAppendLaunchKernel" in done.err
     assert recording("sh", "-c", "kill -SEGV $$").status == -signal.SIGSEGV
     # SIGPIPE does what it does everywhere else.
     assert recording("sh", "-c", "kill -PIPE $$; echo alive").out == ""
@@ -780,7 +829,7 @@ def test_large_recordings_are_not_summed_up_unasked(fake_ze, tmp_path, monkeypat
 
 def test_every_stage_is_shown(kept):
     for stage, wanted in (
-        ("packet", r"zeInit_exit  zeResult=ZE_RESULT_SUCCESS"),
+        ("packet", r"zeInit_exit  recorder_ns=\d+ zeResult=ZE_RESULT_SUCCESS"),
         ("record", r"calls +ts=\d+ thread_id=0 function=zeInit"),
         ("row", r"slice  .*thread \d+  dur=\d+ name=zeInit"),
     ):

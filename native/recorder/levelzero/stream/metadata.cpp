@@ -145,7 +145,7 @@ string metadata(const TraceEnv& facts) {
         const auto function = static_cast<Function>(i);
         const EventClass& of = functions[i];
         made += event(entry_id(function), of.name + string("_entry"), fields(of, of.types));
-        made += event(exit_id(function), of.name + string("_exit"), " result_t zeResult;" + fields(of, of.exit_types));
+        made += event(exit_id(function), of.name + string("_exit"), " uint32_t recorder_ns; result_t zeResult;" + fields(of, of.exit_types));
     }
     for (size_t i = 0; i < record_count; ++i) {
         made += event(record_id(static_cast<Record>(i)), records[i].name, fields(records[i], records[i].types));

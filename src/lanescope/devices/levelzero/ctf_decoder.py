@@ -90,6 +90,8 @@ class _Drawing:
         for number, process in enumerate(self._recording.processes):
             described = self._inputs[f"{process.part}/metadata"]
             self._builder.add_bytes(decoded=process.source.size, input_id=described)
+            if not process.unrecorded and not process.measures_itself():
+                self._builder.add_stat("levelzero_recorder_unmeasured", input_id=described)
             waits = process.statistics.get("lock_waits", 0)
             if waits:
                 self._builder.add_stat("levelzero_recorder_contention", waits, input_id=described)

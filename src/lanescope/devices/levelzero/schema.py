@@ -19,6 +19,13 @@ CALL_DETAILS = TableSpec(
             nullable=True,
             unit="bytes",
         ),
+        argument(
+            "recorder_ns",
+            "int64",
+            "time of the recorder within the call; NULL if it was not measured",
+            nullable=True,
+            unit="ns",
+        ),
     ),
     key="slice_id",
 )
@@ -129,6 +136,17 @@ STATS: tuple[StatSpec, ...] = (
         "levelzero_unrecorded_process",
         "data_loss",
         "processes that used Level Zero, but were started without the environment of the recorder",
+    ),
+    StatSpec(
+        "levelzero_recorder_unmeasured",
+        "info",
+        "processes whose recorder did not measure its own time: it is included in the times of calls",
+        silent="the times are those that the program saw",
+    ),
+    StatSpec(
+        "levelzero_recorder_time",
+        "error",
+        "calls that are shorter than the time of the recorder within them: one of the times is wrong",
     ),
     StatSpec(
         "levelzero_recorder_contention",

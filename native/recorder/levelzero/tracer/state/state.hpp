@@ -247,7 +247,6 @@ struct State {
     Options options;
     // What every operation changes lies together.
     alignas(64) Mutex mutex;
-    std::atomic<u64> live = 0;         // lists with live operations
     u64 sequence = 1;                  // counts collected results: orders them with submissions
     List* active = nullptr;            // lists with live operations
     alignas(64) std::condition_variable_any changed;
@@ -272,8 +271,12 @@ struct State {
     std::atomic<Device*> first_device = nullptr;
 };
 
-// Lives as long as the process.
-State& state();
+// Made at the begin of a process that is recorded, and never destroyed: calls come until the very end.
+extern constinit State* the_state;
+inline State& state() { return *the_state; }
+
+// How many lists have live operations; changed under the state mutex.
+extern std::atomic<u64> live_lists;
 
 // Changes whenever a list comes or goes; see `find_list`.
 extern std::atomic<u64> list_generation;

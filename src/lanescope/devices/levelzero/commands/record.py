@@ -147,6 +147,7 @@ def _show(context: CommandContext, trace: Trace, folder: str, processes: int, si
     calls = _counted(len(trace.details["levelzero_calls"]), "call")
     operations = _counted(len(trace.details["levelzero_operations"]), "operation")
     where = f"{_counted(threads, 'thread')} in {_counted(processes, 'process', 'es')}"
+    _cost(context, trace)
     context.wrote(folder, f"{calls} and {operations} of {where}", size=size)
     for row in trace.stats.rows():
         if row["severity"] in ("data_loss", "error"):
@@ -154,6 +155,21 @@ def _show(context: CommandContext, trace: Trace, folder: str, processes: int, si
             context.warn(f"{row['count']:,} {meaning} ({row['name']})")
     _warn_of_killed(context, trace, folder)
     return bool(len(trace.details["levelzero_calls"]) or len(trace.details["levelzero_operations"]))
+
+
+def _cost(context: CommandContext, trace: Trace) -> None:
+    """Print what the recorder took of the calls that it wrote."""
+    from lanescope.devices.levelzero.analysis.tally import HOST, RECORDER, entries
+
+    own = whole = calls = 0
+    for entry in entries(trace):
+        if entry.section == HOST:
+            whole += entry.total
+            if entry.name == RECORDER:
+                own, calls = entry.total, entry.count
+    if calls:
+        share = f", {own / whole:.1%} of their time" if whole else ""
+        context.echo(f"the recorder took {own / 1e6:.3f} ms within {_counted(calls, 'recorded call')}{share}")
 
 
 def _warn_of_killed(context: CommandContext, trace: Trace, folder: str) -> None:
