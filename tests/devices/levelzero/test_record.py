@@ -679,6 +679,15 @@ def test_long_pauses_keep_their_length(programs, tmp_path, require_tool):
     babeltrace(require_tool, tmp_path / "out")
 
 
+def test_stamps_are_the_clocks(programs):
+    """By the processor's counter or not: no stamp is more than a microsecond beside the clock."""
+    done = execute([programs / "recorder_streams", "stamps"], {**os.environ, "LANESCOPE_ZE_OUTPUT": "/nowhere"})
+    wrong, is_counted = done.stdout.split()
+    source = Path("/sys/devices/system/clocksource/clocksource0/current_clocksource")
+    is_kept_so = os.uname().machine == "x86_64" and source.exists() and source.read_text() == "tsc\n"
+    assert (wrong, is_counted) == ("0", "1" if is_kept_so else "0")
+
+
 def test_packets_follow_one_another(programs, tmp_path, require_tool):
     found, _ = stream_case(programs, tmp_path, "packets")
     assert values_of(found) == list(range(40_000))

@@ -138,7 +138,7 @@ string metadata(const TraceEnv& facts) {
     made += "typealias enum : integer { size = 32; align = 8; } {";
     for (const auto& [value, name] : result_names) made += (value == 0 ? " " : ", ") + quoted(name) + " = " + number(value);
     made += " } := result_t;\n";
-    made += enumeration("api_t", 16, function_names) + enumeration("how_t", 8, how_names);
+    made += enumeration("api_t", 8 * sizeof(Api), function_names) + enumeration("how_t", 8, how_names);
     made += enumeration("reason_t", 8, reason_names) + enumeration("scope_t", 8, scope_names);
     made += enumeration("memory_t", 8, memory_names);
     for (size_t i = 0; i < function_count; ++i) {

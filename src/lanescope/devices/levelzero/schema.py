@@ -259,7 +259,7 @@ STATS: tuple[StatSpec, ...] = (
     StatSpec(
         "levelzero_result_ambiguous",
         "data_loss",
-        "results of operations whose watched event other operations signal too, or was destroyed: the time is unknown",
+        "results that may be of another operation or run, or whose event was destroyed: the time is unknown",
         dropped_units=("result",),
     ),
     StatSpec(

@@ -96,6 +96,7 @@ struct TimedOp {
     bool is_pinned;    // its event must stay until the list is emptied
     bool is_spoilt;    // watched: others signal the event as well
     bool is_final;     // ... and this run of it is known to have ended
+    bool is_overlapped;  // what the host reads may be of another run
 };
 
 // 64 operations that never move, with a cell of host memory each.
@@ -156,6 +157,7 @@ struct List : ListKind {
     // not un-signal, they may be those of the run before, or of the first part of a command.
     bool reads_at_end = false;
     bool has_ended = true;           // the run is known to have
+    bool has_overlapped = false;     // it was submitted again while it ran, which Level Zero forbids
     Handle queue = nullptr, fence = nullptr;  // of the run
     u64 submitted = 0;               // place among all submissions; the largest number until the driver has returned
     Handle prologue = nullptr;       // the list of the recorder in front of later runs
