@@ -680,7 +680,7 @@ def test_long_pauses_keep_their_length(programs, tmp_path, require_tool):
 
 
 def test_stamps_are_the_clocks(programs):
-    """By the processor's counter or not: no stamp is more than a microsecond beside the clock."""
+    """By the counter of the processor or not: every stamp is within a microsecond of the clock."""
     done = execute([programs / "recorder_streams", "stamps"], {**os.environ, "LANESCOPE_ZE_OUTPUT": "/nowhere"})
     wrong, is_counted = done.stdout.split()
     source = Path("/sys/devices/system/clocksource/clocksource0/current_clocksource")
