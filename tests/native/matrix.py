@@ -22,16 +22,16 @@ from functools import partial
 from pathlib import Path
 
 from native import matrix_mutants, matrix_programs, matrix_run
-from native.matrix_run import FAULTS, OVERLAPPING, QUIRKS, THREADED, Bench, Case, Verdict
+from native.matrix_run import FAULTS, OVERLAPPING, QUIRKS, Bench, Case, Verdict
 
 ROOT = Path(__file__).resolve().parents[2]
 LEVELZERO = ROOT / ".tools/levelzero"
 
 
-def cases(bench: Bench, rows: set[str], quirks: set[str], *, threaded_only: bool = False) -> Iterator[Case]:
+def cases(bench: Bench, rows: set[str], quirks: set[str]) -> Iterator[Case]:
     """All cases: every row with every kind of list, under every quirk, with and without option H."""
     for row in bench.rows():
-        if (rows and row.name not in rows) or (threaded_only and not row.traits & THREADED):
+        if rows and row.name not in rows:
             continue
         for quirk in QUIRKS:
             if (quirks and quirk not in quirks) or not row.can_run(QUIRKS[quirk]):
@@ -72,7 +72,7 @@ def _reference(bench: Bench, case: Case) -> tuple[Case, str]:
 
 def rows(bench: Bench, arguments: argparse.Namespace) -> int:
     """Run the matrix; print it as a table."""
-    wanted = list(cases(bench, arguments.rows, arguments.quirks, threaded_only=arguments.sanitize == "thread"))
+    wanted = list(cases(bench, arguments.rows, arguments.quirks))
     found: dict[tuple[str, str, str], list[tuple[Case, Verdict]]] = defaultdict(list)
     with ProcessPoolExecutor(arguments.jobs) as pool:
         plain = dict.fromkeys(case.plain() for case in wanted)

@@ -77,6 +77,7 @@ FAULTS: tuple[tuple[str, int, int | None], ...] = (
     ("zeCommandListAppendQueryKernelTimestamps", 1, None),
     ("zeEventQueryStatus", 1, 5),
     ("zeEventQueryKernelTimestamp", 1, 5),
+    ("zeEventQueryKernelTimestamp", 1, None),
     ("zeDeviceGetCommandQueueGroupProperties", 1, None),
     ("zeDeviceGetGlobalTimestamps", 1, None),
 )

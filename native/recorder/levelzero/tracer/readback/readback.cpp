@@ -44,7 +44,8 @@ PollResult poll_watched(TimedOp& op, Ticks& ticks) {
     if (op.user->id != op.user_id) return PollResult::destroyed;
     if (!chunk_of(op).list->has_ended && !op.is_final) return PollResult::nothing;
     if (op.is_spoilt || !is_watched_alone(state(), op)) return PollResult::shared;
-    if (driver().zeEventQueryKernelTimestamp(op.user->handle, &ticks) != success) return PollResult::nothing;
+    const Result result = driver().zeEventQueryKernelTimestamp(op.user->handle, &ticks);
+    if (result != success) return result == not_ready ? PollResult::nothing : PollResult::failure;
     return op.has_last_end && ticks.end == op.last_end ? PollResult::nothing : PollResult::result;
 }
 
@@ -71,7 +72,8 @@ PollResult poll(TimedOp& op, u32& poll_budget, Ticks& ticks) {
             if (list.reads_at_end && op.run > 1 && !list.has_ended) return PollResult::nothing;
             --poll_budget;
             if (driver().zeEventQueryStatus(op.injected->event) != success) return PollResult::nothing;
-            if (driver().zeEventQueryKernelTimestamp(op.injected->event, &ticks) != success) return PollResult::nothing;
+            const Result result = driver().zeEventQueryKernelTimestamp(op.injected->event, &ticks);
+            if (result != success) return result == not_ready ? PollResult::nothing : PollResult::failure;
             // Where resets do not un-signal, these may be the ticks of the run before.
             return op.has_last_end && ticks.end == op.last_end ? PollResult::nothing : PollResult::result;
         }
@@ -170,6 +172,7 @@ ListVisitor visit_lists(State& all, List& list, ResultBatch& batch, u32& poll_bu
                     batch.add(op.op_id, op.run, {}, Reason::device_error);
                     op.is_pinned = true;
                     mark_done(list, op);
+                    if (op.how == TimestampSource::watched) end_watch(all, op);
                 } else {
                     // One that is not to be read yet says nothing of those behind it.
                     if (list.in_order && (list.has_ended || !is_stale(op))) return end;
