@@ -41,7 +41,8 @@ def outcome(declaration, arrays, params):
                 event = event if records.ids is None else int(records.ids[event])
                 end = None if records.end is None else int(records.end[at])
                 payload = None if records.payload is None else int(records.payload[at])
-                rows.append((names[kind], event, int(records.begin[at]), end, payload, byte))
+                track = None if records.tracks is None else int(records.tracks[int(records.event[at])])
+                rows.append((names[kind], event, int(records.begin[at]), end, payload, track, byte))
         sm = None if records.sm is None or records.sm[lane] < 0 else int(records.sm[lane])
         lost = None if records.lost is None else int(records.lost[lane])
         if records.counted is not None and not records.counted[lane] and declaration.offered is not None:

@@ -16,7 +16,7 @@ KINDS = ("begin", "end", "instant", "finalize", "span", "open", "ignored")
 SCOPES = ("device", "sm", "block")
 UNITS = ("ns", "cycles", "ticks")
 UNWRAPS = ("lane", "after", "before", "near")
-ROLES = ("id", "block", "group", "sm", "payload", "time", "begin", "end", "open")
+ROLES = ("id", "track", "block", "group", "sm", "payload", "time", "begin", "end", "open")
 STATUSES = ("verified", "read")
 MAIN = "buffer"
 

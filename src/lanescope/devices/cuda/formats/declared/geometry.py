@@ -168,7 +168,8 @@ def locate(declaration: Declaration, arrays: Arrays, given: Mapping[str, int]) -
     if declaration.used is not None:
         is_used = full(declaration.used.value(scope), lanes) != 0
     if declaration.lane_check is not None:
-        is_sound = full(declaration.lane_check.value(scope), lanes) != 0
+        # The header of a lane that was not written is whatever was there before.
+        is_sound = (full(declaration.lane_check.value(scope), lanes) != 0) | ~is_used
     return Geometry(scalars, sizes, scope, lanes, base, stride, capacity, room, offered, is_used, is_sound)
 
 

@@ -31,8 +31,8 @@ class Lane:
         lost: records that it counted and that had no room, or the least number of them; None: not counted.
         anchor: its anchor.
         pairs: its readings of counter and timer.
-        records: kind, event, start, end (None where records are starts and ends), payload and byte of each record, and
-            of unreadable ones the kind and the byte.
+        records: kind, event, start, end (None where records are starts and ends), payload, track (None: there are none)
+            and byte of each record, and of unreadable ones the kind and the byte.
     """
 
     block: int
@@ -336,4 +336,5 @@ def read_record(declaration: Declaration, scope: dict[str, int], state: dict[str
     begin = roles["begin" if declaration.is_spans else "time"].value(scope)
     end = roles["end"].value(scope) if declaration.is_spans else None
     payload = roles["payload"].value(scope) if "payload" in roles else None
-    return kind, (kind, event, begin, end, payload, at)
+    track = roles["track"].value(scope) if "track" in roles else None
+    return kind, (kind, event, begin, end, payload, track, at)
