@@ -5,9 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from tests.devices.cuda.declared.producers import WRITERS, Shape
-from tests.devices.cuda.declared.test_declared_goldens import rows_of
 
+from devices.cuda.declared.producers import WRITERS, Shape
+from devices.cuda.declared.test_declared_goldens import rows_of
 from lanescope import cuda
 from lanescope.devices.cuda.formats.declared import catalog
 

@@ -165,6 +165,7 @@ class Declaration:
         status: ``verified`` (decoded to a known truth) or ``read`` (from the source only).
         unit_bytes: bytes of a slot, for positions in tables.
         arrays: names of the arrays, the main one first.
+        main_name: what the main array is called in an archive of arrays, besides ``buffer``.
         header: of the file.
         params: in order; each may use those before it.
         dims: names and sizes of the dimensions that make the lanes, outermost first.
@@ -223,6 +224,7 @@ class Declaration:
     tables: Mapping[str, Mapping[int, int]] = field(default_factory=dict)
     example: Example | None = None
     text: str = ""
+    main_name: str = MAIN
 
     @property
     def is_spans(self) -> bool:

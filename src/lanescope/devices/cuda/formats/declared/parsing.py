@@ -152,6 +152,9 @@ def _parse(values: dict[str, Any], text: str) -> Declaration:
     arrays = (MAIN, *keys.take("arrays", list, []))
     if not all(isinstance(array, str) and array.isidentifier() for array in arrays) or len(set(arrays)) < len(arrays):
         raise keys.error("arrays", "expected different names")
+    main = keys.take("main", str, MAIN)
+    if not main.isidentifier() or main in arrays[1:]:
+        raise keys.error("main", "expected the name of the main array in an .npz file")
     header_keys = _Keys("header", keys.take("header", dict, {}))
     header = parser.area(header_keys)
     header_keys.done()
@@ -200,6 +203,7 @@ def _parse(values: dict[str, Any], text: str) -> Declaration:
         tables=tables,
         example=_example(parser, keys),
         text=text,
+        main_name=main,
     )
     keys.done()
     return made
