@@ -28,13 +28,13 @@ Check = Callable[[BinaryIO, str, int, int, int | None], None]
 
 
 def unpacked(file: BinaryIO, path: str, make: Callable[[], BinaryIO], check: Check | None = None) -> BinaryIO | None:
-    """Return the same archive with its arrays uncompressed; None if there is nothing to do.
+    """Return the same archive with its arrays uncompressed; None where nothing has to be done.
 
     Args:
         file: any file that begins like an archive.
         path: its name, for errors.
         make: makes the file to write to, without buffers.
-        check: raises where there is no room for more.
+        check: raises where nothing more can be written.
 
     Raises:
         InputError: an array is damaged, needs a password, is compressed as NumPy does not, or unpacks to too much.

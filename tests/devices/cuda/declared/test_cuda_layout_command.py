@@ -98,3 +98,20 @@ def test_explain_reads_the_example_of_every_shipped_layout(capsys, name, tmp_pat
     status, lines, _ = run(capsys, "explain", name, str(path), *options)
     assert status == 0
     assert any(line.startswith("    ") for line in lines)
+
+
+def test_find_names_the_layouts_of_a_buffer_with_their_parameters(capsys, tmp_path):
+    status, lines, _ = run(capsys, "find", str(GOLDEN / "open_cuprof.bin"))
+    assert status == 0
+    assert lines[0].startswith("--layout open-cuprof --layout-params max_events=8,max_warps=4  (headers of all lanes")
+    assert run(capsys, "find", MPK)[1][0].startswith("--layout mirage-mpk  (header fits the size")
+    status, lines, _ = run(capsys, "find", str(GOLDEN / "cutez.bin"))
+    assert (status, lines) == (1, ["no shipped layout fits"])
+    assert run(capsys, "find", MPK, MPK)[0] == 2
+
+
+def test_check_names_the_parameters_of_a_layout_that_fits_better(capsys):
+    path = str(GOLDEN / "tileops.bin")
+    status, lines, _ = run(capsys, "check", "mosaic-gpu", path, "--layout-params", "words=12")
+    assert status == 1
+    assert lines[-1] == "fits: tileops max_events=12: fits, 72 of 72 records match"

@@ -154,6 +154,31 @@ class Example:
 
 
 @dataclass(frozen=True, slots=True)
+class Search:
+    """How parameters that a file does not give are found by its size and by what lanes and records agree with.
+
+    Attributes:
+        param: the parameter that is searched.
+        least: its smallest value.
+        stride: bytes of a lane, or of so many that the file is a whole number of them.
+        also: a second parameter, and its largest value; None: there is none.
+        tests: not 0 in every lane that was written.
+        records: not 0 in every record.
+        is_paired: whether every start has an end.
+        given: parameters that the tests do not depend on, and any value of them.
+    """
+
+    param: str
+    least: int
+    stride: Expression
+    also: tuple[str, int] | None = None
+    tests: tuple[Expression, ...] = ()
+    records: tuple[Expression, ...] = ()
+    is_paired: bool = False
+    given: Mapping[str, int] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
 class Declaration:
     """A layout.
 
@@ -190,6 +215,7 @@ class Declaration:
         state: records that set values for those after them.
         tables: small tables that expressions may index.
         example: how to write a small file; None: the declaration has none.
+        search: how its parameters are found; None: they are not.
         text: the TOML text.
     """
 
@@ -225,6 +251,7 @@ class Declaration:
     example: Example | None = None
     text: str = ""
     main_name: str = MAIN
+    search: Search | None = None
 
     @property
     def is_spans(self) -> bool:

@@ -23,6 +23,7 @@ from lanescope.devices.cuda.formats.declared.declaration import (
     FieldSpec,
     Param,
     RecordSpec,
+    Search,
     StateSpec,
 )
 from lanescope.devices.cuda.formats.declared.expression import Expression
@@ -72,7 +73,7 @@ class _Keys:
             raise self.error(next(iter(self._left)), "unknown key")
 
 
-_TYPES = {str: "a string", int: "an integer", dict: "a table", list: "a list"}
+_TYPES = {str: "a string", int: "an integer", bool: "true or false", dict: "a table", list: "a list"}
 
 
 class _Parser:
@@ -204,6 +205,7 @@ def _parse(values: dict[str, Any], text: str) -> Declaration:
         example=_example(parser, keys),
         text=text,
         main_name=main,
+        search=_search(parser, keys),
     )
     keys.done()
     return made
@@ -235,6 +237,34 @@ def _example(parser: _Parser, keys: _Keys) -> Example | None:
         _numbers(of, "params"),
         {name: e for name in fields if (e := parser.expression(field_keys, name)) is not None},
         parser.expression(of, "records"),
+    )
+    of.done()
+    return found
+
+
+def _search(parser: _Parser, keys: _Keys) -> Search | None:
+    values = keys.take("search", dict)
+    if values is None:
+        return None
+    of = _Keys("search", values)
+    stride = parser.expression(of, "stride", required=True)
+    assert stride is not None
+    also = _numbers(of, "also")
+    if len(also) > 1:
+        raise of.error("also", "expected one parameter")
+    tests, records = (
+        tuple(Expression(str(test), f"search.{key}", tables=parser.tables) for test in of.take(key, list, []))
+        for key in ("tests", "records")
+    )
+    found = Search(
+        of.take("param", str, required=True),
+        of.natural("least", 1, least=1),
+        stride,
+        next(iter(also.items()), None),
+        tests,
+        records,
+        bool(of.take("paired", bool, default=False)),
+        _numbers(of, "given"),
     )
     of.done()
     return found

@@ -6,7 +6,7 @@ the header, each lane's header, each record. Layouts without a header are used o
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 import numpy as np
 import numpy.typing as npt
@@ -16,7 +16,8 @@ from lanescope.devices.cuda.formats.declared.arrays import Arrays, is_npz
 from lanescope.devices.cuda.formats.declared.columns import Columns
 from lanescope.devices.cuda.formats.declared.declaration import MAIN, Declaration
 from lanescope.devices.cuda.formats.declared.geometry import locate, parameters
-from lanescope.devices.cuda.formats.declared.records import EMPTY, UNREADABLE, kinds
+from lanescope.devices.cuda.formats.declared.records import EMPTY, I64, UNREADABLE, Records, kinds
+from lanescope.devices.cuda.formats.lanes import STEP_BACK
 from lanescope.devices.cuda.formats.word_source import WordSource
 from lanescope.errors import LanescopeError
 from lanescope.trace.declaration import frozen_class
@@ -48,6 +49,7 @@ class Fit:
         used: positions that hold a record.
         good: records that agree with their place.
         score: share of tests and records that hold, to compare layouts.
+        params: parameters with which it fits, that the user would give.
     """
 
     name: str
@@ -55,16 +57,29 @@ class Fit:
     used: int
     good: int
     score: float
+    params: Mapping[str, int] = {}
+
+    @property
+    def is_enough(self) -> bool:
+        """Whether there are so many records that they hardly agree by coincidence."""
+        return self.used >= _ENOUGH
+
+    @property
+    def options(self) -> str:
+        """The options that select it."""
+        given = ",".join(f"{name}={value}" for name, value in self.params.items())
+        return f"--layout {self.name}" + (f" --layout-params {given}" if given else "")
 
     @property
     def is_certain(self) -> bool:
         """Whether all tests hold, on enough records."""
-        return not self.failed and self.used >= _ENOUGH and self.name not in _OWN_READER
+        return not self.failed and self.is_enough and self.name not in _OWN_READER
 
     @property
     def reason(self) -> str:
         """What was checked and how it came out."""
-        return self.failed or f"header fits the size, {self.good:,} of {self.used:,} records match their lane"
+        what = "header fits the size" if not self.params else "headers of all lanes fit the size"
+        return self.failed or f"{what}, {self.good:,} of {self.used:,} records match their lane"
 
 
 def fits(content: WordSource, size: int) -> Iterator[Fit]:
@@ -82,7 +97,7 @@ def fits(content: WordSource, size: int) -> Iterator[Fit]:
     yield from sorted(found, key=lambda fit: -fit.score)
 
 
-def judge(declaration: Declaration, arrays: Arrays, params: dict[str, int]) -> Fit:
+def judge(declaration: Declaration, arrays: Arrays, params: Mapping[str, int]) -> Fit:
     """Return how well a layout fits a file that was named together with it.
 
     Args:
@@ -117,6 +132,30 @@ def judge(declaration: Declaration, arrays: Arrays, params: dict[str, int]) -> F
         failed = "all timestamps are equal"
     share = (good / used if used else 0.0) * (1 - unsound / geometry.lanes)
     return Fit(declaration.name, failed, used, good, share)
+
+
+def order(declaration: Declaration, arrays: Arrays, params: Mapping[str, int]) -> tuple[int, dict[str, int]]:
+    """Return how many records are out of order, and what becomes of all: a wrong place or clock shows there."""
+    from lanescope.devices.cuda.formats.declared.reader import DeclaredBuffer
+
+    buffer = DeclaredBuffer(declaration, arrays, params)
+    decoded = buffer.decode(buffer.parts(1)[0], split=True, step_back=STEP_BACK)
+    total = {name: int(column.sum()) for name, column in decoded.summary.items()}
+    total["dropped"] = 0 if buffer.grid.lost is None else int(buffer.grid.lost.sum())
+    records = buffer.records
+    if records.end is not None:
+        # Whole regions are stored where they begin or when they end.
+        steps_back = min(_steps_back(records, stamps, buffer.stamp_bits) for stamps in (records.begin, records.end))
+        total["backward"] = max(total["backward"], steps_back)
+    return max(total["unmatched"], total["backward"], total["negative"]), total
+
+
+def _steps_back(records: Records, stamps: I64, bits: int) -> int:
+    """Return how many stamps are before the one before them in their lane, by less than half of their range."""
+    rows = np.flatnonzero(records.kind < UNREADABLE)
+    lane = np.searchsorted(records.start, rows, side="right")
+    step = np.diff(stamps[rows]) % (1 << bits)
+    return int(np.count_nonzero((step >= 1 << (bits - 1)) & (lane[1:] == lane[:-1])))
 
 
 def _have_one_time(declaration: Declaration, columns: Columns, kind: npt.NDArray[np.uint8]) -> bool:
