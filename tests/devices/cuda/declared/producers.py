@@ -719,6 +719,44 @@ def megakernels(shape: Shape) -> Made:
     return Made(made.arrays, {"instructions": shape.groups, "slots": 32}, spans)
 
 
+def tt_metal(shape: Shape) -> Made:
+    """Pushes of each processor: a header of four words, four guaranteed markers, then markers, some with data."""
+    riscs, words, control_words = shape.groups, 40 + 8 * shape.capacity, 32
+    data = np.zeros((shape.blocks, riscs, words), np.uint32)
+    control = np.zeros((shape.blocks, control_words), np.uint32)
+    numbers = [65535, 1, 0x7FFF] if shape.top else [3, 4]
+    spans = []
+    for core in range(shape.blocks):
+        for risc in range(riscs):
+            clock = ((1 << 44) - 900 if shape.top else 1 << 33) - 60_000
+            ops = program(shape, core * riscs + risc, numbers, start=clock)
+            kept: list[Op] = []
+            for first in range(0, max(1, len(ops)), 9):
+                push = [0, 0, (first + 1) << 11 | (core & 0xFF) << 3 | risc, 0xABCD_0000 + first]
+                push += [0x8000_0000, 0] * 4  # guaranteed markers that were not written
+                for op in ops[first : first + 9]:
+                    kind = {"b": 0, "e": 1, "m": 3 if op.payload % 2 else 4}[op.kind]
+                    push += [1 << 31 | (op.event | kind << 16) << 12 | op.time >> 32 & 0xFFF, op.time & 0xFFFFFFFF]
+                    if kind == 3:
+                        push += [0x8000_5000 | op.payload & 0xFFF, op.payload]  # data that looks like a marker
+                while len(push) % 4:
+                    push += [0x8000_0000, 0]
+                end = int(control[core, risc])
+                if end + len(push) <= words:
+                    data[core, risc, end : end + len(push)] = push
+                    control[core, risc] += len(push)
+                    kept += ops[first : first + 9]
+                elif end + 12 <= words:
+                    data[core, risc, end : end + 12] = push[:12]
+                    control[core, risc] += 12
+                    control[core, 18] |= 1 << risc
+                else:
+                    control[core, 18] |= 1 << risc
+            spans += [(core, risc, None, *found) for found in paired(kept)]
+    params = {"words": words, "riscs": riscs}
+    return Made({"buffer": data, "control": control}, params, spans)
+
+
 #: Layout -> writers of it.
 WRITERS: dict[str, tuple[Callable[[Shape], Made], ...]] = {
     "mirage-mpk": (mirage_mpk, mirage_mpk_wide),
@@ -740,6 +778,9 @@ WRITERS: dict[str, tuple[Callable[[Shape], Made], ...]] = {
     "cutez": (cutez,),
     "mori": (mori,),
     "flydsl": (flydsl,),
+    "flydsl-static": (flydsl_static,),
+    "cutedsl-trace-static": (cutedsl_trace_static,),
+    "tt-metal": (tt_metal,),
     "iris": (iris,),
     "npkit": (npkit,),
     "thunderkittens": (thunderkittens,),

@@ -99,18 +99,27 @@ def _content(path: str) -> WordSource:
 def _check(context: CommandContext, declaration: Declaration, content: WordSource, params: dict[str, int]) -> int:
     from lanescope.devices.cuda.formats.declared import recognition, search
     from lanescope.devices.cuda.formats.declared.arrays import arrays_of
+    from lanescope.devices.cuda.formats.declared.geometry import require
 
     arrays = arrays_of(content, declaration)
+    require(declaration, params)
     fit = recognition.judge(declaration, arrays, params)
     lines: list[str] = []
     if not fit.failed:
         odd, total = recognition.order(declaration, arrays, params)
         lines = _outcome(total)
+        failed = recognition.kinds_that_miss(declaration, total)
         if odd > _MOST_ODD * fit.used:
-            fit = replace(fit, failed=f"{odd:,} of {fit.used:,} records are out of order", score=0.0)
+            failed = f"{odd:,} of {fit.used:,} records are out of order"
+        failed = failed or recognition.unread(declaration, arrays, params)
+        fit = replace(fit, failed=failed, score=0.0) if failed else fit
     context.lines([_verdict(fit), *lines])
     if not fit.failed:
         return 0
+    if fit.advice:
+        context.lines([f"hint: {fit.advice}"])
+    if fit.lane is not None:
+        context.lines([f"first in lane {fit.lane}: use lanescope cuda-layout explain with --lane {fit.lane}"])
     others = [other for other in recognition.fits(content, content.length) if other.name != declaration.name]
     better = [other for other in others if not other.failed] + search.search(content, content.length)
     near = [f"fits: {_verdict(other)}" for other in better] or [f"closest: {_verdict(other)}" for other in others[:2]]

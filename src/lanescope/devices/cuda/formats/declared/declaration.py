@@ -88,6 +88,7 @@ class RecordSpec:
         views: further readings of the same bits, for tests.
         empty: not 0 where nothing was recorded.
         agree: 0 where a record contradicts its place.
+        extends: how many of the positions after a record belong to it, and are no records of their own.
     """
 
     at: Expression
@@ -96,6 +97,7 @@ class RecordSpec:
     views: tuple[FieldSpec, ...] = ()
     empty: Expression | None = None
     agree: Expression | None = None
+    extends: Expression | None = None
 
 
 @dataclass(frozen=True, slots=True)

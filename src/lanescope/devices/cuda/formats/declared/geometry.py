@@ -93,6 +93,21 @@ def parameters(declaration: Declaration, arrays: Arrays, given: Mapping[str, int
                 hint="check that the buffer was copied from the device",
             )
         scalars[spec.name] = int(values[0])
+    require(declaration, given)
+    for param in declaration.params:
+        if param.value is not None:
+            scalars[param.name] = param.value.exact(scalars)
+        else:
+            scalars[param.name] = int(given.get(param.name, param.default or 0))
+    return scalars
+
+
+def require(declaration: Declaration, given: Mapping[str, int]) -> None:
+    """Check that the user gave what the layout needs, and nothing else.
+
+    Raises:
+        UsageError: a required parameter is not given, or one is given that the layout does not have.
+    """
     known = {param.name for param in declaration.user_params}
     if unknown := sorted(set(given) - known):
         there = ", ".join(sorted(known)) or "none"
@@ -100,17 +115,12 @@ def parameters(declaration: Declaration, arrays: Arrays, given: Mapping[str, int
             f"layout {declaration.name} has no parameter {unknown[0]!r} (it has {there})",
             hint="remove it from --layout-params",
         )
-    for param in declaration.params:
-        if param.value is not None:
-            scalars[param.name] = param.value.exact(scalars)
-        elif param.name in given or param.default is not None:
-            scalars[param.name] = int(given.get(param.name, param.default or 0))
-        else:
+    for param in declaration.user_params:
+        if param.name not in given and param.default is None:
             raise UsageError(
                 f"layout {declaration.name} requires the parameter {param.name}: {param.help or 'not in the file'}",
                 hint=f"use --layout-params {param.name}=NUMBER",
             )
-    return scalars
 
 
 def gather(arrays: Arrays, spec: FieldSpec, first: I64) -> I64 | None:

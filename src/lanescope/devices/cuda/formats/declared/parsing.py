@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import difflib
 import tomllib
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -39,6 +40,7 @@ class _Keys:
         if not isinstance(values, dict):
             raise InputError(f"{place}: expected a table", hint=_HINT)
         self._place, self._left = place, dict(values)
+        self._known: list[str] = []
 
     def at(self, key: str) -> str:
         return f"{self._place}.{key}" if self._place else key
@@ -47,6 +49,7 @@ class _Keys:
         return InputError(f"{self.at(key)}: {problem}", hint=_HINT)
 
     def take(self, key: str, kind: type, default: Any = None, *, required: bool = False) -> Any:
+        self._known.append(key)
         if key not in self._left:
             if required:
                 raise self.error(key, "missing")
@@ -70,7 +73,9 @@ class _Keys:
 
     def done(self) -> None:
         if self._left:
-            raise self.error(next(iter(self._left)), "unknown key")
+            key = next(iter(self._left))
+            near = difflib.get_close_matches(key, self._known, 1)
+            raise self.error(key, "unknown key" + (f" (did you mean {near[0]}?)" if near else ""))
 
 
 _TYPES = {str: "a string", int: "an integer", bool: "true or false", dict: "a table", list: "a list"}
@@ -314,6 +319,7 @@ def _record(parser: _Parser, keys: _Keys) -> tuple[RecordSpec, tuple[Expression,
         parser.fields(of, "views"),
         parser.expression(of, "empty"),
         parser.expression(of, "agree"),
+        parser.expression(of, "extends"),
     )
     of.done()
     kind = keys.take("kind", object, required=True)

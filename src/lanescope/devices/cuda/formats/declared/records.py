@@ -117,7 +117,8 @@ def records_of(declaration: Declaration, columns: Columns) -> Records:
     at_once = None
     if declaration.kind is not None:
         codes = {value: _CODES[name] for value, name in declaration.kind[1].items()}
-        if _IGNORED not in codes.values() and "track" not in roles:
+        is_plain = declaration.record.extends is None and "track" not in roles
+        if _IGNORED not in codes.values() and is_plain:
             at_once = direct.read(declaration, columns, codes, UNREADABLE)
     if at_once is not None:
         begin, event_of, kind, _ = at_once
@@ -218,6 +219,8 @@ def kinds(declaration: Declaration, columns: Columns) -> npt.NDArray[np.uint8]:
         kind[is_state] = _IGNORED
     if declaration.record.empty is not None:
         kind[columns.is_empty()] = EMPTY
+    if declaration.record.extends is not None:
+        kind[columns.is_continuation()] = _IGNORED
     return kind
 
 

@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from lanescope.declaration import replace
 from lanescope.devices.cuda.formats.declared import catalog, recognition
 from lanescope.devices.cuda.formats.declared.arrays import Arrays, arrays_of, is_npz
 from lanescope.devices.cuda.formats.declared.columns import Columns
@@ -20,7 +21,6 @@ from lanescope.devices.cuda.formats.declared.recognition import Fit
 from lanescope.devices.cuda.formats.declared.records import UNREADABLE, kinds
 from lanescope.devices.cuda.formats.word_source import WordSource
 from lanescope.errors import LanescopeError
-from lanescope.trace.declaration import replace
 
 #: More sizes of a lane are not tried, the largest number of lanes last.
 _MOST_SIZES = 512

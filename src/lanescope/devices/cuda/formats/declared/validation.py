@@ -131,7 +131,7 @@ def _check_record(declaration: Declaration, places: set[str], lane: set[str]) ->
 def _record_expressions(declaration: Declaration) -> list[Expression]:
     found = [*declaration.roles.values()]
     found += [declaration.kind[0]] if declaration.kind is not None else []
-    found += [e for e in (declaration.record.empty, declaration.record.agree) if e is not None]
+    found += [e for e in (declaration.record.empty, declaration.record.agree, declaration.record.extends) if e]
     return found
 
 
