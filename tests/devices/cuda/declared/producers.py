@@ -595,7 +595,7 @@ def mori(shape: Shape) -> Made:
     return Made({"buffer": data, "offsets": offsets}, {"max_events": capacity}, spans)
 
 
-def flydsl(shape: Shape) -> Made:
+def flydsl(shape: Shape, *, regions: bool = False) -> Made:
     """Dynamic recording: a header of 16 words, an atomic cursor, three words a record; unused waves are zero."""
     stride = (16 + 3 * shape.capacity + 15) // 16 * 16
     grid = (2, 2, (shape.blocks + 3) // 4)
@@ -606,10 +606,11 @@ def flydsl(shape: Shape) -> Made:
     for index in range(waves):
         block, wave = divmod(index, shape.groups)
         epoch = (7 << 32) - 900 if shape.wrap else 1 << 52
-        ops = program(shape, index, sites, start=epoch)
+        ops = program(shape, index, [0, 1, 2] if regions else sites, start=epoch)
         if shape.regions is None and not ops:
             continue
         at = index * stride
+        kept: list[Op] = []
         place = block % grid[0], block // grid[0] % grid[1], block // (grid[0] * grid[1])
         end = ops[-1].time + 5 if ops else epoch + 5
         words[at : at + 4] = epoch & 0xFFFFFFFF, epoch >> 32, end & 0xFFFFFFFF, end >> 32
@@ -621,8 +622,14 @@ def flydsl(shape: Shape) -> Made:
                 lost += 1
                 continue
             record = at + 16 + 3 * number
-            words[record : record + 3] = op.time & 0xFFFFFFFF, op.event, op.payload
-            spans.append((block, wave, None, op.event, op.time, None, 0))
+            # Each start, end and mark of the code is a site of its own.
+            site = 3 * op.event + _TYPE[op.kind] if regions else op.event
+            words[record : record + 3] = op.time & 0xFFFFFFFF, site, op.payload
+            kept.append(op)
+        if regions:
+            spans += [(block, wave, None, *found) for found in paired(kept, payload=True)]
+        else:
+            spans += [(block, wave, None, op.event, op.time, None, 0) for op in kept]
     params = {"max_events": shape.capacity, "grid_x": grid[0], "grid_y": grid[1]}
     return Made({"buffer": words}, params, spans, lost)
 

@@ -183,6 +183,25 @@ def locate(declaration: Declaration, arrays: Arrays, given: Mapping[str, int]) -
     return Geometry(scalars, sizes, scope, lanes, base, stride, capacity, room, offered, is_used, is_sound)
 
 
+def end_of_lanes(declaration: Declaration, geometry: Geometry) -> int:
+    """Return the byte of the main array behind all headers and records, where one more lane would begin."""
+    of, scope, area = declaration.record, geometry.lane_scope, declaration.lane
+    last = geometry.base + np.maximum(geometry.room - 1, 0) * max(0, geometry.stride)
+    specs = [spec for spec in (*declaration.header.fields, *area.fields) if spec.array in (None, MAIN)]
+    ends = [
+        int(full(spec.byte.value(scope), geometry.lanes).max()) + (spec.width + 7) // 8
+        for spec in specs
+        if spec.byte is not None
+    ]
+    names = [name for name, _ in declaration.dims]
+    outside = {**geometry.scalars, **dict.fromkeys(names, 0), names[0]: geometry.sizes[0], "lane": geometry.lanes}
+    following = [of.at.value({**outside, "k": 0})]
+    if area.at is not None and area.size:
+        ends.append(int(full(area.at.value(scope), geometry.lanes).max()) + area.size)
+        following.append(area.at.value(outside))
+    return max(declaration.header.size, int((last + of.size).max()), int(min(following)), *ends)
+
+
 def _check_apart(declaration: Declaration, base: I64, stride: int, room: I64) -> None:
     """Check that no byte is part of two records: a layout without a capacity may run from one lane into the next.
 
