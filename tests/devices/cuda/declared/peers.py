@@ -28,7 +28,7 @@ def nuggets_legacy(data: bytes, max_events: int) -> list[Row]:
 
 
 def nuggets_compact(data: bytes, max_events: int) -> list[Row]:
-    """A stamp that is below the low half of the anchor belongs to the next turn of 2^32, and to no later one."""
+    """A stamp that is below the low half of the anchor is 2^32 later, and never more than that."""
     words = np.frombuffer(data, np.uint64).reshape(-1, 1 + max_events)
     found: list[Row] = []
     for unit, (anchor, *row) in enumerate(words.tolist()):

@@ -17,7 +17,7 @@ def ours(trace):
 
 
 def compare(mine, theirs, bits=None):
-    """Return rows of both, rows of ours alone, and rows of theirs alone."""
+    """Return how many rows are in both, only in the first, and only in the second."""
     if bits is not None:
         low = (1 << bits) - 1
 
