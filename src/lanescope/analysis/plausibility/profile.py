@@ -15,6 +15,9 @@ from lanescope.declaration import frozen_class
 from lanescope.trace import Table
 from lanescope.trace.column import Mask
 
+#: From this share of change on, with and without suspect rows, a total is worth a line.
+WORTH_TELLING = 0.01
+
 
 @frozen_class
 class Pairs:
