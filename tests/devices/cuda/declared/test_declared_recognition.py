@@ -13,6 +13,7 @@ from devices.cuda.declared.test_declared_producers import SHAPES
 from lanescope.devices.cuda.family import _detect as detect
 from lanescope.devices.cuda.formats.declared import catalog, search
 from lanescope.devices.cuda.formats.declared.encode import encode, example
+from lanescope.devices.cuda.formats.detect import advise
 from lanescope.devices.cuda.formats.word_source import content_of
 from lanescope.errors import InputError
 from lanescope.source import FileHead
@@ -126,6 +127,22 @@ def test_parameters_of_several_arrays_are_found(layout):
     made = WRITERS[layout][0](Shape(blocks=3, groups=2, capacity=16, regions=12))
     [fit, *_] = search.search(content_of(np.frombuffer(made.file(), np.uint8)), len(made.file()))
     assert (fit.name, {**made.params, **fit.params}) == (layout, made.params)
+
+
+def test_names_of_arrays_tell_a_layout_without_parameters():
+    made = WRITERS["iris"][0](Shape(blocks=3, capacity=16, regions=8))
+    made.arrays["timestamp"] = made.arrays.pop("buffer")
+    [fit] = search.search(content_of(np.frombuffer(made.file(), np.uint8)), len(made.file()))
+    assert fit.options == "--layout iris"
+
+
+@pytest.mark.parametrize("seed", range(24))
+def test_advice_on_any_bytes_is_a_line(seed):
+    bits = np.random.default_rng(seed)
+    words = bits.integers(0, 1 << int(bits.integers(1, 32)), int(bits.integers(1, 3000))).astype(np.uint32)
+    data = words.tobytes()[: int(bits.integers(1, 12000))]
+    head = FileHead(data, int(bits.choice([len(data), 1 << 20, 1 << 40])), "run.bin")
+    assert "\n" not in advise(head)
 
 
 @pytest.mark.parametrize("seed", range(200))

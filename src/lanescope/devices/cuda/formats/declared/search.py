@@ -42,14 +42,18 @@ def search(content: WordSource, size: int) -> list[Fit]:
     found = []
     for name in catalog.shipped():
         declaration = catalog.load(name)
-        if declaration.search is None:
+        if declaration.search is None and len(declaration.arrays) == 1:
             continue
         try:
             arrays = arrays_of(content, declaration)
         except LanescopeError:
             continue
-        fit = _best(declaration, declaration.search, arrays, _whole(content, arrays, size))
-        if fit is not None:
+        if declaration.search is not None:
+            fit = _best(declaration, declaration.search, arrays, _whole(content, arrays, size))
+        else:
+            # The names of several arrays are those of the layout.
+            fit = recognition.judge(declaration, arrays, {})
+        if fit is not None and not fit.failed and fit.is_enough:
             found.append(fit)
     return sorted(found, key=lambda fit: -fit.used)
 
@@ -61,7 +65,8 @@ def _whole(content: WordSource, arrays: Arrays, size: int) -> int:
 
 def _best(declaration: Declaration, how: Search, arrays: Arrays, size: int) -> Fit | None:
     found: list[tuple[int, Fit]] = []
-    for params, stride in _candidates(declaration, how, size):
+    # A lane that is longer than what is there cannot be judged.
+    for params, stride in _candidates(declaration, how, size, min(size, len(arrays.main))):
         part = _beginning(arrays, stride, size)
         if part is None or not _headers_agree(declaration, how, part, params):
             continue
@@ -78,23 +83,33 @@ def _best(declaration: Declaration, how: Search, arrays: Arrays, size: int) -> F
     return found[max(long)[1]][1] if long else None
 
 
-def _candidates(declaration: Declaration, how: Search, size: int) -> Iterator[tuple[dict[str, int], int]]:
-    """Yield parameters with which the file is a whole number of lanes, and the bytes of those."""
+def _candidates(declaration: Declaration, how: Search, size: int, longest: int) -> Iterator[tuple[dict[str, int], int]]:
+    """Yield parameters with which the file is a whole number of lanes that are not too long, and the bytes of those."""
     # The second parameter divides the lanes, or makes them larger.
     is_of_lanes = how.also is not None and how.also[0] not in _all_names(declaration, how.stride.names)
+    values = np.arange(how.least, min(_MOST_VALUES, max(how.least, longest)) + 1)
+    sizes: list[tuple[int, int]] = []
     for second in range(1, 1 + (how.also[1] if how.also else 1)):
         rest = {how.also[0]: second} if how.also else {}
-        values = np.arange(how.least, min(_MOST_VALUES, max(how.least, size)) + 1)
-        scope = {name: full(value, len(values)) for name, value in _numbers(declaration, how, rest, values).items()}
-        strides = full(how.stride.value(scope), len(values))
-        fits = np.flatnonzero((strides > 0) & (strides <= size) & (size % np.maximum(strides, 1) == 0))
-        # Where several values make lanes of one size, the largest has room for all records.
-        last = np.append(strides[fits][1:] != strides[fits][:-1], True)[: len(fits)] if len(fits) else fits
-        for at in fits[last][-_MOST_SIZES:].tolist() if len(fits) else []:
-            stride = int(strides[at])
-            if is_of_lanes and (size // stride) % second:
-                continue
-            yield {how.param: int(values[at]), **rest, **how.given}, stride
+        if second == 1 or not is_of_lanes:
+            sizes = _sizes(declaration, how, rest, values, size, longest)
+        for value, stride in sizes:
+            if not is_of_lanes or not (size // stride) % second:
+                yield {how.param: value, **rest, **how.given}, stride
+
+
+def _sizes(
+    declaration: Declaration, how: Search, rest: Mapping[str, int], values: I64, size: int, longest: int
+) -> list[tuple[int, int]]:
+    """Return values of the parameter that is searched and the bytes of a lane with them, which divide the file."""
+    scope = {name: full(value, len(values)) for name, value in _numbers(declaration, how, rest, values).items()}
+    strides = full(how.stride.value(scope), len(values))
+    fits = np.flatnonzero((strides > 0) & (strides <= longest) & (size % np.maximum(strides, 1) == 0))
+    if not len(fits):
+        return []
+    # Where several values make lanes of one size, the largest has room for all records.
+    last = fits[np.append(strides[fits][1:] != strides[fits][:-1], True)][-_MOST_SIZES:]
+    return list(zip(values[last].tolist(), strides[last].tolist(), strict=True))
 
 
 def _numbers(declaration: Declaration, how: Search, rest: Mapping[str, int], values: I64) -> dict[str, Any]:
