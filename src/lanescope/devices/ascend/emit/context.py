@@ -9,7 +9,6 @@ import numpy as np
 import numpy.typing as npt
 
 from lanescope.declaration import frozen_class
-from lanescope.devices.ascend.formats.host_phases import HostPhases
 from lanescope.devices.ascend.formats.layout import LEVEL_KEYS, QUEUES
 from lanescope.devices.ascend.formats.records import Section
 from lanescope.devices.ascend.formats.versions import Erratum
@@ -26,6 +25,7 @@ from lanescope.trace import Column, Flag, TraceBuilder
 from lanescope.trace.column import Array, Mask
 
 if TYPE_CHECKING:
+    from lanescope.devices.ascend.formats.host_phases import HostPhases
     from lanescope.source import Capture
 
 Int64 = npt.NDArray[np.int64]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from functools import cached_property
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
@@ -12,7 +12,6 @@ import numpy.typing as npt
 from lanescope.common.key_join import match_unique
 from lanescope.declaration import replace
 from lanescope.devices.ascend.formats import versions
-from lanescope.devices.ascend.formats.host_phases import HostPhases
 from lanescope.devices.ascend.formats.keyed_rows import KeyedRows, keyed, keys, repeated
 from lanescope.devices.ascend.formats.layout import (
     AICORE,
@@ -42,10 +41,13 @@ from lanescope.devices.ascend.interpret.execution_table import (
     staged,
 )
 from lanescope.devices.ascend.interpret.graph import Graph, Intervals
-from lanescope.devices.ascend.interpret.host_log import Walls
 from lanescope.devices.ascend.interpret.sidecars import Sidecars
 from lanescope.devices.ascend.interpret.task_kinds import TaskKinds
 from lanescope.trace.column import Mask
+
+if TYPE_CHECKING:
+    from lanescope.devices.ascend.formats.host_phases import HostPhases
+    from lanescope.devices.ascend.interpret.host_log import Walls
 
 Int64 = npt.NDArray[np.int64]
 
