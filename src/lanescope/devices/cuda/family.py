@@ -120,6 +120,7 @@ FAMILY = Family(
             random_access=True,
             # One word, the columns of half a slice, and scratch for the longest lane.
             bytes_per_row=100,
+            advise=_HERE + "formats.detect:advise",
         ),
         Format(
             "iket-json",

@@ -17,7 +17,7 @@ from lanescope.devices.cuda.formats.declared import anchoring, raw_table
 from lanescope.devices.cuda.formats.declared.arrays import Arrays
 from lanescope.devices.cuda.formats.declared.columns import Columns
 from lanescope.devices.cuda.formats.declared.declaration import MAIN, Declaration
-from lanescope.devices.cuda.formats.declared.geometry import locate
+from lanescope.devices.cuda.formats.declared.geometry import end_of_lanes, locate
 from lanescope.devices.cuda.formats.declared.records import UNREADABLE, Records, records_of
 from lanescope.devices.cuda.formats.lanes import I64, U32, Decoded, Outputs
 from lanescope.trace import Table
@@ -102,10 +102,12 @@ class DeclaredBuffer:
         if records.end is not None:
             records.end = np.where(good, records.end - self._origin, 0) & mask
 
-    @property
+    @cached_property
     def slots(self) -> int:
-        """Units of all arrays."""
-        return self._arrays.size // self.unit_bytes
+        """Units of all arrays, without those behind the last lane if anything is there: these are part of no lane."""
+        main = self._arrays.main
+        behind = main[min(len(main), end_of_lanes(self.declaration, self.columns.geometry)) :]
+        return (self._arrays.size - (len(behind) if behind.any() else 0)) // self.unit_bytes
 
     @cached_property
     def grid(self) -> Grid:
