@@ -37,6 +37,7 @@ class Grid:
         lost: int64 [lanes], those of them that had no room.
         torn: int64 [lanes], positions that hold half of what a ring has overwritten.
         counted: bool [lanes], where ``offered`` and ``lost`` are exact; elsewhere they are the least that it was.
+        at_capacity: bool [lanes], lanes without room that were killed before they wrote their last count.
         refused: lanes that the kernel began and that found no room in the buffer.
     """
 
@@ -53,6 +54,7 @@ class Grid:
     lost: I64 | None = None
     torn: I64 | None = None
     counted: npt.NDArray[np.bool_] | None = None
+    at_capacity: npt.NDArray[np.bool_] | None = None
     refused: int | None = None
 
     def __len__(self) -> int:

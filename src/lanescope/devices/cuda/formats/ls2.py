@@ -225,6 +225,11 @@ class Ls2Buffer(OwnNumbers):
         groups = self.header.num_groups
         word = self.heads[:, 6]
         begun = self.scanned["state"] != layout.UNUSED
+        # A full lane that was never finalized may have dropped more records than it counted. A counter of two positions
+        # that has no room leaves the last one empty.
+        needed = np.where((self.header.record_words == 1) & (self.scanned["special"] > 0), 2, 1)
+        has_no_room = self.scanned["stored"] + needed > self.header.capacity
+        at_capacity = has_no_room & (self.scanned["state"] != layout.FINALIZED) & (not self.header.is_ring)
         return Grid(
             self.header.num_blocks,
             groups,
@@ -238,10 +243,8 @@ class Ls2Buffer(OwnNumbers):
             offered=self.scanned["offered"],
             lost=self.scanned["lost"],
             torn=self.scanned["torn"],
-            # A full lane that was never finalized may have dropped more records than it counted.
-            counted=(self.scanned["state"] == layout.FINALIZED)
-            | self.header.is_ring
-            | (self.scanned["stored"] < self.header.capacity),
+            counted=~at_capacity,
+            at_capacity=at_capacity,
             refused=self.header.refused,
         )
 
