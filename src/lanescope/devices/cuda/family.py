@@ -229,7 +229,7 @@ FAMILY = Family(
             Option(
                 "across",
                 bool,
-                "proton: entries of Triton 3.9, with asynchronous loads that end in another warp",
+                "ls2, proton (entries of Triton 3.9): asynchronous loads that end in another warp",
                 default=False,
             ),
             Option("refused", non_negative_int, "ls2: blocks at the end of the grid without lanes in the buffer", 0),

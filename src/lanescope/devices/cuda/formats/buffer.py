@@ -139,6 +139,7 @@ class OwnNumbers:
     event_ids: I64 | None = None
     event_names: Mapping[int, str] = {}
     main_at = envelope = 0
+    tokens_leave_lanes = True
 
 
 class Buffer(Protocol):
@@ -158,7 +159,8 @@ class Buffer(Protocol):
         overwritten: int64 [lanes], 1 if position 0 of the lane represents overwritten records; None: no lane has any.
         has_special: whether instants may be anything else.
         has_tokens: whether records have tokens.
-            has_payloads: whether records have payloads.
+        tokens_leave_lanes: whether a region with a token other than 0 may end in another lane of its block.
+        has_payloads: whether records have payloads.
         counters: int64 [lanes], which counter each lane reads; None: that of its SM, or the GPU's.
         frequency_hz: rate of the counter where the layout declares it.
         event_ids: int64, the event number of each code in the core's columns; None: codes are numbers.
@@ -193,6 +195,8 @@ class Buffer(Protocol):
     def has_special(self) -> bool: ...  # noqa: D102
     @property
     def has_tokens(self) -> bool: ...  # noqa: D102
+    @property
+    def tokens_leave_lanes(self) -> bool: ...  # noqa: D102
     @property
     def has_payloads(self) -> bool: ...  # noqa: D102
     @property

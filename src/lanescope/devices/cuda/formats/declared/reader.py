@@ -47,6 +47,7 @@ class DeclaredBuffer:
     """
 
     behind = 0
+    tokens_leave_lanes = True
 
     def __init__(self, declaration: Declaration, arrays: Arrays, params: Mapping[str, int]) -> None:
         self.declaration, self._arrays = declaration, arrays
