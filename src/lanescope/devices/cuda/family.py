@@ -185,7 +185,7 @@ FAMILY = Family(
         Option(
             "stale",
             _stale,
-            "records of an earlier launch in a buffer that was not cleared: drop them, or keep them as a launch",
+            "records of an earlier launch in a buffer that was not cleared: drop them, or keep them as launches",
             "drop",
         ),
         Option(
