@@ -9,8 +9,8 @@ from typing import Any
 
 import numpy as np
 
+from lanescope.declaration import frozen_class, replace
 from lanescope.errors import MergeError
-from lanescope.trace.declaration import frozen_class, replace
 from lanescope.trace.merge_tables import (
     UNALIGNED,
     distinct_runs,

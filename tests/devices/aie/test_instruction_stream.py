@@ -9,11 +9,11 @@ from hypothesis import strategies as st
 import lanescope
 from effort import some
 from lanescope.cli import main
+from lanescope.declaration import replace
 from lanescope.devices.aie import config
 from lanescope.devices.aie.config import ConfigError, Unit, apply_defaults, config_of, instruction_stream
 from lanescope.devices.aie.config.register_writes import start_writes, stop_writes
 from lanescope.errors import UsageError
-from lanescope.trace.declaration import replace
 
 VERSIONS = [(0, 1), (1, 0)]
 CORE = Unit("core", 0, 2, (33, 34, 75), (0x21, *[None] * 7), mode=0, start=122, stop=121, reset=122, packet_id=1)

@@ -12,10 +12,10 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
+from lanescope.declaration import replace
 from lanescope.devices.aie.config.model import Config, agreed
 from lanescope.devices.aie.config.register_writes import Write, from_writes, unread_at, write_at
 from lanescope.devices.aie.config.validators import ConfigError
-from lanescope.trace.declaration import replace
 
 ELF_MAGIC = b"\x7fELF"
 _HEADER_WORDS = 4

@@ -7,8 +7,8 @@ from collections.abc import Mapping
 import numpy as np
 import numpy.typing as npt
 
+from lanescope.declaration import frozen_class
 from lanescope.devices.cuda.formats.buffer import Grid
-from lanescope.trace.declaration import frozen_class
 
 I64 = npt.NDArray[np.int64]
 Mask = npt.NDArray[np.bool_]
