@@ -29,6 +29,7 @@ from lanescope.cli import main
 from lanescope.devices.cuda.formats.encode import strided
 from lanescope.devices.cuda.formats.layout import STAMP_WRAP
 from lanescope.devices.cuda.schema import STATS
+from lanescope.errors import UsageError
 from lanescope.trace import Flag
 
 REPRO = Path(__file__).parent / "repro"
@@ -286,6 +287,29 @@ def test_any_number_of_launches_is_told_apart(launches):
     assert "cuda_clock_reversal" not in stats(kept)
 
 
+@pytest.mark.parametrize("layout", ["tirx", "flashinfer1", "flashinfer2", "warpscope"])
+@pytest.mark.parametrize("launches", [1, 2, 4])
+def test_simulated_launches_are_told_apart(layout, launches):
+    simulation = simulate(7, layout=layout, blocks=5, tiles=3, stale=5, launches=launches, apart=3_000_000)
+    left = [sum(row[3] for row in rows_of) for rows_of in simulation.truth["stale_launches"]]
+    assert len(left) == launches
+    assert all(left)
+    trace = decode_simulation(simulation, launch_ns=10**6)
+    assert stats(trace)["cuda_stale"] == sum(left)
+    kept = decode_simulation(simulation, launch_ns=10**6, stale="keep")
+    launch = kept.details["cuda_regions"]["launch"]
+    assert int(np.count_nonzero(launch == 0)) == len(trace.slices)
+    assert set(launch.tolist()) == set(range(launches + 1))
+    # Each launch is over before the one that follows it begins.
+    for later in range(launches):
+        assert kept.slices["ts"][launch == later].min() - kept.slices["ts"][launch == later + 1].max() >= 2_900_000
+
+
+def test_earlier_launches_are_only_simulated_in_a_buffer_that_was_not_cleared():
+    with pytest.raises(UsageError, match="--launches requires --stale"):
+        simulate(1, launches=2)
+
+
 def test_parts_of_a_file_tell_launches_apart_as_well(monkeypatch):
     first = [("BE"[at % 2], 0, 1000 + 100 * at) for at in range(12)]
     words = laid_in_order([[shifted(first[: 12 - 2 * n], 50_000 * n)] * 5 for n in range(5)])
@@ -401,8 +425,6 @@ def test_raw_records_say_which_were_read():
 
 
 def test_what_is_asked_for_must_be_known():
-    from lanescope.errors import UsageError
-
     with pytest.raises(UsageError, match="neither drop nor keep"):
         decode(buffer([LANE]), stale="some")
 

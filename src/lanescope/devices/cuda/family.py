@@ -249,10 +249,11 @@ FAMILY = Family(
                 "tiles of an earlier launch left in the buffer (0: cleared buffer)",
                 0,
             ),
+            Option("launches", positive_int, "earlier launches left in the buffer, each with more tiles", 1),
             Option(
                 "apart",
                 positive_int,
-                "time in ns from the end of the earlier launch to the start of this one",
+                "time in ns from the end of an earlier launch to the start of the next one",
                 50_000_000,
             ),
         ),
