@@ -80,6 +80,15 @@ def test_a_stream_says_what_its_writes_set_up(version, tmp_path):
         assert dict(config.load(tmp_path / name).units) == dict(KNOWN.units)
 
 
+def test_a_configuration_is_written_as_the_operations_around_a_run():
+    content = instruction_stream.written(KNOWN)
+    expected = stream((0, 1), writes_of(KNOWN, (0, 1)))
+    assert content[:4] + content[8:] == expected[:4] + expected[8:]
+    assert content[4:8] == b"\x02\x01\0\0"  # two columns, one row of memory tiles
+    made = instruction_stream.read(content)
+    assert (dict(made.units), made.trigger) == (dict(KNOWN.units), KNOWN.trigger)
+
+
 @pytest.mark.parametrize("version", VERSIONS, ids=str)
 def test_masked_and_block_writes_are_replayed_in_order(version):
     at = 0x2340D0

@@ -92,7 +92,8 @@ class _Places:
         slice_id[inside], track[inside] = phases.ids[found], phases.track[found]
         # The first that ends at the finish stamp or behind it.
         seen = _last(np.flatnonzero(told.is_kind("complete")), group, -phases.end, thread, -runs.finish)
-        seen[runs.finish <= 0] = -1
+        # A pass that began behind that is not the one: its own record is missing.
+        seen[(runs.finish <= 0) | (np.append(phases.begin, 0)[seen] > runs.finish)] = -1
         return cls(slice_id, track, seen)
 
 

@@ -33,7 +33,7 @@ def draw_phases(canvas: TimelineBuilder) -> RecordSlices | None:
     named = phases.has("kind")
     codes = builder.names.codes((*kinds, "unknown"))
     kind = np.where(named, phases["kind"], len(kinds))
-    roles = [PHASE_KINDS[kind].role if kind in PHASE_KINDS else "" for kind in (*kinds, "unknown")]
+    roles = [told.role(kind) for kind in (*kinds, "unknown")]
     role = builder.dictionary("ascend_phases", "role").codes(roles)[kind]
     told.note("ascend_unknown_kind", named & ~told.is_kind(*PHASE_KINDS), phases)
     begin, end = phases["start_cycles"], phases["end_cycles"]
