@@ -7,13 +7,13 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from lanescope.declaration import frozen_class, replace
 from lanescope.devices.ascend.analysis.graph_order import Order, order, transitive_reduction
 from lanescope.devices.ascend.analysis.task_times import TaskTimes, ready_of_graphs, slack_of_tasks, task_times
 from lanescope.devices.ascend.formats.graph_file import GraphFile, number
 from lanescope.errors import UsageError
 from lanescope.trace import Trace
 from lanescope.trace.column import Mask
-from lanescope.trace.declaration import frozen_class, replace
 
 Int64 = npt.NDArray[np.int64]
 

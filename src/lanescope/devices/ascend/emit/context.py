@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
+from lanescope.declaration import frozen_class
 from lanescope.devices.ascend.formats.host_phases import HostPhases
 from lanescope.devices.ascend.formats.layout import LEVEL_KEYS, QUEUES
 from lanescope.devices.ascend.formats.records import Section
@@ -23,7 +24,6 @@ from lanescope.devices.ascend.interpret.sidecars import folders_of, rank_and_dev
 from lanescope.devices.ascend.interpret.sorted_index import distinct
 from lanescope.trace import Column, Flag, TraceBuilder
 from lanescope.trace.column import Array, Mask
-from lanescope.trace.declaration import frozen_class
 
 if TYPE_CHECKING:
     from lanescope.source import Capture

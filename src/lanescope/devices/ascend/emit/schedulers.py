@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
+from lanescope.declaration import frozen_class
 from lanescope.devices.ascend.emit.context import RecordSlices, TimelineBuilder, ToTs, below_resolution, some
 from lanescope.devices.ascend.formats.layout import GRAPH_KIND, PHASE_KINDS, QUEUES, SUBMITS
 from lanescope.devices.ascend.formats.records import Section
@@ -13,7 +14,6 @@ from lanescope.devices.ascend.interpret import task_kinds
 from lanescope.devices.ascend.interpret.clock import Alignment
 from lanescope.trace import Column, Flag
 from lanescope.trace.column import Mask
-from lanescope.trace.declaration import frozen_class
 
 Int64 = npt.NDArray[np.int64]
 

@@ -12,11 +12,11 @@ import numpy as np
 import numpy.typing as npt
 
 from lanescope._native import core
+from lanescope.declaration import frozen_class, replace
 from lanescope.devices.ascend.formats.layout import CREATOR, WAIT
 from lanescope.devices.ascend.formats.records import Deps, UInt64
 from lanescope.devices.ascend.interpret.sorted_index import SortedIndex, distinct, union
 from lanescope.trace.column import Mask
-from lanescope.trace.declaration import frozen_class, replace
 
 Int64 = npt.NDArray[np.int64]
 

@@ -10,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from lanescope.common.key_join import match_unique
+from lanescope.declaration import replace
 from lanescope.devices.ascend.formats import versions
 from lanescope.devices.ascend.formats.host_phases import HostPhases
 from lanescope.devices.ascend.formats.keyed_rows import KeyedRows, keyed, keys, repeated
@@ -45,7 +46,6 @@ from lanescope.devices.ascend.interpret.host_log import Walls
 from lanescope.devices.ascend.interpret.sidecars import Sidecars
 from lanescope.devices.ascend.interpret.task_kinds import TaskKinds
 from lanescope.trace.column import Mask
-from lanescope.trace.declaration import replace
 
 Int64 = npt.NDArray[np.int64]
 

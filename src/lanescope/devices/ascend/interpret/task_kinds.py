@@ -22,13 +22,13 @@ from typing import TYPE_CHECKING
 import numpy as np
 import numpy.typing as npt
 
+from lanescope.declaration import frozen_class
 from lanescope.devices.ascend.formats.layout import GRAPH_KIND, HOST_SUBMITS, SUBMITS
 from lanescope.devices.ascend.formats.versions import HOST_BUILT, RINGS, on_host
 from lanescope.devices.ascend.interpret import graph as graphs
 from lanescope.devices.ascend.interpret.completeness import is_whole
 from lanescope.devices.ascend.interpret.graph import Graph
 from lanescope.trace.column import Mask
-from lanescope.trace.declaration import frozen_class
 
 if TYPE_CHECKING:
     from lanescope.devices.ascend.interpret.resolve import Interpreter
