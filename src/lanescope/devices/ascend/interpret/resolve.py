@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from functools import cached_property
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
@@ -42,10 +42,12 @@ from lanescope.devices.ascend.interpret.execution_table import (
     staged,
 )
 from lanescope.devices.ascend.interpret.graph import Graph, Intervals
-from lanescope.devices.ascend.interpret.host_log import Walls
 from lanescope.devices.ascend.interpret.sidecars import Sidecars
 from lanescope.devices.ascend.interpret.task_kinds import TaskKinds
 from lanescope.trace.column import Mask
+
+if TYPE_CHECKING:
+    from lanescope.devices.ascend.interpret.host_log import Walls
 
 Int64 = npt.NDArray[np.int64]
 
