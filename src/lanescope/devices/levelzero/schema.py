@@ -19,6 +19,13 @@ CALL_DETAILS = TableSpec(
             nullable=True,
             unit="bytes",
         ),
+        argument(
+            "recorder_ns",
+            "int64",
+            "time of the recorder within the call; NULL if it was not measured",
+            nullable=True,
+            unit="ns",
+        ),
     ),
     key="slice_id",
 )
@@ -146,6 +153,22 @@ STATS: tuple[StatSpec, ...] = (
         "processes that ended without their recorder: by a signal or _exit, at most one event per thread is missing",
     ),
     StatSpec(
+        "levelzero_unrecorded_process",
+        "data_loss",
+        "processes that used Level Zero, but were started without the environment of the recorder",
+    ),
+    StatSpec(
+        "levelzero_recorder_unmeasured",
+        "info",
+        "processes whose recorder did not measure its own time: it is included in the times of calls",
+        silent="the times are those that the program saw",
+    ),
+    StatSpec(
+        "levelzero_recorder_time",
+        "error",
+        "calls that are shorter than the time of the recorder within them: one of the times is wrong",
+    ),
+    StatSpec(
         "levelzero_recorder_contention",
         "info",
         "waits of a program thread for another thread in the recorder: included in its times",
@@ -256,7 +279,7 @@ STATS: tuple[StatSpec, ...] = (
     StatSpec(
         "levelzero_result_ambiguous",
         "data_loss",
-        "results of operations whose watched event other operations signal too, or was destroyed: the time is unknown",
+        "results that may be of another operation or run, or whose event was destroyed: the time is unknown",
         dropped_units=("result",),
     ),
     StatSpec(

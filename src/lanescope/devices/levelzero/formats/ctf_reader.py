@@ -24,6 +24,8 @@ LIVE = ".live"
 #: Domain name of lanescope's recordings, and the supported versions of their records.
 DOMAIN = "lanescope_ze"
 VERSIONS = (1,)
+#: Entry of the environment of a process that used Level Zero, but was started without the recorder: what it lacked.
+UNRECORDED = "unrecorded"
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -70,6 +72,7 @@ def read(capture: Capture) -> Recording:
         if about.environment.get("domain") != DOMAIN or about.environment.get("version") not in VERSIONS:
             raise InputError(f"{source.path}: CTF trace of another producer", hint="use babeltrace2 to inspect it")
         process = Process(source, part, reader, _epoch(about, processes))
+        process.unrecorded = str(about.environment.get(UNRECORDED, ""))
         number = rows.process(str(about.environment.get("hostname", "")), about.environment.get("pid", 0))
         found: list[Stream] = []
         for path in sorted(folder.glob(_STREAM), key=_stream_order):

@@ -385,7 +385,7 @@ NO_RESET = "out_of_order_no_reset"
 #: Why executions of a list began later: commands of the recorder came first, and reset its events.
 PROLOGUE = "prologue"
 #: Why an execution has no result: it was not the only one to signal the event that was watched for it, or that is gone.
-AMBIGUOUS = ("shared_event", "event_destroyed")
+AMBIGUOUS = ("shared_event", "event_destroyed", "overlapping")
 
 #: Bits of the ``flags`` of descriptors. Source: ze_api.h of API 1.17.
 LIST_IN_ORDER, QUEUE_IN_ORDER = 1 << 3, 1 << 1
