@@ -82,7 +82,7 @@ THREAD_DETAILS = TableSpec(
         ref("track_id", "tracks", "lane of the thread"),
         ColumnSpec("host", "utf8", "host name"),
         ColumnSpec("pid", "int64", "process ID"),
-        ColumnSpec("tid", "int64", "thread ID"),
+        ColumnSpec("tid", "int64", "thread ID; below 0 for lanes of a CPU or stream instead of a thread"),
     ),
     key="track_id",
 )
@@ -110,7 +110,16 @@ QUEUE_DETAILS = TableSpec(
     ),
     key="track_id",
 )
-DETAILS: tuple[TableSpec, ...] = (CALL_DETAILS, OPERATIONS, THREAD_DETAILS, QUEUE_DETAILS)
+EVENT_DETAILS = TableSpec(
+    "levelzero_events",
+    "details of an event of another producer; empty unless requested by --fields",
+    (
+        ref("instant_id", "instants", "the event"),
+        argument("fields", "utf8", "fields and contexts as text"),
+    ),
+    key="instant_id",
+)
+DETAILS: tuple[TableSpec, ...] = (CALL_DETAILS, OPERATIONS, THREAD_DETAILS, QUEUE_DETAILS, EVENT_DETAILS)
 
 # --- stats --------------------------------------------------------------------------------------------------------
 
@@ -124,6 +133,17 @@ STATS: tuple[StatSpec, ...] = (
         "data_loss",
         "events that the recorder could not store: usually because the disk was full",
         dropped_units=("event",),
+    ),
+    StatSpec(
+        "levelzero_untimed_event",
+        "data_loss",
+        "events without a clock, or after the year 2261: not on the timeline",
+    ),
+    StatSpec(
+        "levelzero_foreign_clocks",
+        "notice",
+        "streams whose clock is not comparable with that of the first one: their times may be off",
+        finding="LS305 warning",
     ),
     StatSpec("levelzero_late_event", "error", "packets of a recording with events later than their end"),
     StatSpec("levelzero_missing_packet", "data_loss", "packets of a recording that are missing, by their numbers"),

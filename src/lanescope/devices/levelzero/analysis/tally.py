@@ -18,7 +18,7 @@ from lanescope.common.asof_join import Int64, Mask, group
 from lanescope.common.distinct import distinct
 from lanescope.devices.levelzero.formats import layout
 from lanescope.devices.levelzero.formats.event_model import is_text
-from lanescope.devices.levelzero.formats.host_apis import level_of
+from lanescope.devices.levelzero.formats.host_apis import level_of, plain_name
 from lanescope.errors import UsageError
 from lanescope.trace import ColumnSpec, Table, TableSpec, Trace
 
@@ -340,7 +340,7 @@ def iprof_json(trace: Trace, *, each: bool = False) -> Iterator[bytes]:
 def _iprof_section(listed: list[Entry], section: str, *, each: bool) -> Any:
     places: dict[tuple[Any, ...], dict[str, Any]] = {}
     for entry in listed:
-        places.setdefault(entry.where, {})[entry.name] = _iprof_entry(entry)
+        places.setdefault(entry.where, {})[plain_name(entry.name)] = _iprof_entry(entry)
     if each:
         return [{**_iprof_where(where, section), "data": data} for where, data in places.items()]
     return next(iter(places.values()), {})

@@ -6,6 +6,7 @@ import numpy as np
 import numpy.typing as npt
 
 from lanescope.common.asof_join import Int64
+from lanescope.devices.levelzero.formats.foreign.streams import thread_name
 from lanescope.devices.levelzero.interpret.call_matching import is_error
 from lanescope.devices.levelzero.interpret.resolved import Attributed
 from lanescope.trace import Flag, TraceBuilder
@@ -43,11 +44,17 @@ class Hosts:
             if host not in hosts:
                 hosts[host] = builder.track(host, kind="group", role="host", input_id=input_id)
             self.processes.append(
-                builder.track(f"process {pid}", kind="group", role="process", parent=hosts[host], input_id=input_id)
+                builder.track(
+                    f"process {pid}" if pid >= 0 else "all processes",
+                    kind="group",
+                    role="process",
+                    parent=hosts[host],
+                    input_id=input_id,
+                )
             )
         tracks = [
             builder.track(
-                f"thread {tid}",
+                thread_name(tid),
                 kind="lane",
                 role="host_thread",
                 parent=self.processes[process],

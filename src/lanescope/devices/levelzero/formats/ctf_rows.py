@@ -70,7 +70,7 @@ class Process:
 
     source: Source
     part: str
-    reader: ctf.Reader
+    reader: ctf.Reader | ctf.RewrittenReader
     epoch_ns: int
     ended: bool = False
     statistics: dict[str, int] = field(default_factory=dict)
