@@ -134,7 +134,7 @@ def _judge(words: Words, name: str, *, is_npy: bool) -> Detection:
     left = earlier_launch.find(buffer, summary, sm=None, launch_ns=None)
     if left is not None:
         # What an earlier launch left is out of order with the latest one, and in order in itself.
-        buffer.cuts = left.cuts
+        buffer.cuts = left.cuts[:, None]
         summary = buffer.decode(split=True, step_back=STEP_BACK).summary
     odd = int((summary["unmatched"] + summary["backward"] + summary["after_finalize"]).sum())
     reason += f", {odd} of them out of order" if odd else ""

@@ -47,6 +47,7 @@ class DeclaredBuffer:
     """
 
     behind = 0
+    tokens_leave_lanes = True
 
     def __init__(self, declaration: Declaration, arrays: Arrays, params: Mapping[str, int]) -> None:
         self.declaration, self._arrays = declaration, arrays
@@ -269,6 +270,9 @@ class DeclaredBuffer:
         yield "cuda_multiple_sms", self.records.moved, None
         if self.records.lost is None:
             yield "cuda_dropped", int(self.columns.lost.sum()), None
+        if self.records.capacity is None:
+            # Records that name their lanes: what is full are the pieces of the buffer, whoever wrote them.
+            yield "cuda_lane_may_be_lost", int(np.count_nonzero(self.columns.is_full)), None
 
     def raw(self) -> tuple[str, Callable[[int], Table]]:
         """Return what makes the table of records."""
