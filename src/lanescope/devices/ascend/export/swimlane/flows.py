@@ -174,11 +174,15 @@ def _anchor_rows(content: Content, begin: Floats | None = None, rows: Int64 | No
     blocks = content.tasks.integers("blocks")[order]
     firsts = np.flatnonzero(np.diff(sorted_task, prepend=-1))
     has_many = np.repeat(blocks[firsts] > 1, np.diff(np.append(firsts, len(order))))
-    keys = np.stack([sorted_task, content.function[order]], 1)
     kept = ~has_many
-    if has_many.any():
-        _, first = np.unique(keys, axis=0, return_index=True)
-        kept[first] = True
+    many = np.flatnonzero(has_many)
+    if len(many):
+        # Rows of a task stand together, so of each pair of task and function the first is found among few rows.
+        function = content.function[order[many]].astype(np.int64)
+        low = int(function.min())
+        key = sorted_task[many].astype(np.int64) * (int(function.max()) - low + 1) + (function - low)
+        _, first = np.unique(key, return_index=True)
+        kept[many[first]] = True
     order = order[kept]
     return order, np.searchsorted(task[order], np.arange(len(content.known) + 1))
 
