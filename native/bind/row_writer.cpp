@@ -59,7 +59,7 @@ nb::bytes format(BoundWriter& bound, const Array<const uint32_t>& which, const R
     for (const uint32_t line : span_of(which)) {
         if (line >= self.lines()) throw nb::value_error("a row asks for a line that is not there");
     }
-    // Nobody else may write to these bytes meanwhile: the lock of Python is kept.
+    // No other thread may write to these bytes meanwhile: the lock of Python is kept.
     const Status status = self.write(span_of(which), {values.data(), values.size()}, separator, bound.out);
     if (status == Status::bad_text) throw nb::value_error("a row asks for a text that is not there");
     if (status == Status::bad_number) throw nb::value_error("JSON has no number for a value");

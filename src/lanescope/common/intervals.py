@@ -73,29 +73,12 @@ def order(group: Ints, begin: Ints, end: Ints | None = None) -> Ints:
         begin: [n].
         end: [n]; None: equal begins stay in row order.
     """
-    n = len(group)
-    found = np.empty(n, np.int64)
+    found = np.empty(len(group), np.int64)
     if core.lanes_order(_ints(group), _ints(begin), _NO_INTS if end is None else _ints(end), found):
         return found
-    key = pack_sort_key(group, begin)
-    if key is None:
-        keys = (begin, group) if end is None else (-end, begin, group)
-        return np.lexsort(keys).astype(np.int64, copy=False)
-    # Equal keys that stand in row order need no sort either, unless their ends do.
-    if ((key[1:] >= key[:-1]) if end is None else (key[1:] > key[:-1])).all():
-        return np.arange(n, dtype=np.int64)
-    found = np.argsort(key)
-    sorted_key = key[found]
-    same = sorted_key[1:] == sorted_key[:-1]
-    if same.any():
-        # The fast sort is not stable and knows no ends: sort the runs of equal keys again, in place.
-        tied = np.zeros(n, np.bool_)
-        tied[1:] |= same
-        tied[:-1] |= same
-        rows = found[tied]
-        by = (rows, key[rows]) if end is None else (rows, -end[rows], key[rows])
-        found[tied] = rows[np.lexsort(by)]
-    return found
+    # Groups that are too far apart for a table.
+    keys = (begin, group) if end is None else (-end, begin, group)
+    return np.lexsort(keys).astype(np.int64, copy=False)
 
 
 def order_within(group: Ints, value: Ints) -> Ints:

@@ -106,7 +106,7 @@ public:
 
 private:
     // Writers keep one order of keys, and one way to write what stands between two values. So the objects of a list are
-    // compared with those before them: what stands before each value, and values that nobody asked for. Bytes that were
+    // compared with those before them: what stands before each value, and values that are stepped over. Bytes that were
     // once found to be JSON are JSON again.
     struct Field {
         std::string_view lead;  // from the end of the value before to the begin of the value; of the first, from its brace
