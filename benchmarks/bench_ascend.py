@@ -116,23 +116,57 @@ def convert(capture: Path, out: Path) -> None:
     from lanescope.io import perfetto
 
     perfetto.write(lanescope.open(capture, "ascend"), out)
+    _spent()
+
+
+def command(*arguments: str) -> None:
+    """Do the same with a command, without its output."""
+    from lanescope.cli import main
+
+    told = sys.stdout
+    with Path(os.devnull).open("w") as nowhere:
+        sys.stdout = nowhere
+        status = main(list(arguments))
+    sys.stdout = told
+    if status not in (0, 1):
+        raise RuntimeError(f"lanescope {arguments[0]} ended with status {status}")
+    _spent()
+
+
+def _spent() -> None:
     peak = next(
         line.split()[1] for line in Path("/proc/self/status").read_text().splitlines() if line.startswith("VmHWM")
     )
     print(time.process_time(), peak)
 
 
-def conversion(folder: Path) -> tuple[float, float]:
-    """Return processor seconds and peak memory in MiB of a whole conversion, imports and all: the better of two."""
-    code = "import sys, bench_ascend; from pathlib import Path; bench_ascend.convert(*map(Path, sys.argv[1:]))"
+def spent(code: str, *arguments: str) -> tuple[float, float]:
+    """Return processor seconds and peak memory in MiB of a whole process, imports and all: the better of two."""
     environment = {**os.environ, "PYTHONPATH": str(Path(__file__).parent)}
-    command = [sys.executable, "-c", code, str(folder / RECORDS), str(folder / "out.pftrace")]
+    program = [sys.executable, "-c", f"import sys, bench_ascend; from pathlib import Path; {code}", *arguments]
     runs = []
     for _ in range(2):
-        done = subprocess.run(command, check=True, capture_output=True, text=True, env=environment)
+        done = subprocess.run(program, check=True, capture_output=True, text=True, env=environment)
         cpu, peak = done.stdout.split()
         runs.append((float(cpu), int(peak) / 1024))
     return min(runs)
+
+
+def commands(folder: Path) -> list[Row]:
+    """Measure what users run."""
+    run = "bench_ascend.command(*sys.argv[1:])"
+    capture, out = str(folder / RECORDS), str(folder / "out")
+    rows = []
+    for shown, goal, most, *arguments in (
+        ("convert", 1.5, 500, "convert", "--force", capture, "-o", f"{out}.pftrace"),
+        ("check --json", 1.2, None, "check", "--json", capture),
+        ("convert --format swimlane", 4, None, "convert", "--format", "swimlane", capture, "-o", f"{out}.json"),
+    ):
+        cpu, memory = spent(f"Path({out!r} + '.json').unlink(missing_ok=True); {run}", *arguments)
+        rows.append(Row(f"lanescope {shown}", cpu, "CPU s", goal, note=f"{memory:.0f} MiB at most"))
+        if most is not None:
+            rows.append(Row(f"its peak memory, lanescope {shown}", memory, "MiB", most))
+    return rows
 
 
 def run() -> list[Row]:
@@ -144,7 +178,10 @@ def run() -> list[Row]:
         simulated = time.process_time() - begin
         size = sum((folder / file).stat().st_size for file in (RECORDS, DEPS))
         read, objects, dicts = seconds(lambda: ours(folder), lambda: typed(folder), lambda: plain(folder), repeats=2)
-        cpu, memory = conversion(folder)
+        cpu, memory = spent(
+            "bench_ascend.convert(*map(Path, sys.argv[1:]))", str(folder / RECORDS), str(folder / "out.pftrace")
+        )
+        whole = commands(folder)
     shape = f"{executions} executions, {size / MIB:.0f} MiB of JSON"
     return [
         Row(
@@ -165,6 +202,7 @@ def run() -> list[Row]:
         ),
         Row("JSON to Perfetto file, whole process", cpu, "CPU s", 3, note=shape),
         Row("its peak memory", memory, "MiB", 700, note=f"{memory * MIB / executions:.0f} bytes an execution"),
+        *whole,
         Row(
             "simulate with truth",
             executions / simulated / 1e6,

@@ -13,6 +13,7 @@ void ctf_program(nanobind::module_& m);
 void cuda(nanobind::module_& m);
 void cuda_declared(nanobind::module_& m);
 void cuda_layouts(nanobind::module_& m);
+void lanes(nanobind::module_& m);
 void layout(nanobind::module_& m);
 void levelzero(nanobind::module_& m);
 void perfetto(nanobind::module_& m);

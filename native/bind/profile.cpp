@@ -37,7 +37,7 @@ class Lines {
     std::vector<int64_t> values_;
 };
 
-Table lanes(const check::Profile& self) {
+Table lane_table(const check::Profile& self) {
     Lines found(self.lanes(), 16 + 2 * check::kGaps);
     for (size_t i = 0; i < self.lanes(); ++i) {
         const check::LaneProfile& p = self.lane(i);
@@ -48,6 +48,24 @@ Table lanes(const check::Profile& self) {
         for (const check::Gap& gap : p.gaps) found.add({gap.start, gap.end});
     }
     return found.table();
+}
+
+check::ProfileRows rows_of(const Array<const int64_t>& track, const Array<const int64_t>& start,
+                           const Array<const int64_t>& length, const Array<const uint8_t>& length_known,
+                           const Array<const int64_t>& last_seen, const Array<const uint8_t>& last_seen_known,
+                           const Array<const int32_t>& name, const Array<const int64_t>& row) {
+    const size_t n = track.size();
+    const auto fits = [n](size_t size) { return size == 0 || size == n; };
+    if (start.size() != n || name.size() != n || !fits(length.size()) || !fits(length_known.size()) ||
+        !fits(last_seen.size()) || !fits(last_seen_known.size()) || !fits(row.size())) {
+        throw nb::value_error("columns of different lengths");
+    }
+    return {span_of(track),
+            span_of(start),
+            {span_of(length), span_of(length_known)},
+            {span_of(last_seen), span_of(last_seen_known)},
+            span_of(name),
+            span_of(row)};
 }
 
 }  // namespace
@@ -66,24 +84,29 @@ void lanescope::bind::profile(nb::module_& m) {
             [](::check::Profile& self, const Ints& track, const Ints& start, const Ints& length,
                const Bytes& length_known, const Ints& last_seen, const Bytes& last_seen_known, const Codes& name,
                const Ints& row) {
-                const size_t n = track.size();
-                const auto fits = [n](size_t size) { return size == 0 || size == n; };
-                if (start.size() != n || name.size() != n || !fits(length.size()) || !fits(length_known.size()) ||
-                    !fits(last_seen.size()) || !fits(last_seen_known.size()) || !fits(row.size())) {
-                    throw nb::value_error("columns of different lengths");
-                }
-                const ::check::ProfileRows rows{span_of(track),
-                                                span_of(start),
-                                                {span_of(length), span_of(length_known)},
-                                                {span_of(last_seen), span_of(last_seen_known)},
-                                                span_of(name),
-                                                span_of(row)};
+                const auto rows = rows_of(track, start, length, length_known, last_seen, last_seen_known, name, row);
                 nb::gil_scoped_release release;
                 self.slices(rows);
             },
             "track"_a.noconvert(), "start"_a.noconvert(), "length"_a.noconvert(), "length_known"_a.noconvert(),
             "last_seen"_a.noconvert(), "last_seen_known"_a.noconvert(), "name"_a.noconvert(), "row"_a.noconvert(),
             "Add slices. Empty values: none is known; an empty mask: all are; empty rows: numbered on.")
+        .def(
+            "ordered",
+            [](::check::Profile& self, const Ints& track, const Ints& start, const Ints& length,
+               const Bytes& length_known, const Ints& last_seen, const Bytes& last_seen_known, const Codes& name,
+               const Ints& row, const Ints& order, const Bytes& wanted) {
+                const auto rows = rows_of(track, start, length, length_known, last_seen, last_seen_known, name, row);
+                const auto is_row = [&](int64_t i) { return static_cast<uint64_t>(i) < track.size(); };
+                if (!std::all_of(order.data(), order.data() + order.size(), is_row)) throw nb::value_error("no such row");
+                nb::gil_scoped_release release;
+                self.ordered(rows, span_of(order), span_of(wanted));
+            },
+            "track"_a.noconvert(), "start"_a.noconvert(), "length"_a.noconvert(), "length_known"_a.noconvert(),
+            "last_seen"_a.noconvert(), "last_seen_known"_a.noconvert(), "name"_a.noconvert(), "row"_a.noconvert(),
+            "order"_a.noconvert(), "wanted"_a.noconvert(),
+            "Add what needs order of the slices on wanted tracks, in an order that sorts them by start. Empty rows: as "
+            "they stand.")
         .def(
             "instants",
             [](::check::Profile& self, const Ints& track, const Ints& time) {
@@ -92,7 +115,7 @@ void lanescope::bind::profile(nb::module_& m) {
                 self.instants(span_of(track), span_of(time));
             },
             "track"_a.noconvert(), "time"_a.noconvert(), "Add instants.")
-        .def("lanes", &lanes,
+        .def("lanes", &lane_table,
              "Return a row per track: count, closed, empty, start, end, sum of lengths, hash, instants, first and last "
              "of them, is_ordered, distinct starts, distinct timestamps, longest run and its time, 0, and start and "
              "end of the largest inner gaps.")

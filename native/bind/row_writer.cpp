@@ -44,33 +44,37 @@ std::vector<Line> lines_of(const std::vector<LineRow>& rows) {
     return lines;
 }
 
-nb::bytes format(const RowWriter& self, const Array<const uint32_t>& which, const Rows<const uint64_t>& values,
+// A writer with the bytes that it writes to.
+struct BoundWriter {
+    RowWriter writer;
+    Buffer out;
+};
+
+nb::bytes format(BoundWriter& bound, const Array<const uint32_t>& which, const Rows<const uint64_t>& values,
                  const std::string& separator) {
+    const RowWriter& self = bound.writer;
     if (values.shape(0) < self.columns() || values.shape(1) != which.size()) {
         throw nb::value_error("sizes of rows and columns do not fit");
     }
     for (const uint32_t line : span_of(which)) {
         if (line >= self.lines()) throw nb::value_error("a row asks for a line that is not there");
     }
-    std::string out;
-    Status status = Status::ok;
-    {
-        nb::gil_scoped_release release;
-        status = self.append(span_of(which), {values.data(), values.size()}, separator, out);
-    }
+    // No other thread may write to these bytes meanwhile: the lock of Python is kept.
+    const Status status = self.write(span_of(which), {values.data(), values.size()}, separator, bound.out);
     if (status == Status::bad_text) throw nb::value_error("a row asks for a text that is not there");
     if (status == Status::bad_number) throw nb::value_error("JSON has no number for a value");
-    return nb::bytes(out.data(), out.size());
+    const std::string_view text = bound.out.view();
+    return nb::bytes(text.data(), text.size());
 }
 
 }  // namespace
 
 void lanescope::bind::rows(nb::module_& m) {
-    nb::class_<RowWriter>(m, "RowWriter", "Writes columns as lines of text.")
+    nb::class_<BoundWriter>(m, "RowWriter", "Writes columns as lines of text.")
         .def(
             "__init__",
-            [](RowWriter* self, const std::vector<LineRow>& lines, std::vector<std::string> texts) {
-                new (self) RowWriter(lines_of(lines), std::move(texts));
+            [](BoundWriter* self, const std::vector<LineRow>& lines, std::vector<std::string> texts) {
+                new (self) BoundWriter{RowWriter(lines_of(lines), std::move(texts)), {}};
             },
             "lines"_a, "texts"_a,
             "Lines are (texts, columns, kinds): a kind is u, i (64-bit integers), f (bits of a float64), t (index of a "

@@ -11,10 +11,12 @@ from effort import some
 from lanescope.analysis.check.totals import near
 from lanescope.common.intervals import (
     Intervals,
+    clash,
     complement,
     concurrent_keys,
     covered_length,
     depth,
+    falls_in,
     highest_before,
     hulls,
     intersect,
@@ -55,6 +57,38 @@ def test_order_is_by_group_begin_and_longest_first_and_stable(intervals):
         range(len(rows)), key=lambda i: (rows[i][0], rows[i][1], -rows[i][2], i)
     )
     assert order(intervals.group, intervals.begin).tolist() == sorted(range(len(rows)), key=lambda i: (*rows[i][:2], i))
+
+
+def test_order_of_groups_that_are_too_far_apart_for_a_table():
+    group = np.array([1 << 40, 0, 1 << 40, 0])
+    assert order(group, np.array([5, 7, 4, 6])).tolist() == [3, 1, 2, 0]
+    assert order(group, np.array([5, 7, 5, 6]), np.array([9, 9, 10, 9])).tolist() == [3, 1, 2, 0]
+
+
+@given(NEAR, st.lists(st.integers(0, 2), max_size=3))
+def test_intervals_clash_where_some_overlap_as_their_group_does_not_allow(intervals, promises):
+    rows = _rows(intervals)
+    pairs = [
+        (promises[one[0]], one, other)
+        for one in rows
+        for other in rows
+        if one[0] == other[0] < len(promises) and one[1] < one[2] and other[1] < other[2]
+    ]
+    crosses = any(promise == 2 and one[1] < other[1] < one[2] < other[2] for promise, one, other in pairs)
+    counts = Counter(row for row in rows if row[1] < row[2])
+    shares = any(
+        promise == 1 and (one != other or counts[one] > 1) and one[1] < other[2] and other[1] < one[2]
+        for promise, one, other in pairs
+    )
+    assert clash(intervals, order(*intervals), np.array(promises, np.uint8)) == (crosses or shares)
+
+
+@given(st.lists(st.tuples(st.integers(0, 2), st.integers(0, 9)), max_size=9))
+def test_values_fall_from_a_row_to_the_next_of_its_group(rows):
+    group, value = np.array(rows, np.int64).reshape(-1, 2).T
+    by_group = np.argsort(group, kind="stable")
+    falls = any(group[a] == group[b] and value[b] < value[a] for a, b in pairwise(by_group.tolist()))
+    assert falls_in(group, value, by_group) == falls
 
 
 @given(some_intervals())

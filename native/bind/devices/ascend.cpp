@@ -8,6 +8,7 @@
 #include "core/devices/ascend/joins.hpp"
 #include "core/devices/ascend/json_scanner.hpp"
 #include "core/devices/ascend/task_graph.hpp"
+#include "core/devices/ascend/task_texts.hpp"
 #include "bind/arrays.hpp"
 #include "bind/module.hpp"
 
@@ -101,6 +102,48 @@ Int64s first_rows(Tasks key, Tasks other, Tasks stamp, size_t keys) {
     return lanescope::bind::to_numpy(std::move(found));
 }
 
+nb::list task_names(nb::ndarray<const uint64_t, nb::ndim<1>, nb::c_contig, nb::device::cpu> ids) {
+    nb::list found;
+    std::array<char, 32> room;
+    for (size_t i = 0; i < ids.size(); ++i) {
+        const std::string_view text = task_name(ids.data()[i], room);
+        found.append(nb::str(text.data(), text.size()));
+    }
+    return found;
+}
+
+Lists lists_of(Tasks first, Tasks item, size_t tasks, size_t texts) {
+    if (first.size() != tasks + 1 || first.data()[0] != 0 || first.data()[tasks] != static_cast<int64_t>(item.size())) {
+        throw nb::value_error("lists of different number");
+    }
+    for (size_t i = 0; i < tasks; ++i) {
+        if (first.data()[i] > first.data()[i + 1]) throw nb::value_error("begins of lists fall");
+    }
+    for (size_t i = 0; i < item.size(); ++i) {
+        if (static_cast<uint64_t>(item.data()[i]) >= texts) throw nb::value_error("no such text");
+    }
+    return {{first.data(), first.size()}, {item.data(), item.size()}};
+}
+
+nb::list hints(const std::vector<std::string>& texts, Tasks out_first, Tasks out_item, Tasks in_first, Tasks in_item) {
+    if (out_first.size() == 0) throw nb::value_error("lists of different number");
+    const size_t tasks = out_first.size() - 1;
+    const Lists out = lists_of(out_first, out_item, tasks, texts.size());
+    const Lists in = lists_of(in_first, in_item, tasks, texts.size());
+    const std::vector<std::string_view> views(texts.begin(), texts.end());
+    nb::list found;
+    std::string text;
+    for (size_t task = 0; task < tasks; ++task) {
+        text = "\"fanout-hint\":\"";
+        append_list(out, task, views, text);
+        text += "\",\"fanin-hint\":\"";
+        append_list(in, task, views, text);
+        text += '"';
+        found.append(nb::str(text.data(), text.size()));
+    }
+    return found;
+}
+
 }  // namespace
 
 void lanescope::bind::ascend(nb::module_& m) {
@@ -188,6 +231,12 @@ void lanescope::bind::ascend(nb::module_& m) {
     m.def("ascend_first_of_pairs", &first_rows, "key"_a.noconvert(), "other"_a.noconvert(), "stamp"_a.noconvert(), "keys"_a,
           "Return the row with the first stamp of each pair of key and other value, by both; rows with one of them -1, or "
           "without a stamp above 0, are left out.");
+    m.def("ascend_task_names", &task_names, "ids"_a.noconvert(), nb::sig("def ascend_task_names(ids: numpy.typing.NDArray) -> list[str]"),
+          "Return the names of tasks: t5 in ring 0, else r2t5.");
+    m.def("ascend_hints", &hints, "texts"_a, "out_first"_a.noconvert(), "out_item"_a.noconvert(), "in_first"_a.noconvert(),
+          "in_item"_a.noconvert(), nb::sig("def ascend_hints(texts: list[str], out_first: numpy.typing.NDArray, out_item: numpy.typing.NDArray, in_first: numpy.typing.NDArray, in_item: numpy.typing.NDArray) -> list[str]"),
+          "Return for each task the arguments of its execution that list consumers and producers, by their texts: those "
+          "of task i are item[first[i]:first[i + 1]].");
     m.def("ascend_cycles", &cycles, "pred"_a.noconvert(), "succ"_a.noconvert(), "found"_a.noconvert(),
           "Mark the tasks on cycles, and on ways from one cycle to another.");
 }

@@ -57,9 +57,7 @@ class LaneTime:
     @cached_property
     def slice_union(self) -> Intervals:
         """Time covered by slices, by lane; gaps make no difference here."""
-        rows = self.order
-        filled = self.extents.end > self.extents.begin
-        return merged(self.extents.take(rows if filled.all() else rows[filled[rows]]))
+        return merged(self.extents, self.order)
 
     @cached_property
     def window(self) -> tuple[int, int]:

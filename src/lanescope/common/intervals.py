@@ -11,6 +11,7 @@ from typing import Literal, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from lanescope._native import core
 from lanescope.common.distinct import distinct
 from lanescope.trace import Table
 from lanescope.trace.column import Array, Mask
@@ -29,6 +30,14 @@ class Intervals(NamedTuple):
     def take(self, rows: Array) -> Intervals:
         """Return the intervals at ``rows`` (indices or a mask)."""
         return Intervals(self.group[rows], self.begin[rows], self.end[rows])
+
+
+_NO_INTS = np.empty(0, np.int64)
+
+
+def _ints(values: Array) -> Ints:
+    """Return values as native functions take them."""
+    return np.ascontiguousarray(values, np.int64)
 
 
 def known_extents(slices: Table) -> Intervals:
@@ -64,26 +73,12 @@ def order(group: Ints, begin: Ints, end: Ints | None = None) -> Ints:
         begin: [n].
         end: [n]; None: equal begins stay in row order.
     """
-    n = len(group)
-    key = pack_sort_key(group, begin)
-    if key is None:
-        keys = (begin, group) if end is None else (-end, begin, group)
-        return np.lexsort(keys).astype(np.int64, copy=False)
-    # Equal keys that stand in row order need no sort either, unless their ends do.
-    if ((key[1:] >= key[:-1]) if end is None else (key[1:] > key[:-1])).all():
-        return np.arange(n, dtype=np.int64)
-    found = np.argsort(key)
-    sorted_key = key[found]
-    same = sorted_key[1:] == sorted_key[:-1]
-    if same.any():
-        # The fast sort is not stable and knows no ends: sort the runs of equal keys again, in place.
-        tied = np.zeros(n, np.bool_)
-        tied[1:] |= same
-        tied[:-1] |= same
-        rows = found[tied]
-        by = (rows, key[rows]) if end is None else (rows, -end[rows], key[rows])
-        found[tied] = rows[np.lexsort(by)]
-    return found
+    found = np.empty(len(group), np.int64)
+    if core.lanes_order(_ints(group), _ints(begin), _NO_INTS if end is None else _ints(end), found):
+        return found
+    # Groups that are too far apart for a table.
+    keys = (begin, group) if end is None else (-end, begin, group)
+    return np.lexsort(keys).astype(np.int64, copy=False)
 
 
 def order_within(group: Ints, value: Ints) -> Ints:
@@ -102,6 +97,11 @@ def pack_sort_key(group: Ints, value: Ints) -> Ints | None:
     if (last - first + 1) * span <= INT64_MAX:
         return (group - first) * span + (value - low)
     return None
+
+
+def falls_in(group: Ints, value: Ints, rows: Ints) -> bool:
+    """Return whether a value falls from one of ``rows`` (int64 [m], sorted by group) to the next of its group."""
+    return core.lanes_fall(_ints(group), _ints(value), rows)
 
 
 def group_starts(group: Ints) -> Mask:
@@ -151,24 +151,25 @@ def highest_before(group: Ints, value: Ints) -> tuple[Ints, Mask]:
 
 def union(intervals: Intervals) -> Intervals:
     """Return the time covered by the intervals of each group: disjoint, not touching, sorted."""
-    filled = intervals.end > intervals.begin
-    if not filled.all():
-        intervals = intervals.take(filled)
-    return merged(intervals.take(order(*intervals)))
+    return merged(intervals, order(*intervals))
 
 
-def merged(intervals: Intervals) -> Intervals:
-    """Return what ``union`` does of intervals that are sorted by group and begin; none is empty."""
-    group, begin, end = intervals
-    if not len(group):
-        return Intervals(group, begin, end)
-    reach, first = highest_before(group, end)
-    opens = first | (begin > reach)
-    heads = np.flatnonzero(opens)
-    tails = np.append(heads[1:], len(group)) - 1
-    # What opens lies beyond all ends before it, so the highest end so far is one of its own.
-    highest = np.where(first[tails], end[tails], np.maximum(reach[tails], end[tails]))
-    return Intervals(group[heads], begin[heads], highest)
+def merged(intervals: Intervals, rows: Ints) -> Intervals:
+    """Return what ``union`` does of intervals that ``rows`` (int64 [n], all of them) sorts by group and begin."""
+    group, begin, end = map(_ints, intervals)
+    return Intervals(*core.lanes_covered(group, begin, end, rows))
+
+
+def clash(intervals: Intervals, rows: Ints, promises: npt.NDArray[np.uint8]) -> bool:
+    """Return whether intervals share time in groups that promise they do not, or cross in groups that nest.
+
+    Args:
+        intervals: any intervals.
+        rows: their ``order``, int64 [n].
+        promises: uint8 [groups]: 1 no shared time, 2 none that cross, 0 nothing, as for all groups beyond.
+    """
+    group, begin, end = map(_ints, intervals)
+    return core.lanes_clash(group, begin, end, rows, promises)
 
 
 def join(*parts: Intervals) -> Intervals:

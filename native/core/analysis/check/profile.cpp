@@ -98,6 +98,28 @@ void Profile::divide(int64_t time) {
     if (step_ == 0 || difference % step_ != 0) step_ = std::gcd(step_, difference);
 }
 
+int64_t Profile::end_of(const ProfileRows& rows, size_t i) {
+    const int64_t start = rows.start[i];
+    if (rows.length.has(i)) {
+        const int64_t room = kHighest - std::max<int64_t>(start, 0);
+        return start + std::clamp<int64_t>(rows.length.values[i], 0, room);
+    }
+    return rows.last_seen.has(i) ? std::max(start, rows.last_seen.values[i]) : start;
+}
+
+void Profile::ordered(const ProfileRows& rows, std::span<const int64_t> order_of, std::span<const uint8_t> wanted) {
+    for (const int64_t row : order_of) {
+        const auto i = static_cast<size_t>(row);
+        const auto track = static_cast<uint64_t>(rows.track[i]);
+        if (track >= lanes_.size() || track >= wanted.size() || wanted[track] == 0) continue;
+        const int64_t end = end_of(rows, i);
+        Lane& lane = lanes_[track];
+        ++lane.profile.count;
+        order(lane, rows.track[i], rows.row.empty() ? row : rows.row[i], rows.start[i], end, rows.length.has(i), rows.name[i]);
+        lane.profile.end = std::max(lane.profile.end, end);
+    }
+}
+
 void Profile::slices(const ProfileRows& rows) {
     for (size_t i = 0; i < rows.track.size(); ++i) {
         const int64_t row = rows.row.empty() ? seen_ + static_cast<int64_t>(i) : rows.row[i];
@@ -105,13 +127,7 @@ void Profile::slices(const ProfileRows& rows) {
         if (track >= lanes_.size()) continue;
         const int64_t start = rows.start[i];
         const bool is_closed = rows.length.has(i);
-        int64_t end = start;
-        if (is_closed) {
-            const int64_t room = kHighest - std::max<int64_t>(start, 0);
-            end = start + std::clamp<int64_t>(rows.length.values[i], 0, room);
-        } else if (rows.last_seen.has(i)) {
-            end = std::max(start, rows.last_seen.values[i]);
-        }
+        const int64_t end = end_of(rows, i);
         const int64_t length = distance(start, end);
         const int32_t name = rows.name[i];
         Lane& lane = lanes_[track];

@@ -114,6 +114,8 @@ class Profile {
     void add_lanes(std::span<const int32_t> shapes);
     void slices(const ProfileRows& rows);
     void instants(std::span<const int64_t> track, std::span<const int64_t> time);
+    // What needs order, and nothing else, of the slices on the wanted lanes, which `order` sorts by start.
+    void ordered(const ProfileRows& rows, std::span<const int64_t> order, std::span<const uint8_t> wanted);
 
     const LaneProfile& lane(size_t i) const { return lanes_[i].profile; }
     size_t lanes() const { return lanes_.size(); }
@@ -171,6 +173,7 @@ class Profile {
         size_t used_ = 0;
     };
 
+    static int64_t end_of(const ProfileRows& rows, size_t i);
     void divide(int64_t time);
     void order(Lane& lane, int64_t track, int64_t row, int64_t start, int64_t end, bool is_closed, int32_t name);
     void count(Lane& lane, int64_t track, int64_t row, int64_t length, bool is_closed, int32_t name);

@@ -1,4 +1,5 @@
-// What the scanner does with many characters: stepping over values, reading the elements of lists.
+// What the scanner does with many characters: stepping over values, reading the elements of lists. Objects are in
+// json_objects.cpp.
 #include "core/devices/ascend/json_scanner.hpp"
 
 #include <cstring>
@@ -195,11 +196,6 @@ bool Scanner::read_integer(uint64_t* magnitude, bool* is_negative) {
     return true;
 }
 
-bool Scanner::is_next(const std::string& key) const {
-    return static_cast<size_t>(end_ - at_) > key.size() + 1 && *at_ == '"' && at_[key.size() + 1] == '"' &&
-           std::memcmp(at_ + 1, key.data(), key.size()) == 0;
-}
-
 bool Scanner::read_text(std::string_view* out) {
     if (*at_ != '"') return false;
     const char* first = at_ + 1;
@@ -262,6 +258,11 @@ bool Scanner::read_scalar(const Cell& cell, uint64_t* out) {
     switch (cell.kind) {
         case Kind::number:
         case Kind::integer: {
+            const char* behind = plain_number(at_, end_, out);
+            if (behind != nullptr) {
+                at_ = behind;
+                return *out <= cell.limit;
+            }
             bool is_negative = false;
             uint64_t value = 0;
             if (!read_integer(&value, &is_negative) || value > cell.limit) return false;
@@ -272,6 +273,11 @@ bool Scanner::read_scalar(const Cell& cell, uint64_t* out) {
         case Kind::token: {
             const bool is_text = *at_ == '"';
             if (is_text) ++at_;
+            const char* behind = plain_number(at_, end_, out);
+            if (behind != nullptr) {
+                at_ = behind;
+                return !is_text || *at_++ == '"';
+            }
             bool is_negative = false;
             uint64_t value = 0;
             if (!read_integer(&value, &is_negative)) return false;
@@ -340,7 +346,36 @@ bool Scanner::read_cell(const Cell& cell, uint64_t* out, size_t stride) {
     return *at_++ == ']';
 }
 
+// A row as writers write it: numbers apart from each other by a comma and at most one space. False: `read_row` decides,
+// and the place is where it was.
+bool Scanner::read_plain_row(const Shape& shape, uint64_t* out, size_t stride) {
+    const char* at = at_;
+    if (*at != '[') return false;
+    ++at;
+    const size_t cells = shape.cells_.size();
+    for (size_t i = 0; i < cells;) {
+        const Cell& cell = shape.cells_[i];
+        if ((cell.kind != Kind::number && cell.kind != Kind::token) || cell.count != 1) return false;
+        uint64_t* column = out + shape.column_of_[i] * stride;
+        at = plain_number(at, end_, column);
+        if (at == nullptr || (cell.kind == Kind::number && *column > cell.limit)) return false;
+        ++i;
+        if (*at == ']') {
+            const uint32_t present = (uint32_t{1} << i) - 1;
+            if ((present & shape.required_) != shape.required_) return false;
+            out[Shape::kPresent * stride] = present;
+            at_ = at + 1;
+            return true;
+        }
+        if (*at != ',') return false;
+        ++at;
+        if (*at == ' ') ++at;
+    }
+    return false;
+}
+
 bool Scanner::read_row(const Shape& shape, uint64_t* out, size_t stride) {
+    if (read_plain_row(shape, out, stride)) return true;
     if (*at_ != '[') return false;
     ++at_;
     uint32_t present = 0;
@@ -355,48 +390,6 @@ bool Scanner::read_row(const Shape& shape, uint64_t* out, size_t stride) {
     out[Shape::kPresent * stride] = present;
     // A comma before the bracket was stepped over after the last cell: only then is the row too long.
     return at_[-1] != ',' && *at_++ == ']' && (present & shape.required_) == shape.required_;
-}
-
-bool Scanner::read_object(const Shape& shape, uint64_t* out, size_t stride) {
-    if (*at_ != '{') return false;
-    ++at_;
-    const size_t cells = shape.cells_.size();
-    uint32_t present = 0;
-    size_t expected = 0;  // writers keep one order of keys
-    space();
-    for (bool is_first = true; !(is_first && *at_ == '}'); is_first = false) {
-        size_t i = expected;
-        if (i < cells && is_next(shape.cells_[i].key)) {
-            at_ += shape.cells_[i].key.size() + 2;
-        } else {
-            std::string_view key;
-            if (!read_text(&key)) return false;
-            for (i = 0; i < cells && shape.cells_[i].key != key;) ++i;
-        }
-        space();
-        if (*at_ != ':') return false;
-        ++at_;
-        space();
-        if (i == cells) {
-            if (!skip_value()) return false;
-        } else {
-            const uint32_t bit = uint32_t{1} << i;
-            if (*at_ == 'n') {
-                if (!skip_value()) return false;
-                present &= ~bit;
-            } else {
-                if (!read_cell(shape.cells_[i], out + shape.column_of_[i] * stride, stride)) return false;
-                present |= bit;
-            }
-            expected = i + 1;
-        }
-        space();
-        if (*at_ != ',') break;
-        ++at_;
-        space();
-    }
-    out[Shape::kPresent * stride] = present;
-    return *at_++ == '}' && (present & shape.required_) == shape.required_;
 }
 
 // --- lists ---------------------------------------------------------------------------------------------------------
@@ -417,6 +410,7 @@ size_t Scanner::take(const Shape& shape, uint32_t depth, std::span<uint64_t> out
         tally_ = {};
         text_count_ = 0;
         recent_.fill(0);
+        fields_.clear();
     }
     size_t rows = 0;
     while (rows < capacity) {

@@ -105,6 +105,16 @@ public:
     size_t offset() const { return static_cast<size_t>(at_ - begin_); }
 
 private:
+    // Writers keep one order of keys, and one way to write what stands between two values. So the objects of a list are
+    // compared with those before them: what stands before each value, and values that are stepped over. Bytes that were
+    // once found to be JSON are JSON again.
+    struct Field {
+        std::string_view lead;  // from the end of the value before to the begin of the value; of the first, from its brace
+        std::string_view before;  // the last value, if it is a text, words or stepped over, with a mark at its end
+        uint64_t value = 0;  // of those that are read
+        size_t cell = 0;
+    };
+
     bool fail(ParseError fault);
     bool unexpected() { return fail(at_ == end_ ? ParseError::truncated : ParseError::syntax); }
     void space();
@@ -116,13 +126,16 @@ private:
     // The readers below return false, and leave the place open, when the value is of another shape: the caller steps
     // back and lets skip_value judge it.
     bool read_integer(uint64_t* magnitude, bool* is_negative);
-    bool is_next(const std::string& key) const;
     bool read_text(std::string_view* out);
     bool read_micros(uint64_t limit, uint64_t* out);
     bool read_scalar(const Cell& cell, uint64_t* out);
     bool read_cell(const Cell& cell, uint64_t* out, size_t stride);
     bool read_row(const Shape& shape, uint64_t* out, size_t stride);
+    bool read_plain_row(const Shape& shape, uint64_t* out, size_t stride);
     bool read_object(const Shape& shape, uint64_t* out, size_t stride);
+    bool read_key(const Shape& shape, bool is_first, size_t* place);
+    bool read_field(const Shape& shape, size_t place, uint64_t* out, size_t stride, uint32_t* present);
+    bool is_again(const Field& field);
     uint64_t code(std::string_view text);
 
     const char* begin_;
@@ -136,6 +149,8 @@ private:
     uint32_t level_ = 0;
     bool is_fresh_list_ = false;
     Tally tally_;
+    static constexpr size_t kMostFields = 48;
+    std::vector<Field> fields_;
     size_t text_count_ = 0;
     std::array<Span, kMaxTexts> texts_{};
     std::array<uint16_t, 64> recent_{};  // by a hash of the text: code + 1

@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
+#include <string_view>
 
 namespace lanescope::ascend {
 
@@ -45,5 +46,40 @@ inline uint64_t number_of(uint64_t digits, int count) {
 }
 
 inline constexpr uint64_t kPowers[] = {1, 10, 100, 1000, 10000, 100000, 1000000, 10000000, 100000000};
+
+// Whether the next characters are these; there are as many.
+inline bool is_same(const char* at, std::string_view bytes) {
+    const char* other = bytes.data();
+    const size_t size = bytes.size();
+    if (size < kWord) return std::memcmp(at, other, size) == 0;
+    if (word_at(at) != word_at(other)) return false;
+    if (size > 64) return std::memcmp(at, other, size) == 0;
+    for (size_t i = kWord; i + kWord < size; i += kWord) {
+        if (word_at(at + i) != word_at(other + i)) return false;
+    }
+    return word_at(at + size - kWord) == word_at(other + size - kWord);
+}
+
+// The number of at most 15 digits that comes next; where it ends, null for anything else.
+inline const char* plain_number(const char* at, const char* end, uint64_t* out) {
+    if (end - at <= 2 * kWord) return nullptr;
+    uint64_t digits = word_at(at);
+    const char first = *at;
+    int count = digits_first(&digits);
+    if (count == 0) return nullptr;
+    uint64_t value = number_of(digits, count);
+    if (count > 1 && first == '0') return nullptr;
+    at += count;
+    if (count == kWord) {
+        digits = word_at(at);
+        count = digits_first(&digits);
+        if (count == kWord) return nullptr;
+        if (count != 0) value = value * kPowers[count] + number_of(digits, count);
+        at += count;
+    }
+    if (*at == '.' || (*at | 0x20) == 'e') return nullptr;
+    *out = value;
+    return at;
+}
 
 }  // namespace lanescope::ascend

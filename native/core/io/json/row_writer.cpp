@@ -64,8 +64,8 @@ RowWriter::RowWriter(std::vector<Line> lines, std::vector<std::string> texts)
     }
 }
 
-Status RowWriter::append(std::span<const uint32_t> which, std::span<const uint64_t> values,
-                         const std::string& separator, std::string& out) const {
+Status RowWriter::write(std::span<const uint32_t> which, std::span<const uint64_t> values,
+                        const std::string& separator, Buffer& out) const {
     const size_t rows = which.size();
     size_t bound = 0;
     for (size_t row = 0; row < rows; ++row) {
@@ -81,9 +81,7 @@ Status RowWriter::append(std::span<const uint32_t> which, std::span<const uint64
             }
         }
     }
-    const size_t before = out.size();
-    out.resize(before + bound);
-    char* at = out.data() + before;
+    char* at = out.room(bound);
     for (size_t row = 0; row < rows; ++row) {
         if (row != 0) at = put(at, separator);
         const Line& line = lines_[which[row]];
@@ -101,7 +99,7 @@ Status RowWriter::append(std::span<const uint32_t> which, std::span<const uint64
             at = put(at, line.texts[i + 1]);
         }
     }
-    out.resize(static_cast<size_t>(at - out.data()));
+    out.set_end(at);
     return Status::ok;
 }
 

@@ -25,6 +25,7 @@ from functools import cached_property
 
 import numpy as np
 
+from lanescope._native import core
 from lanescope.analysis.check.common_rules.lane import recorded
 from lanescope.analysis.check.common_rules.plausibility import CODES
 from lanescope.analysis.check.engine import RULES, evaluate, rank, rules
@@ -196,9 +197,9 @@ class StreamingChecker:
     def _common_findings(self) -> list[Finding]:
         if self._held:
             joined = Trace.concat(self._held)
-            if self._is_judged:
-                self._plausibility.judge_whole(joined)
             whole = _Judged(joined, None, self._plausibility)
+            if self._is_judged:
+                self._plausibility.judge_whole(joined, lambda: whole.order)
             self.slices = np.arange(len(whole.trace.slices)), whole.trace.slices
             self.covered, self.is_kept_apart = whole.covered, np.ones(len(whole.tree), np.bool_)
             return evaluate(whole, self._common)
@@ -369,7 +370,10 @@ class _Kept(_Judged):
 
 
 def _is_disordered(batch: Trace) -> bool:
-    """Return whether a batch, by its first slices, has lanes that must be checked as a whole."""
+    """Return whether a batch has lanes that must be checked as a whole: out of order, or by its first slices."""
+    track, ts = (np.ascontiguousarray(batch.slices.values(name)) for name in ("track_id", "ts"))
+    if not core.lanes_rise(track, ts, len(batch.tracks)):
+        return True
     trial, first = SweepState(SWEPT[0]), KeptRows(SWEPT[0])
     trial.sweep.add_lanes(disciplines(batch.tracks))
     rows = np.arange(min(len(batch.slices), _TRIAL))

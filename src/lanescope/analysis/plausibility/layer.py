@@ -155,34 +155,35 @@ class Plausibility:
             found |= is_known & self._unordered[np.where(is_known, track, 0)]
         return found
 
-    def judge_whole(self, trace: Trace) -> None:
-        """Judge the trace that was added as one batch."""
+    def judge_whole(self, trace: Trace, order: Callable[[], Ints] | None = None) -> None:
+        """Judge the trace that was added as one batch; ``order`` returns that of its slices, where it is at hand."""
         islands = self._first_islands()
         if self.is_settled:
             self._provisional = self._found(self.profile, islands)
         tables = trace.slices, trace.instants
         slices, instants = ((np.arange(len(table)), table) for table in tables)
-        self.judge(slices, instants)
+        self.judge(slices, instants, order)
 
-    def judge(self, slices: Placed, instants: Placed) -> None:
+    def judge(self, slices: Placed, instants: Placed, order: Callable[[], Ints] | None = None) -> None:
         """Apply the rules.
 
         Args:
             slices: the wanted slices at least, and where they stand in the whole trace.
             instants: the wanted instants at least.
+            order: returns the slices by lane and time, int64 [slices]; None: they are sorted where that is needed.
         """
         tables = {"slices": slices, "instants": instants}
         if self.is_settled:
             self.suspicions = self._provisional
         else:
-            self._judge_again(slices, instants)
+            self._judge_again(slices, instants, order)
         self._by_code = {}
         for one in self.suspicions:
             self._by_code.setdefault(one.code, []).append(_violation(one, tables))
 
-    def _judge_again(self, slices: Placed, instants: Placed) -> None:
+    def _judge_again(self, slices: Placed, instants: Placed, order: Callable[[], Ints] | None) -> None:
         """Apply the rules with what the first pass could not tell."""
-        profile, limits = self._profiler.profile(*slices), self._thresholds.islands
+        profile, limits = self._profiler.profile(*slices, order), self._thresholds.islands
         if self._core is None:
             islands, _ = sampled_islands(profile.stamps, _witnesses(profile), limits)
         else:

@@ -7,6 +7,8 @@ hand together.
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 import numpy.typing as npt
 
@@ -100,12 +102,18 @@ class Profiler:
         found: Mask = self._sweep.lanes()[:, _LANE_COLUMNS.index("is_ordered")] == 0
         return found
 
-    def profile(self, positions: Ints | None = None, slices: Table | None = None) -> Profile:
+    def profile(
+        self,
+        positions: Ints | None = None,
+        slices: Table | None = None,
+        sorted_rows: Callable[[], Ints] | None = None,
+    ) -> Profile:
         """Return the profile.
 
         Args:
             positions: where ``slices`` stand in the whole trace, int64 [n] rising.
             slices: with all slices of the lanes that are not in order; None: those lanes are not judged.
+            sorted_rows: returns the rows of ``slices`` by lane and time, int64 [n]; None: they are sorted here.
 
         Raises:
             ValueError: there was no batch.
@@ -120,7 +128,7 @@ class Profiler:
             if slices is None or positions is None:
                 judged &= ~unordered
             else:
-                lanes, repeated = self._sorted_lanes(unordered, positions, slices, lanes, repeated)
+                lanes, repeated = self._sorted_lanes(unordered, positions, slices, sorted_rows, lanes, repeated)
         columns = dict(zip(_LANE_COLUMNS, np.ascontiguousarray(lanes[:, : len(_LANE_COLUMNS)].T), strict=True))
         for name, number in (
             ("start", "count"),
@@ -171,17 +179,21 @@ class Profiler:
         return Pairs(track, name, count, closed, total, sample, owner, self._sweep.has_all_pairs)
 
     def _sorted_lanes(
-        self, wanted: Mask, positions: Ints, slices: Table, lanes: Ints, repeated: Ints
+        self,
+        wanted: Mask,
+        positions: Ints,
+        slices: Table,
+        sorted_rows: Callable[[], Ints] | None,
+        lanes: Ints,
+        repeated: Ints,
     ) -> tuple[Ints, Ints]:
         """Return the rows of lanes and the repeated slices, those of the ``wanted`` lanes from their sorted slices."""
-        track = slices.values("track_id")
-        rows = np.flatnonzero((track >= 0) & (track < len(wanted)))
-        rows = rows[wanted[track[rows]]]
-        rows = rows[order(*known_extents(slices).take(rows))]
+        rows = order(*known_extents(slices)) if sorted_rows is None else sorted_rows()
         sweep = core.TraceProfile()
         sweep.add_lanes(self._shapes.of)
-        some = slices.take(rows)
-        _sweep(sweep, some, self._name_codes(some), np.ascontiguousarray(positions[rows]))
+        track, ts, dur, last = _swept(slices)
+        names, positions = self._name_codes(slices), np.ascontiguousarray(positions)
+        sweep.ordered(track, ts, *dur, *last, names, positions, rows, wanted.view(np.uint8))
         again = sweep.lanes()
         found = lanes.copy()
         after = [_LANE_COLUMNS.index(name) for name in ("starts", "distinct", "run", "run_at")]
@@ -194,13 +206,19 @@ class Profiler:
 
 def _sweep(sweep: core.TraceProfile, slices: Table, names: npt.NDArray[np.int32], rows: Ints) -> None:
     """Add slices to a native sweep; ``rows`` empty: numbered on."""
-    sweep.slices(
+    track, ts, dur, last = _swept(slices)
+    sweep.slices(track, ts, *dur, *last, names, rows)
+
+
+def _swept(
+    slices: Table,
+) -> tuple[Ints, Ints, tuple[Ints, npt.NDArray[np.uint8]], tuple[Ints, npt.NDArray[np.uint8]]]:
+    """Return lanes, starts, lengths and times last known of slices as native sweeps take them."""
+    return (
         np.ascontiguousarray(slices.values("track_id")),
         np.ascontiguousarray(slices.values("ts")),
-        *_nullable(slices, "dur"),
-        *_nullable(slices, "last_known_ts"),
-        names,
-        rows,
+        _nullable(slices, "dur"),
+        _nullable(slices, "last_known_ts"),
     )
 
 

@@ -10,7 +10,16 @@ import numpy as np
 from lanescope.analysis.check.common_rules.stat_findings import reports
 from lanescope.analysis.check.model import CheckContext
 from lanescope.common.distinct import distinct
-from lanescope.common.intervals import Intervals, Ints, bounds, covered_length, group_starts, highest_before, order
+from lanescope.common.intervals import (
+    Intervals,
+    Ints,
+    bounds,
+    covered_length,
+    falls_in,
+    group_starts,
+    highest_before,
+    order,
+)
 from lanescope.families.rules import Rule, Violation
 from lanescope.trace import Flag
 
@@ -41,12 +50,12 @@ def _falling(subject: CheckContext, table: str) -> Ints:
     sort = subject.order if table == "slices" else order(rows.values("track_id"), rows.values("ts"))
     if len(known) < len(rows):
         sort = sort[rows.valid("ts_ticks")[sort]]
-    lane, ticks = rows.values("track_id")[sort], rows.values("ts_ticks")[sort]
     # A valid lane that is sorted by time is sorted by ticks too, except within one nanosecond.
+    if not falls_in(rows.values("track_id"), rows.values("ts_ticks"), sort):
+        return np.empty(0, np.int64)
+    lane, ticks = rows.values("track_id")[sort], rows.values("ts_ticks")[sort]
     falls = ~group_starts(lane)
     falls[1:] &= ticks[1:] < ticks[:-1]
-    if not falls.any():
-        return np.empty(0, np.int64)
     sort = sort[np.isin(lane, distinct(lane[falls]))]
     lane, ticks, ts = rows.values("track_id")[sort], rows.values("ts_ticks")[sort], rows.values("ts")[sort]
     by_ticks = np.lexsort((ts, ticks, lane))

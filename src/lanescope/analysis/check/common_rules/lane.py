@@ -19,6 +19,7 @@ from lanescope.common.intervals import (
     Intervals,
     Ints,
     bounds,
+    clash,
     hulls,
     last_before,
     order,
@@ -32,6 +33,10 @@ from lanescope.trace.column import Mask
 
 def _discipline(subject: CheckContext) -> Iterator[Violation]:
     """Overlapping slices of disjoint lanes, partially overlapping slices of nested lanes."""
+    promises = np.where(subject.disciplines["disjoint"], np.uint8(1), np.uint8(0))
+    promises[subject.disciplines["nested"]] = 2
+    if not clash(subject.extents, subject.order, promises):
+        return
     extents = subject.extents.take(subject.order)
     group = extents.group
     filled = (extents.end > extents.begin) & (group >= 0) & (group < len(subject.tree))
@@ -71,10 +76,21 @@ def _durations(subject: CheckContext) -> Iterator[Violation]:
     """Impossible durations of slices, gaps and coverage."""
     slices = subject.trace.slices
     ts, dur, closed = slices.values("ts"), slices.values("dur"), slices.valid("dur")
-    negative = (closed & (dur < 0)) | (slices.valid("dur_ticks") & (slices.values("dur_ticks") < 0))
-    beyond = closed & (dur > INT64_MAX - np.maximum(ts, 0))
-    unseen = ~closed & slices.valid("last_known_ts") & (slices.values("last_known_ts") < ts)
-    longer = closed & (dur > _recorded(subject))
+    ticks, longest = slices.values("dur_ticks"), int(dur.max(initial=0))
+    nothing: Mask = np.broadcast_to(np.False_, (len(slices),))
+    # Most traces show by a few extremes that there is nothing to find.
+    negative: Mask = nothing
+    beyond: Mask = nothing
+    unseen: Mask = nothing
+    longer: Mask = nothing
+    if min(int(dur.min(initial=0)), int(ticks.min(initial=0))) < 0:
+        negative = (closed & (dur < 0)) | (slices.valid("dur_ticks") & (ticks < 0))
+    if int(ts.max(initial=0)) + longest > INT64_MAX:
+        beyond = closed & (dur > INT64_MAX - np.maximum(ts, 0))
+    if not closed.all():
+        unseen = ~closed & slices.valid("last_known_ts") & (slices.values("last_known_ts") < ts)
+    if longest > _least_recorded(subject):
+        longer = closed & (dur > _recorded(subject))
     words = {
         "with negative duration": negative,
         "ending beyond 63 bits": beyond,
@@ -103,6 +119,12 @@ def _recorded(subject: CheckContext) -> Ints:
     length = np.append(recorded(subject.tree, coverage), INT64_MAX)
     longest: Ints = length[np.where((group >= 0) & (group < tracks), group, tracks)]
     return longest
+
+
+def _least_recorded(subject: CheckContext) -> int:
+    """Return the recorded time span of the lane that was recorded for the shortest time."""
+    coverage = subject.trace.coverage
+    return int(recorded(subject.tree, coverage).min(initial=INT64_MAX)) if len(coverage) else INT64_MAX
 
 
 def recorded(tree: Tree, coverage: Table) -> Ints:

@@ -2,14 +2,22 @@
 
 from __future__ import annotations
 
-import numpy as np
+from itertools import pairwise
 
+import numpy as np
+import numpy.typing as npt
+
+from lanescope._native import core
+from lanescope.common.intervals import bounds
+from lanescope.common.intervals import order as in_order
 from lanescope.devices.ascend.formats.layout import MAX_CORE, PHASE_KINDS, PHASES
 from lanescope.devices.ascend.formats.versions import Erratum
 from lanescope.devices.ascend.interpret import graph as graphs
 from lanescope.devices.ascend.interpret.execution_table import Executions
 from lanescope.devices.ascend.interpret.resolve import Interpreter, thread_of_core
 from lanescope.trace.column import Mask
+
+Int64 = npt.NDArray[np.int64]
 
 #: Stamps of cores and schedulers are taken from one counter, but not at one place: so much they may disagree.
 _TOLERANCE_NS = 1000
@@ -71,20 +79,31 @@ def outside_phase(told: Interpreter) -> tuple[Mask, Mask]:
     if not len(work) or not len(threads):
         return dispatched, finished
     lane = np.append(threads, -1)[np.minimum(runs.core, len(threads))]
-    group = phases.group[work]
-    for thread in np.flatnonzero(np.bincount(group)).tolist():
-        mine = work[group == thread]
-        begin, end = phases["start_cycles"][mine], phases["end_cycles"][mine]
-        if not bool((begin[1:] >= begin[:-1]).all()):
-            order = np.argsort(begin, kind="stable")
-            begin, end = begin[order], end[order]
-        reach = np.maximum.accumulate(end)
-        rows = np.flatnonzero(lane == thread)
-        for stamps, found in ((runs.dispatch, dispatched), (runs.finish, finished)):
-            stamp = stamps[rows]
-            at = np.searchsorted(begin, stamp, side="right")
-            found[rows] = (stamp > 0) & ((at == 0) | (reach[at - 1] < stamp))
+    group = phases.group[work].astype(np.int64)
+    begin, end = phases["start_cycles"][work], phases["end_cycles"][work]
+    if not by_lane_and_time(group, begin):
+        order = in_order(group, begin)
+        group, begin, end = group[order], begin[order], end[order]
+    ended = np.append(reach(group, end), 0)
+    works = np.append(np.bincount(group) > 0, False)
+    is_known = works[np.where((lane >= 0) & (lane < len(works)), lane, -1)]
+    for stamps, found in ((runs.dispatch, dispatched), (runs.finish, finished)):
+        at = core.ascend_last_of_lane(group, begin, lane, stamps)
+        found[:] = is_known & (stamps > 0) & ((at < 0) | (ended[at] < stamps))
     return dispatched, finished
+
+
+def by_lane_and_time(lane: Int64, time: Int64) -> bool:
+    """Return whether lanes do not fall, nor times within a lane, int64 [n] each."""
+    return bool(((lane[1:] > lane[:-1]) | ((lane[1:] == lane[:-1]) & (time[1:] >= time[:-1]))).all())
+
+
+def reach(lane: Int64, end: Int64) -> Int64:
+    """Return the latest end so far on the lane of each row, int64 [n]; lanes do not fall."""
+    found = np.empty(len(end), np.int64)
+    for first, last in pairwise(bounds(lane) if len(lane) else [0]):
+        np.maximum.accumulate(end[first:last], out=found[first:last])
+    return found
 
 
 def duplicate_submits(told: Interpreter) -> int:

@@ -348,9 +348,7 @@ def ready(graph: Graph, last_end: Int64) -> Int64:
         graph: the task graph.
         last_end: int64 [tasks], largest end of the task's rows, 0 without rows.
     """
-    found = np.zeros(len(graph), np.int64)
-    np.maximum.at(found, graph.succ, last_end[graph.pred])
-    return found
+    return extreme(graph.succ, last_end[graph.pred], len(graph), largest=True)[0]
 
 
 @frozen_class

@@ -7,11 +7,11 @@ from collections.abc import Callable, Iterable, Mapping
 import numpy as np
 import numpy.typing as npt
 
+from lanescope._native import core
+
 #: Name of a task whose function is unknown.
 UNRESOLVED = "task"
 _SPMD = "spmd"
-#: Parts of a task id.
-_RING, _RING_BITS, _NUMBER = np.uint64(32), np.uint64(0xFF), np.uint64(0xFFFFFFFF)
 
 
 def letters(number: int) -> str:
@@ -57,11 +57,7 @@ def task_names(task_ids: npt.NDArray[np.uint64], naming: Callable[[int], str] = 
     """Return the names of tasks, object [n]."""
     if naming is not task_name:
         return _texts(map(naming, task_ids.tolist()))
-    # There are few rings, and a text for each makes a third of the cost of one for each task.
-    numbers = map(str, (task_ids & _NUMBER).tolist())
-    rings = (task_ids >> _RING & _RING_BITS).astype(np.uint8)
-    prefixes = [f"r{ring}t" if ring else "t" for ring in range(1 << 8)]
-    return _texts([prefixes[ring] + number for ring, number in zip(rings.tolist(), numbers, strict=True)])
+    return _texts(core.ascend_task_names(np.ascontiguousarray(task_ids, np.uint64)))
 
 
 def labels(names: npt.NDArray[np.object_], tasks: npt.NDArray[np.object_]) -> npt.NDArray[np.object_]:

@@ -11,10 +11,14 @@ from collections.abc import Iterator
 import numpy as np
 import numpy.typing as npt
 
+from lanescope._native import core
+from lanescope.common.intervals import order as in_order
+from lanescope.common.intervals import pack_sort_key
 from lanescope.devices.ascend.formats.layout import AICORE, AICPU, EARLY_KINDS, GRAPH_KIND, PHASE_KINDS, PHASES
 from lanescope.devices.ascend.formats.versions import Erratum
 from lanescope.devices.ascend.interpret import graph as graphs
 from lanescope.devices.ascend.interpret.completeness import is_whole
+from lanescope.devices.ascend.interpret.consistency import by_lane_and_time, reach
 from lanescope.devices.ascend.interpret.cross_checks import Found, of_rows
 from lanescope.devices.ascend.interpret.graph import Intervals
 from lanescope.devices.ascend.interpret.resolve import Interpreter, thread_of_core
@@ -103,21 +107,22 @@ def _stamps_in(group: Int32, begin: Int64, end: Int64, thread: Int64, stamps: In
         thread: int64 [m], thread of each stamp.
         stamps: int64 [m].
     """
-    seen, is_sure = np.zeros(len(group), np.int64), np.ones(len(group), np.bool_)
-    for lane in np.flatnonzero(np.bincount(group)).tolist():
-        mine = np.flatnonzero(group == lane)
-        first, last = begin[mine], end[mine]
-        if not bool((first[1:] >= first[:-1]).all()):
-            order = np.argsort(first, kind="stable")
-            mine, first, last = mine[order], first[order], last[order]
-        touches = first[1:] <= np.maximum.accumulate(last)[:-1]
-        is_sure[mine[1:]] &= ~touches
-        is_sure[mine[:-1]] &= ~touches
-        stamp = stamps[thread == lane]
-        at = np.searchsorted(first, stamp, side="right") - 1
-        inside = (at >= 0) & (stamp <= last[at])
-        seen[mine] = np.bincount(at[inside], minlength=len(mine))
-    return seen, is_sure
+    lane, first, last = group.astype(np.int64), begin, end
+    order = None
+    if not by_lane_and_time(lane, first):
+        order = in_order(lane, first)
+        lane, first, last = lane[order], first[order], last[order]
+    touches = (lane[1:] == lane[:-1]) & (first[1:] <= reach(lane, last)[:-1])
+    is_sure = np.ones(len(group), np.bool_)
+    is_sure[1:] &= ~touches
+    is_sure[:-1] &= ~touches
+    at = core.ascend_last_of_lane(lane, first, thread, stamps)
+    seen = np.bincount(at[(at >= 0) & (stamps <= np.append(last, 0)[at])], minlength=len(group))
+    if order is None:
+        return seen, is_sure
+    found, is_found = np.empty(len(group), np.int64), np.empty(len(group), np.bool_)
+    found[order], is_found[order] = seen, is_sure
+    return found, is_found
 
 
 def _drained(told: Interpreter, dispatches: Int64) -> Int64:
@@ -149,7 +154,7 @@ def threads_without_flush(told: Interpreter) -> int:
     is_flush = told.is_kind("dispatch") & (phases["start_cycles"] == phases["end_cycles"])
     is_flush &= phases["tasks_processed"] == 0
     last = np.zeros(len(phases), np.bool_)
-    order = np.lexsort((phases["end_cycles"], phases["start_cycles"], phases.group))
+    order = in_order(phases.group.astype(np.int64), phases["start_cycles"], -phases["end_cycles"])
     last[order[np.append(phases.group[order][1:] != phases.group[order][:-1], True)]] = True
     if np.count_nonzero(last & is_flush) < _WITNESSES:
         return 0
@@ -167,6 +172,12 @@ def repeated_kinds(told: Interpreter) -> Mask:
     rows = np.flatnonzero(told.is_kind(*_ONCE) & phases.has("loop_iter") & ~(is_flush & told.is_kind("dispatch")))
     kind, lane, loop = phases["kind"][rows], phases.group[rows], phases["loop_iter"][rows]
     epoch = phases["run_epoch"][rows]
+    key = None if epoch.any() else pack_sort_key(lane.astype(np.int64), loop.astype(np.int64))
+    key = None if key is None else pack_sort_key(key, kind.astype(np.int64))
+    if key is not None:
+        rising = np.sort(key)
+        if not (rising[1:] == rising[:-1]).any():
+            return wrong
     order = np.lexsort((phases["end_cycles"][rows], kind, loop, epoch, lane))
     same = np.ones(max(len(rows) - 1, 0), np.bool_)
     for values in (kind, lane, loop, epoch):
@@ -180,8 +191,10 @@ def fast_loops(told: Interpreter) -> Mask:
     phases = told.phases
     wrong = np.zeros(len(phases), np.bool_)
     rows = np.flatnonzero(told.is_kind(*_ONCE) & phases.has("loop_iter"))
-    lane = phases.group[rows].astype(np.int64) << 32 | phases["run_epoch"][rows]
-    order = np.lexsort((phases["end_cycles"][rows], lane))
+    lane, epoch = phases.group[rows].astype(np.int64), phases["run_epoch"][rows]
+    if epoch.any():
+        lane = lane << 32 | epoch
+    order = in_order(lane, phases["end_cycles"][rows])
     rows, lane = rows[order], lane[order]
     end, loop = phases["end_cycles"][rows], phases["loop_iter"][rows]
     wrong[rows[1:]] = (lane[1:] == lane[:-1]) & (loop[1:] - loop[:-1] > np.maximum(end[1:] - end[:-1], 1))
@@ -282,7 +295,7 @@ def received_early(told: Interpreter, suspect: Mask) -> Mask:
     wrong = np.zeros(len(runs), np.bool_)
     if len(runs) < 2 or not (runs.receive > 0).any():
         return wrong
-    order = np.lexsort((runs.start, runs.core))
+    order = in_order(runs.core, runs.start)
     core, receive, start, end = (values[order] for values in (runs.core, runs.receive, runs.start, runs.end))
     same = core[1:] == core[:-1]
     # Kernels that overlap are a finding of their own.

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 import numpy as np
 
 from lanescope.common.distinct import distinct
+from lanescope.common.intervals import order as in_order
 from lanescope.declaration import frozen_class
 from lanescope.devices.ascend.export.swimlane.event_rows import SEPARATOR, Numbers, Words, write
 from lanescope.devices.ascend.export.swimlane.trace_view import (
@@ -154,6 +155,13 @@ def _joined_rows(content: Content, anchors: tuple[Int64, Int64]) -> tuple[Int64,
     return order[p], order[s]
 
 
+def _by_task(task: Int64, begin: Floats) -> Int64:
+    """Return the rows by task and begin, int64 [n]."""
+    if len(begin) and not float(begin.min()) >= 0:
+        return np.lexsort((begin, task))
+    return in_order(task, (begin + 0.0).view(np.int64))  # bits of numbers above 0 rise with them
+
+
 def _anchor_rows(content: Content, begin: Floats | None = None, rows: Int64 | None = None) -> tuple[Int64, Int64]:
     """Return the rows that have arrows by task, and where each task begins among them, int64 [tasks + 1].
 
@@ -165,7 +173,7 @@ def _anchor_rows(content: Content, begin: Floats | None = None, rows: Int64 | No
         rows: int64 [n], the rows to choose from; None: all.
     """
     task = content.task
-    order = np.lexsort((content.bar if begin is None else begin, task))
+    order = _by_task(task, content.bar if begin is None else begin)
     if rows is not None:
         is_listed = np.zeros(len(task), np.bool_)
         is_listed[rows] = True
@@ -174,11 +182,15 @@ def _anchor_rows(content: Content, begin: Floats | None = None, rows: Int64 | No
     blocks = content.tasks.integers("blocks")[order]
     firsts = np.flatnonzero(np.diff(sorted_task, prepend=-1))
     has_many = np.repeat(blocks[firsts] > 1, np.diff(np.append(firsts, len(order))))
-    keys = np.stack([sorted_task, content.function[order]], 1)
     kept = ~has_many
-    if has_many.any():
-        _, first = np.unique(keys, axis=0, return_index=True)
-        kept[first] = True
+    many = np.flatnonzero(has_many)
+    if len(many):
+        # Rows of a task stand together, so of each pair of task and function the first is found among few rows.
+        function = content.function[order[many]].astype(np.int64)
+        low = int(function.min())
+        key = sorted_task[many].astype(np.int64) * (int(function.max()) - low + 1) + (function - low)
+        _, first = np.unique(key, return_index=True)
+        kept[many[first]] = True
     order = order[kept]
     return order, np.searchsorted(task[order], np.arange(len(content.known) + 1))
 

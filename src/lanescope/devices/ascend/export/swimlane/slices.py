@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
-from itertools import islice
 from typing import Any
 
 import numpy as np
 
+from lanescope._native import core
 from lanescope.common.distinct import distinct
 from lanescope.devices.ascend.export.swimlane.event_rows import SEPARATOR, Numbers, Words, meta, write
 from lanescope.devices.ascend.export.swimlane.graphs import graph_bars
@@ -94,8 +94,8 @@ def _processes(content: Content) -> Iterator[str]:
     for tid, name in zip(worker_tid(np.array(list(lanes), np.int64)).tolist(), lanes.values(), strict=True):
         yield meta("thread_name", WORKER_VIEW, {"name": name}, tid)
     tids, first = np.unique(content.flight_tid[joined], return_index=True)
-    for tid, core in zip(tids.tolist(), content.core[joined[first]].tolist(), strict=True):
-        yield meta("thread_name", SCHEDULER_VIEW, {"name": lanes[core]}, tid)
+    for tid, place in zip(tids.tolist(), content.core[joined[first]].tolist(), strict=True):
+        yield meta("thread_name", SCHEDULER_VIEW, {"name": lanes[place]}, tid)
     for thread, tid in zip(threads.tolist(), scheduler_tid(content, threads).tolist(), strict=True):
         yield meta("thread_name", SCHEDULER, {"name": f"Sched_{thread}"}, tid)
     word = "Host" if content.on_host else "Orch"
@@ -161,17 +161,16 @@ def _kernels(content: Content, numbers: Numbers) -> Iterator[bytes]:
 
 
 def _hints(content: Content) -> list[str]:
-    """Return the argument texts that list consumers and producers, by task."""
+    """Return the argument texts that list consumers and producers, by task: their ids, with newer naming names."""
     pred, succ = content.edges
-    out, into = _listed(content, pred, succ), _listed(content, succ, pred)
-    return [
-        f'"fanout-hint":"{consumers}","fanin-hint":"{producers}"'
-        for consumers, producers in zip(out, into, strict=True)
-    ]
+    known = (content.texts if content.is_chip else content.ids.astype(str)).tolist()
+    out_first, out_item = _listed(content, pred, succ)
+    in_first, in_item = _listed(content, succ, pred)
+    return core.ascend_hints(known, out_first, out_item, in_first, in_item)
 
 
-def _listed(content: Content, tasks: Int64, others: Int64) -> list[str]:
-    """Return for each task that ran how many tasks are joined to it, and which: their ids, with newer naming names.
+def _listed(content: Content, tasks: Int64, others: Int64) -> tuple[Int64, Int64]:
+    """Return which tasks are joined to each task that ran: where its own begin, int64 [ran + 1], and indices of all.
 
     Args:
         content: the trace.
@@ -180,11 +179,12 @@ def _listed(content: Content, tasks: Int64, others: Int64) -> list[str]:
     """
     place = content.place[tasks]
     order = np.flatnonzero(place >= 0)
-    order = order[np.argsort(place[order], kind="stable")]
-    counts = np.bincount(place[order], minlength=len(content.known)).tolist()
-    known = content.texts if content.is_chip else content.ids.astype(str)
-    ids = iter(known[others[order]].tolist())
-    return [f"{count}: [{', '.join(islice(ids, count))}]" if count else "0: []" for count in counts]
+    place = place[order]
+    if not bool((place[1:] >= place[:-1]).all()):
+        order = order[np.argsort(place, kind="stable")]
+    first = np.zeros(len(content.known) + 1, np.int64)
+    np.cumsum(np.bincount(place, minlength=len(content.known)), out=first[1:])
+    return first, others[order]
 
 
 def _flights(content: Content, numbers: Numbers) -> Iterator[bytes]:

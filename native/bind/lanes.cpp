@@ -1,0 +1,103 @@
+// Intervals of lanes: numpy arrays in, numpy arrays out.
+#include "core/analysis/lanes/lanes.hpp"
+
+#include <nanobind/nanobind.h>
+
+#include <vector>
+
+#include "arrays.hpp"
+#include "module.hpp"
+
+namespace nb = nanobind;
+using namespace nb::literals;
+namespace lanes = lanescope::lanes;
+
+using lanescope::bind::Array;
+using lanescope::bind::span_of;
+using lanescope::bind::to_numpy;
+
+namespace {
+
+using Ints = Array<const int64_t>;
+
+::lanes::Intervals intervals(const Ints& group, const Ints& begin, const Ints& end, bool may_lack_ends) {
+    const size_t n = group.size();
+    if (begin.size() != n || (end.size() != n && !(may_lack_ends && end.size() == 0))) {
+        throw nb::value_error("columns of different lengths");
+    }
+    return {span_of(group), span_of(begin), span_of(end)};
+}
+
+void require_rows(const Ints& order, size_t n) {
+    for (size_t i = 0; i < order.size(); ++i) {
+        if (static_cast<uint64_t>(order.data()[i]) >= n) throw nb::value_error("no such row");
+    }
+}
+
+}  // namespace
+
+void lanescope::bind::lanes(nb::module_& m) {
+    m.def(
+        "lanes_order",
+        [](const Ints& group, const Ints& begin, const Ints& end, const Array<int64_t>& out) {
+            const auto items = intervals(group, begin, end, true);
+            if (out.size() != group.size()) throw nb::value_error("outputs of wrong length");
+            nb::gil_scoped_release release;
+            return ::lanes::order(items, span_of(out));
+        },
+        "group"_a.noconvert(), "begin"_a.noconvert(), "end"_a.noconvert(), "out"_a.noconvert(),
+        "Fill out with the rows by group, begin, end from the longest, and row; empty ends: without them. Return false, and "
+        "nothing, where groups are too far apart.");
+    m.def(
+        "lanes_covered",
+        [](const Ints& group, const Ints& begin, const Ints& end, const Ints& order) {
+            const auto items = intervals(group, begin, end, false);
+            ::lanes::Union found;
+            {
+                nb::gil_scoped_release release;
+                require_rows(order, group.size());
+                found = ::lanes::covered(items, span_of(order));
+            }
+            return nb::make_tuple(to_numpy(std::move(found.group)), to_numpy(std::move(found.begin)),
+                                  to_numpy(std::move(found.end)));
+        },
+        "group"_a.noconvert(), "begin"_a.noconvert(), "end"_a.noconvert(), "order"_a.noconvert(),
+        "Return group, begin and end of the time that intervals cover: disjoint, not touching. They are looked at in "
+        "an order that sorts them by group and begin.");
+    m.def(
+        "lanes_clash",
+        [](const Ints& group, const Ints& begin, const Ints& end, const Ints& order, const Array<const uint8_t>& promises) {
+            const auto items = intervals(group, begin, end, false);
+            std::vector<::lanescope::check::Nesting> nestings(promises.size());
+            for (size_t i = 0; i < nestings.size(); ++i) {
+                if (promises.data()[i] > 2) throw nb::value_error("no such nesting");
+                nestings[i] = static_cast<::lanescope::check::Nesting>(promises.data()[i]);
+            }
+            nb::gil_scoped_release release;
+            require_rows(order, group.size());
+            return ::lanes::clash(items, span_of(order), nestings);
+        },
+        "group"_a.noconvert(), "begin"_a.noconvert(), "end"_a.noconvert(), "order"_a.noconvert(),
+        "promises"_a.noconvert(),
+        "Return whether any slices share time on a lane that promises disjoint ones (1), or cross on a nested lane (2). "
+        "The order is that of lanes_order.");
+    m.def(
+        "lanes_fall",
+        [](const Ints& group, const Ints& value, const Ints& order) {
+            if (group.size() != value.size()) throw nb::value_error("columns of different lengths");
+            nb::gil_scoped_release release;
+            require_rows(order, group.size());
+            return ::lanes::fall(span_of(group), span_of(value), span_of(order));
+        },
+        "group"_a.noconvert(), "value"_a.noconvert(), "order"_a.noconvert(),
+        "Return whether a value falls from one row of a group to the next, in an order that keeps groups together.");
+    m.def(
+        "lanes_rise",
+        [](const Ints& group, const Ints& begin, size_t count) {
+            if (group.size() != begin.size()) throw nb::value_error("columns of different lengths");
+            nb::gil_scoped_release release;
+            return ::lanes::rise(span_of(group), span_of(begin), count);
+        },
+        "group"_a.noconvert(), "begin"_a.noconvert(), "lanes"_a,
+        "Return whether no row begins before the one before it on its lane.");
+}

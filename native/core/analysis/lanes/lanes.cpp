@@ -1,0 +1,138 @@
+#include "core/analysis/lanes/lanes.hpp"
+
+#include <algorithm>
+#include <limits>
+#include <utility>
+
+namespace lanescope::lanes {
+namespace {
+
+// Entries of the table of groups for each row, beyond some that cost nothing.
+constexpr uint64_t kSparse = 4, kFree = 1 << 16;
+
+struct Item {
+    int64_t begin;
+    int64_t end;
+    int64_t row;
+};
+
+bool precedes(const Item& a, const Item& b) {
+    if (a.begin != b.begin) return a.begin < b.begin;
+    if (a.end != b.end) return a.end > b.end;
+    return a.row < b.row;
+}
+
+// Merge runs of items, two at a time, until one is left. Where one of two begins after the other there is nothing to do.
+void merge_runs(std::vector<Item>& items, std::vector<Item>& spare, std::vector<size_t>& starts) {
+    while (starts.size() > 2) {
+        size_t kept = 0;
+        for (size_t i = 0; i + 2 < starts.size(); i += 2) {
+            const auto at = [&](size_t place) { return items.begin() + static_cast<ptrdiff_t>(place); };
+            const auto first = at(starts[i]), middle = at(starts[i + 1]), last = at(starts[i + 2]);
+            if (precedes(*middle, *(middle - 1))) {
+                spare.assign(first, middle);
+                std::merge(spare.begin(), spare.end(), middle, last, first, precedes);
+            }
+            starts[kept++] = starts[i];
+        }
+        if (starts.size() % 2 == 0) starts[kept++] = starts[starts.size() - 2];
+        starts[kept++] = items.size();
+        starts.resize(kept);
+    }
+}
+
+}  // namespace
+
+bool order(const Intervals& items, std::span<int64_t> out) {
+    const size_t rows = items.group.size();
+    if (rows == 0) return true;
+    const auto [least, most] = std::minmax_element(items.group.begin(), items.group.end());
+    const uint64_t base = static_cast<uint64_t>(*least);
+    const uint64_t span = static_cast<uint64_t>(*most) - base;
+    if (span >= kSparse * rows + kFree) return false;
+    std::vector<size_t> place(span + 2);
+    for (const int64_t group : items.group) ++place[static_cast<uint64_t>(group) - base + 1];
+    for (size_t i = 1; i < place.size(); ++i) place[i] += place[i - 1];
+    for (size_t row = 0; row < rows; ++row) {
+        out[place[static_cast<uint64_t>(items.group[row]) - base]++] = static_cast<int64_t>(row);
+    }
+    // Now each place is where the next group begins.
+    std::vector<Item> lane, spare;
+    std::vector<size_t> starts;
+    size_t first = 0;
+    for (size_t group = 0; group <= span; first = place[group++]) {
+        const std::span<int64_t> mine = out.subspan(first, place[group] - first);
+        if (mine.size() < 2) continue;
+        lane.clear();
+        starts.assign(1, 0);
+        for (const int64_t row : mine) {
+            const auto at = static_cast<size_t>(row);
+            const Item item{items.begin[at], items.end.empty() ? 0 : items.end[at], row};
+            if (!lane.empty() && precedes(item, lane.back())) starts.push_back(lane.size());
+            lane.push_back(item);
+        }
+        if (starts.size() == 1) continue;
+        starts.push_back(lane.size());
+        merge_runs(lane, spare, starts);
+        for (size_t i = 0; i < mine.size(); ++i) mine[i] = lane[i].row;
+    }
+    return true;
+}
+
+Union covered(const Intervals& items, std::span<const int64_t> order) {
+    Union found;
+    for (const int64_t row : order) {
+        const auto at = static_cast<size_t>(row);
+        const int64_t group = items.group[at], begin = items.begin[at], end = items.end[at];
+        if (end <= begin) continue;
+        if (!found.group.empty() && found.group.back() == group && begin <= found.end.back()) {
+            found.end.back() = std::max(found.end.back(), end);
+            continue;
+        }
+        found.group.push_back(group);
+        found.begin.push_back(begin);
+        found.end.push_back(end);
+    }
+    return found;
+}
+
+bool clash(const Intervals& items, std::span<const int64_t> order, std::span<const check::Nesting> lanes) {
+    std::vector<int64_t> open;  // ends of what runs, the first to end at the back
+    int64_t lane = -1;
+    for (const int64_t row : order) {
+        const auto at = static_cast<size_t>(row);
+        const int64_t group = items.group[at], begin = items.begin[at], end = items.end[at];
+        if (static_cast<uint64_t>(group) >= lanes.size() || end <= begin) continue;
+        const check::Nesting nesting = lanes[static_cast<size_t>(group)];
+        if (nesting == check::Nesting::free) continue;
+        if (group != lane) {
+            open.clear();
+            lane = group;
+        }
+        while (!open.empty() && open.back() <= begin) open.pop_back();
+        if (!open.empty() && (nesting == check::Nesting::disjoint || end > open.back())) return true;
+        open.push_back(end);
+    }
+    return false;
+}
+
+bool fall(std::span<const int64_t> group, std::span<const int64_t> value, std::span<const int64_t> order) {
+    for (size_t i = 1; i < order.size(); ++i) {
+        const auto at = static_cast<size_t>(order[i]), before = static_cast<size_t>(order[i - 1]);
+        if (group[at] == group[before] && value[at] < value[before]) return true;
+    }
+    return false;
+}
+
+bool rise(std::span<const int64_t> group, std::span<const int64_t> begin, size_t lanes) {
+    std::vector<int64_t> latest(lanes, std::numeric_limits<int64_t>::min());
+    for (size_t i = 0; i < group.size(); ++i) {
+        const auto lane = static_cast<uint64_t>(group[i]);
+        if (lane >= lanes) continue;
+        if (begin[i] < latest[lane]) return false;
+        latest[lane] = begin[i];
+    }
+    return true;
+}
+
+}  // namespace lanescope::lanes

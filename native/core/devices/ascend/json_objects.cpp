@@ -1,0 +1,101 @@
+// How the scanner reads objects: by the keys of those before them.
+#include "core/devices/ascend/json_scanner.hpp"
+#include "core/devices/ascend/json_words.hpp"
+
+namespace lanescope::ascend {
+
+// The key of a field as it was written before, which is tried first, or any other: steps to its value, and gives its
+// place among the fields.
+bool Scanner::read_key(const Shape& shape, bool is_first, size_t* place) {
+    for (size_t i = *place; i < fields_.size(); ++i) {
+        const std::string_view lead = fields_[i].lead;
+        if (static_cast<size_t>(end_ - at_) > lead.size() && is_same(at_, lead) && (lead[0] == '{') == is_first) {
+            at_ += lead.size();
+            *place = i;
+            return true;
+        }
+    }
+    const char* first = at_;
+    if (!is_first) space();
+    ++at_;  // the caller has seen the brace or the comma
+    space();
+    std::string_view key;
+    if (!read_text(&key)) return false;
+    space();
+    if (*at_ != ':') return false;
+    ++at_;
+    space();
+    size_t cell = 0;
+    while (cell < shape.cells_.size() && shape.cells_[cell].key != key) ++cell;
+    if (fields_.size() == kMostFields) {
+        *place = kMostFields - 1;
+        fields_.pop_back();
+    }
+    fields_.insert(fields_.begin() + static_cast<ptrdiff_t>(*place), {{first, static_cast<size_t>(at_ - first)}, {}, 0, cell});
+    return true;
+}
+
+bool Scanner::read_field(const Shape& shape, size_t place, uint64_t* out, size_t stride, uint32_t* present) {
+    Field& field = fields_[place];
+    if (field.cell == shape.cells_.size()) {
+        if (is_again(field)) return true;
+        const char* first = at_;
+        if (!skip_value()) return false;
+        if (*first == '"' || *first == '[' || *first == '{') field.before = {first, static_cast<size_t>(at_ - first)};
+        return true;
+    }
+    const uint32_t bit = uint32_t{1} << field.cell;
+    if (*at_ == 'n') {
+        *present &= ~bit;
+        return skip_value();
+    }
+    *present |= bit;
+    const Cell& cell = shape.cells_[field.cell];
+    uint64_t* column = out + shape.column_of_[field.cell] * stride;
+    if (cell.kind != Kind::text && cell.kind != Kind::words) return read_cell(cell, column, stride);
+    if (is_again(field)) {
+        *column = field.value;
+        return true;
+    }
+    const char* first = at_;
+    if (!read_cell(cell, column, stride)) return false;
+    if (cell.count == 1) {
+        field.before = {first, static_cast<size_t>(at_ - first)};
+        field.value = *column;
+    }
+    return true;
+}
+
+// Steps over a value that the one before it repeats.
+bool Scanner::is_again(const Field& field) {
+    const std::string_view before = field.before;
+    if (before.empty() || static_cast<size_t>(end_ - at_) <= before.size() || !is_same(at_, before)) return false;
+    at_ += before.size();
+    return true;
+}
+
+bool Scanner::read_object(const Shape& shape, uint64_t* out, size_t stride) {
+    if (*at_ != '{') return false;
+    uint32_t present = 0;
+    const char* const first = at_;
+    ++at_;
+    space();
+    if (*at_ != '}') {
+        at_ = first;
+        size_t place = 0;
+        for (bool is_first = true;; is_first = false) {
+            if (!read_key(shape, is_first, &place)) return false;
+            if (!read_field(shape, place, out, stride, &present)) return false;
+            ++place;
+            if (*at_ == ',') continue;
+            const char* behind = at_;
+            space();
+            if (*at_ != ',') break;
+            at_ = behind;
+        }
+    }
+    out[Shape::kPresent * stride] = present;
+    return *at_++ == '}' && (present & shape.required_) == shape.required_;
+}
+
+}  // namespace lanescope::ascend
