@@ -654,7 +654,8 @@ class _Comparison:
 
         What is recorded of such a list may be wrong until an overlap is noticed; the recording names the list then.
         """
-        return bool(self.traits & OVERLAPPING) and "torn" in self.quirks and self.how.get(mark) in ("BARE", "WATCH")
+        is_sticky = self.quirks.get("host_reset", "works") != "works"
+        return bool(self.traits & OVERLAPPING) and is_sticky and self.how.get(mark) in ("BARE", "WATCH")
 
     def _count(self) -> None:
         """No two results of one run; nothing lost, unless it may be."""

@@ -320,7 +320,7 @@ def test_reasons_have_words_for_all_that_the_recorder_knows():
 
 @pytest.mark.parametrize("what", ["barrier", "kernel", "copy"])
 def test_a_timed_operation_is_small_and_memory_stays_flat(fake_ze, tmp_path, what):
-    """10^5 operations, a wait after each hundred: at most 100 bytes on disk each, and no memory after the first 10^4."""
+    """10^5 operations, a wait after each hundred: at most 100 bytes each, and no memory after the first 10^4."""
     programs = build(fake_ze.levelzero)
     folder, count = tmp_path / "recording", 100_000
     environment = {**fake_ze.environment(), "ZE_ENABLE_ALT_DRIVERS": str(programs / "librecorder_timed_stub.so")}

@@ -2,6 +2,7 @@
 // is reused, so handles that come and go cost no allocation.
 #pragma once
 
+#include <atomic>
 #include <cstdlib>
 
 #include "api/api.hpp"
@@ -28,7 +29,7 @@ public:
         if (key == nullptr || (2 * (count_ + 1) > capacity() && !grow())) return false;
         usize at = home(key);
         while (entries_[at].key != nullptr && entries_[at].key != key) at = (at + 1) & mask_;
-        if (entries_[at].key == nullptr) ++count_;
+        if (entries_[at].key == nullptr) set_count(count_ + 1);
         entries_[at] = {key, value};
         return true;
     }
@@ -50,7 +51,7 @@ public:
             }
         }
         entries_[at] = {};
-        --count_;
+        set_count(count_ - 1);
         return value;
     }
 
@@ -62,12 +63,14 @@ public:
         }
     }
 
-    usize size() const { return count_; }
+    // May be asked without the lock: about how many there are.
+    usize size() const { return std::atomic_ref(const_cast<usize&>(count_)).load(std::memory_order_relaxed); }
 
     // Forgets all, and leaves the memory to whoever else has it.
     void forget() {
         entries_ = nullptr;
-        mask_ = count_ = 0;
+        mask_ = 0;
+        set_count(0);
     }
 
 private:
@@ -88,7 +91,7 @@ private:
         Entry* old = entries_;
         entries_ = made;
         mask_ = after - 1;
-        count_ = 0;
+        set_count(0);
         for (usize at = 0; at < before; ++at) {
             if (old[at].key != nullptr) add(old[at].key, old[at].value);
         }
@@ -97,6 +100,8 @@ private:
     }
 
     Entry* entries_ = nullptr;
+    void set_count(usize count) { std::atomic_ref(count_).store(count, std::memory_order_relaxed); }
+
     usize mask_ = 0, count_ = 0;
 };
 
