@@ -146,12 +146,14 @@ class Summary:
         make: from a trace to the table; ``UsageError`` where the trace is not of its kind. A column ``suspect`` is time
             of rows with implausible timestamps that is not in the column ``busy``.
         remarks: from the table to sentences that say what it means.
+        across: from names and traces of several captures, each read when its turn comes, to one table.
     """
 
     name: str
     doc: str
     make: Reference[Callable[[Trace], Table]]
     remarks: Reference[Callable[[Table], Iterable[str]]] = Reference(_nothing)
+    across: Reference[Callable[[Iterable[tuple[str, Trace]]], Table] | None] = Reference(None)
 
 
 @declared_class
@@ -305,6 +307,17 @@ class Family:
             if summary.name == by:
                 return summary.make(trace)
         raise UsageError(f"{self.name} has no summary by {by!r}")
+
+    def summarise_all(self, by: str, traces: Iterable[tuple[str, Trace]]) -> Table:
+        """Return one of ``summaries`` of several captures, by their names.
+
+        Raises:
+            UsageError: it takes one capture only.
+        """
+        for summary in self.summaries:
+            if summary.name == by and summary.across is not None:
+                return summary.across(traces)
+        raise UsageError(f"summary --by {by} takes one capture", hint="run it once for each capture")
 
     def remarks(self, by: str, table: Table) -> list[str]:
         """Return sentences that say what one of ``summaries`` means."""

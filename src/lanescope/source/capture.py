@@ -13,8 +13,9 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 #: Files that stand for a folder that is one capture, in the order in which they are looked for: the description of a
-#: CTF trace, in the folder itself or, where several processes wrote one each, in those inside.
-_OF_FOLDERS = ("metadata", "*/metadata")
+#: CTF trace, in the folder itself or, where several processes wrote one each, in those inside, or in those of the ranks
+#: of a parallel program.
+_OF_FOLDERS = ("metadata", "*/metadata", "rank-*/*/metadata")
 
 #: Characters by which a pattern may match other names than itself.
 _WILDCARDS = frozenset("*?[")

@@ -124,8 +124,11 @@ string metadata(const TraceEnv& facts) {
     made += std::endian::native == std::endian::little ? "le" : "be";
     made += "; packet.header := struct { uint32_t magic; uint8_t uuid[16]; uint32_t stream_id; }; };\n";
     made += "env { domain = \"lanescope_ze\"; version = 1; hostname = " + quoted(facts.host) +
-            "; pid = " + number(facts.pid) + "; program = " + quoted(facts.program) + "; boot = " + quoted(facts.boot) +
-            "; };\n";
+            "; pid = " + number(facts.pid) + "; program = " + quoted(facts.program) + "; boot = " + quoted(facts.boot) + ";";
+    if (facts.clock_error >= 0) made += " clock_error = " + number(static_cast<u64>(facts.clock_error)) + ";";
+    if (facts.rank.number >= 0) made += " rank = " + number(static_cast<u64>(facts.rank.number)) + ";";
+    if (facts.rank.count > 0) made += " ranks = " + number(static_cast<u64>(facts.rank.count)) + ";";
+    made += " };\n";
     made += "clock { name = monotonic; description = \"CLOCK_MONOTONIC\"; freq = 1000000000; offset_s = " +
             number(facts.epoch / second) + "; offset = " + number(facts.epoch % second) + "; absolute = true; };\n";
     made += integer(64, "time_t", " map = clock.monotonic.value;");

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 import shutil
 import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 from lanescope.cli.arguments import add_input, positive
@@ -14,6 +14,7 @@ from lanescope.cli.console import echo, print_json
 from lanescope.cli.context import close
 from lanescope.cli.reading import opened, passed
 from lanescope.cli.suspects_output import Suspects, described, of_groups, of_tables, print_suspects
+from lanescope.errors import UsageError
 from lanescope.families.family import Family
 from lanescope.view.fit_table import blocks, fitted
 from lanescope.view.table_output import is_terminal, show
@@ -39,7 +40,7 @@ _BAR = " ▏▎▍▌▋▊▉█"
 
 def configure(parser: argparse.ArgumentParser, families: Sequence[Family], arguments: Sequence[str]) -> None:
     """Add the arguments."""
-    add_input(parser, families)
+    add_input(parser, families, many=True)
     own = [summary.name for family in families for summary in family.summaries]
     choices = dict.fromkeys((*_GROUPS, *_ANALYSES, *_UNITS, *own))
     text = f"grouping or analysis (default: name): {', '.join(choices)}"
@@ -65,6 +66,9 @@ def configure(parser: argparse.ArgumentParser, families: Sequence[Family], argum
 
 def run(args: argparse.Namespace) -> int:
     """Print the sums."""
+    args.input = args.inputs[0]
+    if len(args.inputs) > 1:
+        return _of_several(args)
     settings = check_settings(args)
     codes = settings.applied("LS5")
     with opened(args.input, args) as source:
@@ -104,6 +108,30 @@ def run(args: argparse.Namespace) -> int:
     if not args.json:
         print_suspects(suspects, shared.unit)
     return close(trace, args)
+
+
+def _of_several(args: argparse.Namespace) -> int:
+    """Print the sums of several captures of one family, reading one after the other."""
+    from lanescope.cli.context import each_read
+    from lanescope.families import registry
+
+    families = _families(args.by, [family.name for family in registry.builtin()])
+    if not families:
+        raise UsageError(f"summary --by {args.by} takes one capture", hint="run it once for each capture")
+    status = 0
+    last: list[Trace] = []
+
+    def traces() -> Iterator[tuple[str, Trace]]:
+        nonlocal status
+        for path, trace in each_read(args.inputs, args):
+            args.input = path
+            status = max(status, close(trace, args))
+            last[:] = [trace]
+            yield path, trace
+
+    table = families[0].summarise_all(args.by, traces())
+    _print_summary(args, table, last[0].time.time_unit, Suspects(), families[0].remarks(args.by, table))
+    return status
 
 
 def _answers(args: argparse.Namespace, shared: AnalysisCache) -> list[Table]:

@@ -76,6 +76,7 @@ THREAD_DETAILS = TableSpec(
         ColumnSpec("host", "utf8", "host name"),
         ColumnSpec("pid", "int64", "process ID"),
         ColumnSpec("tid", "int64", "thread ID"),
+        ColumnSpec("rank", "int64", "rank in a parallel program; NULL without one", nullable=True),
     ),
     key="track_id",
 )
@@ -276,6 +277,18 @@ STATS: tuple[StatSpec, ...] = (
         "levelzero_inconsistent_clock_pair",
         "notice",
         "readings of both clocks that contradict others: ignored",
+        finding="LS305 warning",
+    ),
+    StatSpec(
+        "levelzero_host_clock_error",
+        "notice",
+        "ns by which the clocks of two hosts of the recording may differ, as both systems report it",
+        finding="LS305 notice",
+    ),
+    StatSpec(
+        "levelzero_host_clock_unknown",
+        "notice",
+        "hosts whose clock has an unknown error: their times are not comparable with those of other hosts",
         finding="LS305 warning",
     ),
     StatSpec("levelzero_unnamed_kernel", "notice", "kernels without a name", finding="LS404 notice"),

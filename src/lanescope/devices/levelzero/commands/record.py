@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from lanescope.devices.levelzero.recorder import ranks
 from lanescope.errors import LanescopeError, UsageError
 from lanescope.families.command import Argument, CommandContext, Values
 
@@ -39,7 +40,13 @@ def run(context: CommandContext, values: Values) -> int:
             raise UsageError(f"invalid value {pattern!r} for --filter: expected function names, e.g. 'zeCommandList*'")
     if values["output"] is not None and context.is_stdout(values["output"]):
         raise UsageError("cannot write a recording to standard output", hint="use -o DIR")
+    rank = ranks.rank_of(os.environ)
+    if rank is not None and not ranks.is_selected(rank, values["ranks"] or ""):
+        launcher.replace_process(command)
     folder = Path(values["output"] if values["output"] is not None else _default(command[0]))
+    if rank is not None:
+        launcher.check_rank_folder(folder)
+        folder /= ranks.folder_of(rank)
     old = launcher.prepare_output_dir(folder, force=values["force"])
     settings = launcher.Settings(
         folder,
@@ -51,6 +58,7 @@ def run(context: CommandContext, values: Values) -> int:
         host_read=values["host_timestamps"],
         abort=values["on_failure"] == "abort",
         event_resets=values["event_resets"],
+        ranks=values["ranks"] or "",
     )
     given = dict(os.environ)
     try:
@@ -73,7 +81,10 @@ def _report(context: CommandContext, values: Values, folder: Path, processes: in
     if not processes and any(folder.iterdir()):
         context.warn("nothing recorded: the recorder could not write its files")
     elif not processes:
-        _diagnose_empty(context, given)
+        _diagnose_empty(context, given, values["ranks"])
+    elif not values["no_summary"] and ranks.rank_of(given) is not None:
+        # As many tables as ranks, at the same time, are of no use.
+        _wrote_rank(context, folder, processes)
     elif not values["no_summary"]:
         is_something = _summary(context, folder, processes)
         if not (is_something or values["filter"] or values["start_paused"] or values["no_host_calls"]):
@@ -91,12 +102,22 @@ def _warn_untimed(context: CommandContext, folder: Path, values: Values) -> None
 
 def _default(program: str) -> str:
     name = os.path.basename(program) or "run"  # noqa: PTH119
-    return f"lanescope-{name}-{time.strftime('%Y%m%d-%H%M%S')}"
+    # All ranks of one start go into one folder, however late one of them comes.
+    job = ranks.job_of(os.environ) if ranks.rank_of(os.environ) is not None else ""
+    return f"lanescope-{name}-{job or time.strftime('%Y%m%d-%H%M%S')}"
 
 
-def _diagnose_empty(context: CommandContext, given: Mapping[str, str]) -> None:
+def _wrote_rank(context: CommandContext, folder: Path, processes: int) -> None:
+    size = sum(path.stat().st_size for path in folder.rglob("*") if path.is_file())
+    context.wrote(str(folder), _counted(processes, "process", "es"), size=size)
+
+
+def _diagnose_empty(context: CommandContext, given: Mapping[str, str], selected: str | None = None) -> None:
     from lanescope.devices.levelzero.recorder import launcher
 
+    if selected and ranks.rank_of(given) is None:
+        context.warn(f"nothing recorded: no process was one of the ranks {selected}; remove --ranks to record all")
+        return
     what, hint = launcher.diagnose_empty(given)
     context.warn(f"nothing recorded: {what}; {hint}")
 
@@ -198,6 +219,7 @@ ARGUMENTS = (
         default="auto",
         choices=("auto", "watch", "off"),
     ),
+    Argument("--ranks", "ranks to record; other ranks run without the recorder", ranks.parsed, metavar="0,4-7"),
     Argument("--preload", "preload the recorder, for loaders that use another tracing layer", bool),
     Argument("--no-summary", "do not print a summary", bool),
     Argument("command", "the program and its arguments", metavar="COMMAND", is_rest=True),

@@ -36,11 +36,14 @@ class Hosts:
         events, builder = self._found.events, self._builder
         processes, threads = events["processes"], events["threads"]
         hosts: dict[str, int] = {}
-        for host, pid in zip(processes.values("host").tolist(), processes.values("pid").tolist(), strict=True):
+        rank = {row["process_id"]: int(row["rank"]) for row in events["ranks"].rows()}
+        rows = zip(processes.values("host").tolist(), processes.values("pid").tolist(), strict=True)
+        for number, (host, pid) in enumerate(rows):
+            name = f"rank {rank[number]}, process {pid}" if number in rank else f"process {pid}"
             if host not in hosts:
                 hosts[host] = builder.track(host, kind="group", role="host", input_id=input_id)
             self.processes.append(
-                builder.track(f"process {pid}", kind="group", role="process", parent=hosts[host], input_id=input_id)
+                builder.track(name, kind="group", role="process", parent=hosts[host], input_id=input_id)
             )
         tracks = [
             builder.track(
@@ -61,6 +64,8 @@ class Hosts:
                 host=processes.values("host")[of],
                 pid=processes.values("pid")[of],
                 tid=threads.values("tid"),
+                rank=np.array([rank.get(process, 0) for process in of.tolist()], np.int64),
+                rank_valid=np.array([process in rank for process in of.tolist()], np.bool_),
             )
         return np.array(tracks, np.int64)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -23,6 +24,8 @@ _STREAM = "stream_*"
 LIVE = ".live"
 #: Domain name of lanescope's recordings, and the supported versions of their records.
 DOMAIN = "lanescope_ze"
+#: How folders of the ranks of a parallel program begin.
+RANK = "rank-"
 VERSIONS = (1,)
 
 
@@ -55,13 +58,13 @@ def read(capture: Capture) -> Recording:
     if capture.main.container != "raw":
         raise InputError(f"{capture.main.path}: a recording is a directory", hint="pass the directory")
     main = Path(capture.main.path)
-    folders = [main.parent] if capture.folder is None else sorted(_folders(capture.folder))
+    folders = [main.parent] if capture.folder is None else sorted(_folders(capture.folder), key=_in_order)
     processes: list[Process] = []
     streams: list[Stream] = []
     rows = RecordRows()
     for folder in folders:
         is_main = folder == main.parent
-        part = folder.name
+        part = folder.name if capture.folder in (None, folder) else folder.relative_to(capture.folder).as_posix()
         source = capture.main if is_main else capture.open_sidecar(f"{part}/metadata", folder / "metadata")
         about = ctf.describe(bytes(source.read().data))
         if not is_main:
@@ -70,6 +73,7 @@ def read(capture: Capture) -> Recording:
             raise InputError(f"{source.path}: CTF trace of another producer", hint="use babeltrace2 to inspect it")
         process = Process(source, part, ctf.Reader(about), _epoch(about, processes))
         number = rows.process(str(about.environment.get("hostname", "")), about.environment.get("pid", 0))
+        rows.rank(number, about.environment.get("rank"), about.environment.get("ranks", 0))
         found: list[Stream] = []
         for path in sorted(folder.glob(_STREAM), key=_stream_order):
             if path.is_file() and path.stat().st_size:
@@ -94,9 +98,16 @@ def _folders(folder: Path) -> Iterator[Path]:
     if (folder / "metadata").is_file():
         yield folder
         return
-    for path in folder.glob("*/metadata"):
-        if path.is_file():
-            yield path.parent
+    for pattern in ("*/metadata", f"{RANK}*/*/metadata"):
+        for path in folder.glob(pattern):
+            if path.is_file():
+                yield path.parent
+
+
+def _in_order(folder: Path) -> list[tuple[int, str]]:
+    """Order folders by name, ranks by number."""
+    words = re.findall(r"\d+|\D+", folder.as_posix())
+    return [(int(word), "") if word.isdecimal() else (-1, word) for word in words]
 
 
 def _epoch(about: ctf.Metadata, before: Sequence[Process]) -> int:

@@ -23,6 +23,15 @@ PROCESSES = TableSpec(
     "a traced process",
     (ColumnSpec("host", "utf8", "host name"), ColumnSpec("pid", "int64", "process ID")),
 )
+RANKS = TableSpec(
+    "ranks",
+    "the rank that a process has in a parallel program",
+    (
+        _PROCESS,
+        ColumnSpec("rank", "int64", "rank of the process"),
+        ColumnSpec("ranks", "int64", "number of ranks; 0 if unknown"),
+    ),
+)
 THREADS = TableSpec(
     "threads",
     "a thread that called the API",
@@ -251,6 +260,7 @@ DEGRADATIONS = TableSpec(
 #: The event model, by name. Tables with ``seq`` are in its order.
 EVENTS: tuple[TableSpec, ...] = (
     PROCESSES,
+    RANKS,
     THREADS,
     CALLS,
     APPENDS,

@@ -15,8 +15,9 @@ import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NoReturn
 
+from lanescope.devices.levelzero.recorder import ranks
 from lanescope.errors import MissingDependencyError, UsageError, os_reason
 
 if TYPE_CHECKING:
@@ -64,6 +65,7 @@ class Settings:
         host_read: whether the host reads all timestamps, so that no query is added to the program's command lists.
         abort: whether a failure that concerns the program's own signals ends it; else the recorder degrades.
         event_resets: what is done if event resets of the driver do not work: ``auto``, ``watch`` or ``off``.
+        ranks: ranks of a parallel program that are recorded, ``0,4-7``; empty: all, and processes without one.
         preload: whether the library is in the program before its loader looks for it, so that it finds no other one.
     """
 
@@ -76,6 +78,7 @@ class Settings:
     host_read: bool = False
     abort: bool = False
     event_resets: str = "auto"
+    ranks: str = ""
 
 
 @contextlib.contextmanager
@@ -117,6 +120,7 @@ def environment(settings: Settings, given: Mapping[str, str]) -> Iterator[dict[s
         made["LANESCOPE_ZE_FILTER"] = ",".join(settings.filters)
         made["LANESCOPE_ZE_PAUSED"] = "1" if settings.paused else "0"
         made["LANESCOPE_ZE_HOST_CALLS"] = "1" if settings.host_calls else "0"
+        made["LANESCOPE_ZE_RANKS"] = settings.ranks
         # These may be in the environment already.
         if not settings.timing:
             made["LANESCOPE_ZE_TIMING"] = "0"
@@ -211,6 +215,20 @@ def run(command: Sequence[str], made: Mapping[str, str]) -> int:
         signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
+def replace_process(command: Sequence[str]) -> NoReturn:
+    """Become the program, as if the recorder had never been named.
+
+    Raises:
+        UsageError: it cannot be started.
+    """
+    for number in (signal.SIGPIPE, signal.SIGXFSZ):
+        signal.signal(number, signal.SIG_DFL)
+    try:
+        os.execvp(command[0], list(command))
+    except OSError as error:
+        raise UsageError(f"cannot execute {command[0]!r}: {os_reason(error)}", hint="check the command name") from None
+
+
 def exit_like(status: int) -> int:
     """End this process by the signal that ended the program; return the status of one that ended by itself."""
     if status < 0:
@@ -266,6 +284,18 @@ def prepare_output_dir(folder: Path, *, force: bool) -> Path | None:
             f"cannot create {str(folder)!r}: {os_reason(error)}", hint="use -o DIR with another directory"
         ) from None
     return old
+
+
+def check_rank_folder(folder: Path) -> None:
+    """Refuse a folder for the recordings of ranks in which there is something else.
+
+    Raises:
+        UsageError: with what is in it.
+    """
+    if folder.is_dir():
+        other = next((path.name for path in folder.iterdir() if not path.name.startswith((ranks.PREFIX, "."))), None)
+        if other is not None:
+            raise UsageError(f"{folder} contains {other!r}, not recordings of ranks", hint="use -o DIR")
 
 
 def settle_old(folder: Path, old: Path | None) -> bool:
