@@ -79,6 +79,7 @@ FAMILY = Family(
             "calls and operations by name, like iprof",
             _HERE + "analysis.tally:tally",
             across=_HERE + "analysis.rank_tally:rank_tally_of_all",
+            follow=_HERE + "analysis.follow:tables",
         ),
         Summary("tally-each", "the same for each process and device", _HERE + "analysis.tally:tally_each"),
         Summary(

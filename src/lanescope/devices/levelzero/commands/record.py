@@ -6,7 +6,7 @@ import contextlib
 import os
 import time
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -62,7 +62,7 @@ def run(context: CommandContext, values: Values) -> int:
     )
     given = dict(os.environ)
     try:
-        with launcher.environment(settings, given) as made:
+        with launcher.environment(settings, given) as made, _live(folder, is_wanted=values["live"]):
             status = launcher.run(command, made)
         processes = launcher.remove_stale_files(folder)
         _report(context, values, folder, processes, given)
@@ -98,6 +98,25 @@ def _warn_untimed(context: CommandContext, folder: Path, values: Values) -> None
     for reason, count in untimed.read(folder).most_common():
         if reason != "not_timed" or not values["no_device_timestamps"]:
             context.warn(untimed.describe(reason, count, values["event_resets"]))
+
+
+@contextlib.contextmanager
+def _live(folder: Path, *, is_wanted: bool) -> Iterator[None]:
+    """Mark the folder inside the ``with`` block, and show the tally meanwhile if it is wanted.
+
+    Another process does so: this one must not start threads, and the program must not wait for it.
+    """
+    from lanescope.devices.levelzero.recorder import launcher
+
+    shown = None
+    try:
+        with launcher.marked(folder):
+            if is_wanted:
+                shown = launcher.start_beside("summary", "--by", "tally", "--follow", "--beside", str(folder))
+            yield
+    finally:
+        if shown is not None:
+            launcher.end_beside(shown)
 
 
 def _default(program: str) -> str:
@@ -220,6 +239,7 @@ ARGUMENTS = (
         choices=("auto", "watch", "off"),
     ),
     Argument("--ranks", "ranks to record; other ranks run without the recorder", ranks.parsed, metavar="0,4-7"),
+    Argument("--live", "show the tally on standard error while the program runs", bool),
     Argument("--preload", "preload the recorder, for loaders that use another tracing layer", bool),
     Argument("--no-summary", "do not print a summary", bool),
     Argument("command", "the program and its arguments", metavar="COMMAND", is_rest=True),

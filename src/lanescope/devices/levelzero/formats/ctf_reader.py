@@ -58,7 +58,7 @@ def read(capture: Capture) -> Recording:
     if capture.main.container != "raw":
         raise InputError(f"{capture.main.path}: a recording is a directory", hint="pass the directory")
     main = Path(capture.main.path)
-    folders = [main.parent] if capture.folder is None else sorted(_folders(capture.folder), key=_in_order)
+    folders = [main.parent] if capture.folder is None else sorted(folders_of(capture.folder), key=_in_order)
     processes: list[Process] = []
     streams: list[Stream] = []
     rows = RecordRows()
@@ -69,9 +69,7 @@ def read(capture: Capture) -> Recording:
         about = ctf.describe(bytes(source.read().data))
         if not is_main:
             source.close()
-        if about.environment.get("domain") != DOMAIN or about.environment.get("version") not in VERSIONS:
-            raise InputError(f"{source.path}: CTF trace of another producer", hint="use babeltrace2 to inspect it")
-        process = Process(source, part, ctf.Reader(about), _epoch(about, processes))
+        process = process_of(source, part, about, processes)
         number = rows.process(str(about.environment.get("hostname", "")), about.environment.get("pid", 0))
         rows.rank(number, about.environment.get("rank"), about.environment.get("ranks", 0))
         found: list[Stream] = []
@@ -88,13 +86,31 @@ def read(capture: Capture) -> Recording:
             stream.thread = rows.threads(number, stream)
         streams += found
         processes.append(process)
-    _order(streams)
+    put_in_order(streams)
     for stream in streams:
         add_stream(rows, stream, processes[stream.process])
     return Recording(processes, streams, rows.events(), rows.pauses())
 
 
-def _folders(folder: Path) -> Iterator[Path]:
+def process_of(source: Source, part: str, about: ctf.Metadata, before: Sequence[Process]) -> Process:
+    """Return a process as its description names it.
+
+    Args:
+        source: the description.
+        part: name of its folder.
+        about: what the description says.
+        before: those that were read before.
+
+    Raises:
+        InputError: the description is of another producer.
+    """
+    if about.environment.get("domain") != DOMAIN or about.environment.get("version") not in VERSIONS:
+        raise InputError(f"{source.path}: CTF trace of another producer", hint="use babeltrace2 to inspect it")
+    return Process(source, part, ctf.Reader(about), _epoch(about, before))
+
+
+def folders_of(folder: Path) -> Iterator[Path]:
+    """Yield the folders of the processes of a recording."""
     if (folder / "metadata").is_file():
         yield folder
         return
@@ -148,7 +164,7 @@ def _drop_duplicate_packet(stream: Stream, live: Stream) -> None:
             live.events = theirs.drop_last_packet()
 
 
-def _order(streams: Sequence[Stream]) -> None:
+def put_in_order(streams: Sequence[Stream]) -> None:
     """Put the events of all streams into one order: by time, those of one stream as they stand."""
     if not streams:
         return

@@ -273,6 +273,12 @@ class RecordRows:
             tables["waits"] = table_of(waits.spec, {"append": append[by], "event": waits.values("event")[by]})
         return Events(tables)
 
+    def clear(self) -> None:
+        """Forget the rows, not their texts, processes and threads."""
+        self._parts = {spec.name: [] for spec in EVENTS}
+        self._appends = 0
+        self._regions = []
+
     def _column(self, table: str, name: str, type_: str, parts: Sequence[dict[str, Any]]) -> Column:
         from lanescope.trace.column import DTYPES
 

@@ -12,11 +12,13 @@ import signal
 import subprocess
 import sys
 import tempfile
+import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, NoReturn
 
+from lanescope.devices.levelzero.formats.layout import RECORDER_MARK
 from lanescope.devices.levelzero.recorder import ranks
 from lanescope.errors import MissingDependencyError, UsageError, os_reason
 
@@ -229,6 +231,34 @@ def replace_process(command: Sequence[str]) -> NoReturn:
         raise UsageError(f"cannot execute {command[0]!r}: {os_reason(error)}", hint="check the command name") from None
 
 
+def start_beside(*arguments: str) -> int | None:
+    """Start a command of lanescope in a process of its own, which writes to our standard error; return its number.
+
+    It has our environment, not the recorded program's, and does not read our input.
+    """
+    null = os.open(os.devnull, os.O_RDWR)
+    try:
+        # Standard output may be that of a pipeline: it is the program's.
+        actions = [(os.POSIX_SPAWN_DUP2, null, 0), (os.POSIX_SPAWN_DUP2, 1 if os.isatty(1) else null, 1)]
+        words = [sys.executable, "-m", "lanescope", *arguments]
+        return os.posix_spawn(sys.executable, words, os.environ, file_actions=actions)
+    except OSError:
+        return None
+    finally:
+        os.close(null)
+
+
+def end_beside(pid: int, patience: float = 5.0) -> None:
+    """Wait for a process that ends by itself; end it if it does not."""
+    end = time.monotonic() + patience
+    while os.waitpid(pid, os.WNOHANG) == (0, 0):
+        if time.monotonic() > end:
+            os.kill(pid, signal.SIGKILL)
+            os.waitpid(pid, 0)
+            return
+        time.sleep(0.01)
+
+
 def exit_like(status: int) -> int:
     """End this process by the signal that ended the program; return the status of one that ended by itself."""
     if status < 0:
@@ -251,7 +281,7 @@ def exit_like(status: int) -> int:
 
 def is_recording(folder: Path) -> bool:
     """Return whether a folder contains only files of the recorder."""
-    inside = list(folder.iterdir())
+    inside = [path for path in folder.iterdir() if path.name != RECORDER_MARK]
     return all(path.is_dir() and ((path / "metadata").is_file() or (path / ".metadata").is_file()) for path in inside)
 
 
@@ -284,6 +314,20 @@ def prepare_output_dir(folder: Path, *, force: bool) -> Path | None:
             f"cannot create {str(folder)!r}: {os_reason(error)}", hint="use -o DIR with another directory"
         ) from None
     return old
+
+
+@contextlib.contextmanager
+def marked(folder: Path) -> Iterator[None]:
+    """Leave a mark in the folder inside the ``with`` block: who follows the recording waits for its end."""
+    mark = folder / RECORDER_MARK
+    with contextlib.suppress(OSError):
+        boot = Path("/proc/sys/kernel/random/boot_id").read_text().strip()
+        mark.write_text(f"{os.getpid()} {boot}\n")
+    try:
+        yield
+    finally:
+        with contextlib.suppress(OSError):
+            mark.unlink()
 
 
 def check_rank_folder(folder: Path) -> None:
