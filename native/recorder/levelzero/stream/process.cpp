@@ -16,6 +16,7 @@
 #include "stream/events.hpp"
 #include "stream/metadata.hpp"
 #include "stream/ranks.hpp"
+#include "telemetry/sampler.hpp"
 #include "tracer/tracer.hpp"
 
 namespace lanescope::levelzero {
@@ -99,6 +100,7 @@ Process* make() {
     options.eager_probe = is_on("LANESCOPE_ZE_PROBE", true);
     if (const int poll_budget = std::atoi(text_of("LANESCOPE_ZE_BUDGET")); poll_budget > 0) options.poll_budget = static_cast<u32>(poll_budget);
     tracer::start(options);
+    telemetry::configure(std::strtoull(text_of("LANESCOPE_ZE_SAMPLE_NS"), nullptr, 10));
     const bool on = !is_on("LANESCOPE_ZE_PAUSED", false);
     recording.store(on);
     for (size_t i = 0; i < function_count; ++i) told[i].store(on && settings.host_calls && process->selected[i]);
@@ -130,6 +132,7 @@ void after_fork_in_child() {
     process.begin = host_ns();
     local = Local{};
     tracer::after_fork_in_child();
+    telemetry::after_fork_in_child();
     if (process.has_key) pthread_setspecific(process.key, nullptr);
     process.mutex.unlock();
 }

@@ -88,6 +88,7 @@ FAMILY = Family(
             _HERE + "analysis.rank_tally:rank_tally",
             across=_HERE + "analysis.rank_tally:rank_tally_of_all",
         ),
+        Summary("telemetry", "minimum, mean and maximum of sensors", _HERE + "analysis.telemetry:telemetry"),
         Summary("overlap", "overlap of copies and kernels", _HERE + "analysis.tally:overlap"),
     ),
     exports=(

@@ -104,7 +104,38 @@ QUEUE_DETAILS = TableSpec(
     ),
     key="track_id",
 )
-DETAILS: tuple[TableSpec, ...] = (CALL_DETAILS, OPERATIONS, THREAD_DETAILS, QUEUE_DETAILS)
+SENSOR_DETAILS = TableSpec(
+    "levelzero_sensors",
+    "details of the counter of a sensor",
+    (
+        ref("track_id", "tracks", "counter of the sensor"),
+        ColumnSpec("kind", "text", "sensor kind: power, frequency, engine, memory, temperature"),
+        ColumnSpec("part", "text", "part of the device; empty for all of it"),
+        ColumnSpec("device_uuid", "utf8", "UUID of the root device, hexadecimal; empty if unknown"),
+        ColumnSpec("subdevice", "int64", "sub-device number; NULL without a sub-device", nullable=True),
+        ColumnSpec("interval", "int64", "requested time between samples; NULL if unknown", nullable=True, unit="ns"),
+    ),
+    key="track_id",
+)
+SAMPLE_DETAILS = TableSpec(
+    "levelzero_samples",
+    "details of a value of a sensor",
+    (
+        ref("track_id", "tracks", "counter of the sensor"),
+        time("ts", "start of the time that the value represents"),
+        ColumnSpec("value", "float64", "value in the unit of the counter"),
+        ColumnSpec("interval", "int64", "time that the value represents; 0 for the last value of a state", unit="ns"),
+    ),
+    key="track_id",
+)
+DETAILS: tuple[TableSpec, ...] = (
+    CALL_DETAILS,
+    OPERATIONS,
+    THREAD_DETAILS,
+    QUEUE_DETAILS,
+    SENSOR_DETAILS,
+    SAMPLE_DETAILS,
+)
 
 # --- stats --------------------------------------------------------------------------------------------------------
 
@@ -290,6 +321,30 @@ STATS: tuple[StatSpec, ...] = (
         "notice",
         "hosts whose clock has an unknown error: their times are not comparable with those of other hosts",
         finding="LS305 warning",
+    ),
+    StatSpec(
+        "levelzero_sensor_absent",
+        "info",
+        "kinds of sensors that a device does not have, or processes without access to sensors",
+        silent="a device need not have every kind of sensor",
+    ),
+    StatSpec(
+        "levelzero_samples_missed",
+        "notice",
+        "samples that were skipped, as reading the sensors took longer than the interval",
+        finding="LS003 notice",
+    ),
+    StatSpec(
+        "levelzero_sample_failed",
+        "notice",
+        "readings of sensors that failed or gave an unknown value",
+        finding="LS003 notice",
+    ),
+    StatSpec(
+        "levelzero_counter_reset",
+        "notice",
+        "intervals in which a counter of energy or activity was reset: without a value",
+        finding="LS003 notice",
     ),
     StatSpec("levelzero_unnamed_kernel", "notice", "kernels without a name", finding="LS404 notice"),
     StatSpec(

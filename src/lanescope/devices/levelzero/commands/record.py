@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import re
 import time
 from collections import Counter
 from collections.abc import Iterator, Mapping
@@ -21,6 +22,8 @@ if TYPE_CHECKING:
 _MOST_ROWS = 12
 #: Bytes of a recording that is summed up unasked: reading a larger one takes long, and much memory.
 LARGEST_SUMMED = 256 << 20
+#: Sensors change slower than this, and reading them takes time.
+_SHORTEST_NS = 1_000_000
 
 
 def run(context: CommandContext, values: Values) -> int:
@@ -59,6 +62,7 @@ def run(context: CommandContext, values: Values) -> int:
         abort=values["on_failure"] == "abort",
         event_resets=values["event_resets"],
         ranks=values["ranks"] or "",
+        sample_ns=values["sample"] or 0,
     )
     given = dict(os.environ)
     try:
@@ -166,6 +170,7 @@ def _show(context: CommandContext, trace: Trace, folder: str, processes: int, si
     from lanescope.devices.levelzero.schema import STATS
 
     _tally(context, trace, folder)
+    _telemetry(context, trace)
     threads = sum(role == "host_thread" for role in trace.tracks.values("role").tolist())
     calls = _counted(len(trace.details["levelzero_calls"]), "call")
     operations = _counted(len(trace.details["levelzero_operations"]), "operation")
@@ -210,6 +215,29 @@ def _tally(context: CommandContext, trace: Trace, folder: str) -> None:
         context.echo(f"... {more:,} more: run 'lanescope summary --by tally {folder}'")
 
 
+def _interval(text: str) -> int:
+    """Return a time in ns."""
+    match = re.fullmatch(r"(\d{1,6})(us|ms|s)", text, re.ASCII)
+    found = int(match[1]) * {"us": 1_000, "ms": 1_000_000, "s": 1_000_000_000}[match[2]] if match else 0
+    if not _SHORTEST_NS <= found <= 3600 * 1_000_000_000:
+        raise ValueError("expected a time of 1ms to 3600s, e.g. 50ms")
+    return found
+
+
+def _telemetry(context: CommandContext, trace: Trace) -> None:
+    """Print the sums of the sensors, and what there is none of."""
+    from lanescope.devices.levelzero.analysis.telemetry import telemetry
+
+    if len(trace.details["levelzero_sensors"]):
+        columns = ("device", "sensor", "unit", "samples", "min", "mean", "max")
+        context.show(columns, [[row[name] for name in columns] for row in telemetry(trace).rows()], is_talk=True)
+    for reason in sorted({row["reason"] for row in trace.records["levelzero.samplings"].rows() if row["reason"]}):
+        context.warn(f"no sensors sampled: {reason}")
+    kinds = trace.records["levelzero.sensor_kinds"].rows()
+    for name, kind, result in sorted({(row["name"], row["kind"], row["result"]) for row in kinds if not row["count"]}):
+        context.echo(f"{name}: no {kind} sensor ({result})")
+
+
 ARGUMENTS = (
     Argument("--output", "output directory (default: lanescope-COMMAND-TIME)", metavar="FOLDER", short="-o"),
     Argument(
@@ -239,6 +267,7 @@ ARGUMENTS = (
         choices=("auto", "watch", "off"),
     ),
     Argument("--ranks", "ranks to record; other ranks run without the recorder", ranks.parsed, metavar="0,4-7"),
+    Argument("--sample", "read sensors of devices at this interval: power, frequency, ...", _interval, metavar="50ms"),
     Argument("--live", "show the tally on standard error while the program runs", bool),
     Argument("--preload", "preload the recorder, for loaders that use another tracing layer", bool),
     Argument("--no-summary", "do not print a summary", bool),

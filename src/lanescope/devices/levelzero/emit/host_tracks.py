@@ -45,16 +45,19 @@ class Hosts:
             self.processes.append(
                 builder.track(name, kind="group", role="process", parent=hosts[host], input_id=input_id)
             )
+        samplers = set(events["samplings"].values("thread_id").tolist())
         tracks = [
             builder.track(
-                f"thread {tid}",
+                f"thread {tid} (recorder's sampler)" if number in samplers else f"thread {tid}",
                 kind="lane",
                 role="host_thread",
                 parent=self.processes[process],
                 input_id=input_id,
                 nesting="nested",
             )
-            for process, tid in zip(threads.values("process_id").tolist(), threads.values("tid").tolist(), strict=True)
+            for number, (process, tid) in enumerate(
+                zip(threads.values("process_id").tolist(), threads.values("tid").tolist(), strict=True)
+            )
         ]
         if tracks:
             of = threads.values("process_id")

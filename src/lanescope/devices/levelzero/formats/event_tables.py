@@ -256,6 +256,61 @@ DEGRADATIONS = TableSpec(
         ColumnSpec("count", "int64", "number of occurrences"),
     ),
 )
+SAMPLINGS = TableSpec(
+    "samplings",
+    "start or end of the sampling of sensors in a process",
+    (
+        _SEQ,
+        _TS,
+        _THREAD,
+        ColumnSpec("interval", "int64", "time between samples as requested; NULL at the end", nullable=True, unit="ns"),
+        ColumnSpec("reason", "text", "reason for sampling nothing; empty otherwise"),
+        ColumnSpec("missed", "int64", "samples that were skipped; NULL at the start", nullable=True),
+        ColumnSpec("failed", "int64", "failed readings; NULL at the start", nullable=True),
+        ColumnSpec("busy", "int64", "time for reading; NULL at the start", nullable=True, unit="ns"),
+    ),
+)
+SENSOR_KINDS = TableSpec(
+    "sensor_kinds",
+    "number of sensors of one kind of a device",
+    (
+        _SEQ,
+        _TS,
+        _THREAD,
+        _DEVICE,
+        ColumnSpec("uuid", "utf8", "UUID of the device, hexadecimal; empty if unknown"),
+        ColumnSpec("name", "utf8", "model name"),
+        ColumnSpec("kind", "text", "sensor kind: power, frequency, engine, memory, temperature"),
+        ColumnSpec("count", "int64", "number of sensors"),
+        ColumnSpec("result", "text", "result of the query"),
+    ),
+)
+SENSORS = TableSpec(
+    "sensors",
+    "a sensor of a device",
+    (
+        _SEQ,
+        _TS,
+        _THREAD,
+        ColumnSpec("sensor", "int64", "number of the sensor in its process"),
+        _DEVICE,
+        ColumnSpec("kind", "text", "sensor kind: power, frequency, engine, memory, temperature"),
+        ColumnSpec("part", "text", "part of the device; empty for all of it"),
+        ColumnSpec("subdevice", "int64", "sub-device number; NULL without a sub-device", nullable=True),
+    ),
+)
+SAMPLES = TableSpec(
+    "samples",
+    "a reading of a sensor",
+    (
+        _SEQ,
+        _TS,
+        _THREAD,
+        ColumnSpec("sensor", "int64", "number of the sensor in its process"),
+        ColumnSpec("value", "uint64", "uJ, kHz, us of activity, bytes, mK"),
+        ColumnSpec("reference", "uint64", "clock of a counter in us, or size of a memory; 0 otherwise"),
+    ),
+)
 
 #: The event model, by name. Tables with ``seq`` are in its order.
 EVENTS: tuple[TableSpec, ...] = (
@@ -277,4 +332,8 @@ EVENTS: tuple[TableSpec, ...] = (
     CLOCK_PAIRS,
     LOSSES,
     DEGRADATIONS,
+    SAMPLINGS,
+    SENSOR_KINDS,
+    SENSORS,
+    SAMPLES,
 )

@@ -68,6 +68,7 @@ class Settings:
         abort: whether a failure that concerns the program's own signals ends it; else the recorder degrades.
         event_resets: what is done if event resets of the driver do not work: ``auto``, ``watch`` or ``off``.
         ranks: ranks of a parallel program that are recorded, ``0,4-7``; empty: all, and processes without one.
+        sample_ns: how often the sensors of devices are read, ns; 0: not at all.
         preload: whether the library is in the program before its loader looks for it, so that it finds no other one.
     """
 
@@ -81,6 +82,7 @@ class Settings:
     abort: bool = False
     event_resets: str = "auto"
     ranks: str = ""
+    sample_ns: int = 0
 
 
 @contextlib.contextmanager
@@ -123,6 +125,7 @@ def environment(settings: Settings, given: Mapping[str, str]) -> Iterator[dict[s
         made["LANESCOPE_ZE_PAUSED"] = "1" if settings.paused else "0"
         made["LANESCOPE_ZE_HOST_CALLS"] = "1" if settings.host_calls else "0"
         made["LANESCOPE_ZE_RANKS"] = settings.ranks
+        made["LANESCOPE_ZE_SAMPLE_NS"] = str(settings.sample_ns)
         # These may be in the environment already.
         if not settings.timing:
             made["LANESCOPE_ZE_TIMING"] = "0"
