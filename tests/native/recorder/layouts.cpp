@@ -3,6 +3,7 @@
 
 #include <cstddef>
 
+#include "api/arguments.cpp"
 #include "telemetry/sysman_api.hpp"
 
 namespace ours = lanescope::levelzero::telemetry;
@@ -42,3 +43,31 @@ SAME(FrequencyState, actual, zes_freq_state_t, actual);
 FITS(MemoryState, zes_mem_state_t);
 SAME(MemoryState, free, zes_mem_state_t, free);
 SAME(MemoryState, size, zes_mem_state_t, size);
+
+// Members of descriptors are in a table of offsets.
+namespace lanescope::levelzero::arguments {
+#define AT(table, place, theirs, field)                                                \
+    static_assert(table[place].offset == offsetof(theirs, field) &&                      \
+                      (table[place].type == Type::u32_ ? 4 : 8) == sizeof(theirs::field), \
+                  #table " " #field " is elsewhere")
+AT(list, 0, ze_command_list_desc_t, commandQueueGroupOrdinal);
+AT(list, 1, ze_command_list_desc_t, flags);
+AT(queue, 0, ze_command_queue_desc_t, ordinal);
+AT(queue, 1, ze_command_queue_desc_t, index);
+AT(queue, 2, ze_command_queue_desc_t, flags);
+AT(queue, 3, ze_command_queue_desc_t, mode);
+AT(queue, 4, ze_command_queue_desc_t, priority);
+AT(pool, 0, ze_event_pool_desc_t, flags);
+AT(pool, 1, ze_event_pool_desc_t, count);
+AT(event, 0, ze_event_desc_t, index);
+AT(event, 1, ze_event_desc_t, signal);
+AT(event, 2, ze_event_desc_t, wait);
+AT(device_memory, 0, ze_device_mem_alloc_desc_t, flags);
+AT(device_memory, 1, ze_device_mem_alloc_desc_t, ordinal);
+AT(host_memory, 0, ze_host_mem_alloc_desc_t, flags);
+AT(module_, 0, ze_module_desc_t, format);
+AT(module_, 1, ze_module_desc_t, inputSize);
+AT(module_, 2, ze_module_desc_t, pBuildFlags);
+AT(kernel, 0, ze_kernel_desc_t, flags);
+static_assert(offsetof(ze_base_desc_t, pNext) == 8);
+}  // namespace lanescope::levelzero::arguments

@@ -4,6 +4,7 @@
 #include <string_view>
 #include <vector>
 
+#include "api/arguments.hpp"
 #include "stream/fields.hpp"
 
 namespace lanescope::levelzero {
@@ -143,11 +144,11 @@ string metadata(const TraceEnv& facts) {
     made += " } := result_t;\n";
     made += enumeration("api_t", 16, function_names) + enumeration("how_t", 8, how_names);
     made += enumeration("reason_t", 8, reason_names) + enumeration("scope_t", 8, scope_names);
-    made += enumeration("memory_t", 8, memory_names);
+    made += enumeration("memory_t", 8, memory_names) + arguments::types();
     for (size_t i = 0; i < function_count; ++i) {
         const auto function = static_cast<Function>(i);
         const EventClass& of = functions[i];
-        made += event(entry_id(function), of.name + string("_entry"), fields(of, of.types));
+        made += event(entry_id(function), of.name + string("_entry"), fields(of, of.types) + arguments::fields(function));
         made += event(exit_id(function), of.name + string("_exit"), " result_t zeResult;" + fields(of, of.exit_types));
     }
     for (size_t i = 0; i < record_count; ++i) {

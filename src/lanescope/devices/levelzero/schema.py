@@ -104,6 +104,29 @@ QUEUE_DETAILS = TableSpec(
     ),
     key="track_id",
 )
+ARGUMENT_DETAILS = TableSpec(
+    "levelzero_arguments",
+    "structures that an API call was given",
+    (
+        ref("slice_id", "slices", "slice of the call"),
+        argument("flags", "text", "flags of the descriptor; NULL without them", nullable=True),
+        argument("host_flags", "text", "flags of the host part of an allocation; NULL without them", nullable=True),
+        argument("ordinal", "int64", "queue group, or memory; NULL without one", nullable=True),
+        argument("index", "int64", "queue in the group, or event in the pool; NULL without one", nullable=True),
+        argument("mode", "text", "mode of a queue; NULL without one", nullable=True),
+        argument("priority", "text", "priority of a queue; NULL without one", nullable=True),
+        argument("count", "int64", "events of a pool; NULL without one", nullable=True),
+        argument("signal", "text", "signal scope of an event; NULL without one", nullable=True),
+        argument("wait", "text", "wait scope of an event; NULL without one", nullable=True),
+        argument("bytes", "uint64", "size of memory or of a module; NULL without one", nullable=True, unit="bytes"),
+        argument("alignment", "uint64", "alignment of memory; NULL without one", nullable=True, unit="bytes"),
+        argument("format", "text", "format of a module; NULL without one", nullable=True),
+        argument("build_flags", "text", "build flags of a module; NULL without one", nullable=True),
+        argument("extensions", "text", "structure types of the pNext chains; NULL without any", nullable=True),
+        argument("state", "text", "state of the structures: read, null, unreadable"),
+    ),
+    key="slice_id",
+)
 SENSOR_DETAILS = TableSpec(
     "levelzero_sensors",
     "details of the counter of a sensor",
@@ -133,6 +156,7 @@ DETAILS: tuple[TableSpec, ...] = (
     OPERATIONS,
     THREAD_DETAILS,
     QUEUE_DETAILS,
+    ARGUMENT_DETAILS,
     SENSOR_DETAILS,
     SAMPLE_DETAILS,
 )

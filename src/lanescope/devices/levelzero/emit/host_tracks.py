@@ -8,6 +8,7 @@ import numpy.typing as npt
 from lanescope.common.asof_join import Int64
 from lanescope.devices.levelzero.interpret.call_matching import is_error
 from lanescope.devices.levelzero.interpret.resolved import Attributed
+from lanescope.devices.levelzero.schema import ARGUMENT_DETAILS
 from lanescope.trace import Flag, TraceBuilder
 
 
@@ -106,6 +107,7 @@ class Hosts:
         )
         slices = first + np.arange(count)
         self._details(slices, returned)
+        self._arguments(slices)
         return slices
 
     def _last_seen(self, ts: Int64, open_rows: Int64) -> Int64:
@@ -117,6 +119,24 @@ class Hosts:
             np.maximum.at(latest, table.values("thread_id"), ts)
             found[open_rows] = latest[table.values("thread_id")[calls.entry[open_rows]]]
         return found
+
+    def _arguments(self, slices: Int64) -> None:
+        """Append the structures of calls: their records are the entries themselves."""
+        arguments, seq = self._found.events["arguments"], self._found.calls.seq
+        if not len(arguments):
+            return
+        place = np.minimum(np.searchsorted(seq, arguments.values("seq")), len(seq) - 1)
+        mine = np.flatnonzero(seq[place] == arguments.values("seq"))
+        columns: dict[str, npt.NDArray[np.generic]] = {"slice_id": slices[place[mine]]}
+        for name in ARGUMENT_DETAILS.names[1:]:
+            values, valid = arguments.values(name)[mine], arguments.valid(name)[mine]
+            column = arguments.column(name)
+            if column.dictionary is not None:
+                texts = [*column.dictionary.texts, ""]
+                codes = self._builder.dictionary("levelzero_arguments", name).codes(texts)
+                values = codes[np.where(valid, column.values[mine], len(texts) - 1)]
+            columns[name], columns[f"{name}_valid"] = values, valid
+        self._builder.append("levelzero_arguments", **columns)
 
     def _details(self, slices: Int64, returned: npt.NDArray[np.bool_]) -> None:
         calls, table = self._found.calls, self._found.events["calls"]

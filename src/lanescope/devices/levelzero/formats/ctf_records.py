@@ -6,6 +6,7 @@ import numpy as np
 
 from lanescope.devices.levelzero.formats import layout
 from lanescope.devices.levelzero.formats.ctf_rows import LATEST_NS, Process, RecordRows, Records, Stream, not_zero
+from lanescope.devices.levelzero.formats.descriptors import add_arguments
 from lanescope.wire import ctf
 
 _RECORD = f"{layout.OURS}:"
@@ -19,6 +20,7 @@ def add_stream(rows: RecordRows, stream: Stream, process: Process) -> None:
     present = np.flatnonzero(np.bincount(found.classes, minlength=1)).tolist()
     names = {number: about.events[number].name for number in present}
     rows.add_calls(stream, process, names)
+    add_arguments(rows, stream, process, names)
     for number in present:
         name = names[number]
         if name.startswith(_RECORD):

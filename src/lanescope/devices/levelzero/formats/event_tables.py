@@ -256,6 +256,30 @@ DEGRADATIONS = TableSpec(
         ColumnSpec("count", "int64", "number of occurrences"),
     ),
 )
+ARGUMENTS = TableSpec(
+    "arguments",
+    "the structures that a call was given",
+    (
+        _SEQ,
+        _TS,
+        _THREAD,
+        ColumnSpec("flags", "text", "flags of the descriptor; NULL without them", nullable=True),
+        ColumnSpec("host_flags", "text", "flags of the host part of an allocation; NULL without them", nullable=True),
+        ColumnSpec("ordinal", "int64", "queue group, or memory; NULL without one", nullable=True),
+        ColumnSpec("index", "int64", "queue in the group, or event in the pool; NULL without one", nullable=True),
+        ColumnSpec("mode", "text", "mode of a queue; NULL without one", nullable=True),
+        ColumnSpec("priority", "text", "priority of a queue; NULL without one", nullable=True),
+        ColumnSpec("count", "int64", "events of a pool; NULL without one", nullable=True),
+        ColumnSpec("signal", "text", "signal scope of an event; NULL without one", nullable=True),
+        ColumnSpec("wait", "text", "wait scope of an event; NULL without one", nullable=True),
+        ColumnSpec("bytes", "uint64", "size of memory or of a module; NULL without one", nullable=True, unit="bytes"),
+        ColumnSpec("alignment", "uint64", "alignment of memory; NULL without one", nullable=True, unit="bytes"),
+        ColumnSpec("format", "text", "format of a module; NULL without one", nullable=True),
+        ColumnSpec("build_flags", "text", "build flags of a module; NULL without one", nullable=True),
+        ColumnSpec("extensions", "text", "structure types of the pNext chains; NULL without any", nullable=True),
+        ColumnSpec("state", "text", "state of the structures: read, null, unreadable"),
+    ),
+)
 SAMPLINGS = TableSpec(
     "samplings",
     "start or end of the sampling of sensors in a process",
@@ -332,6 +356,7 @@ EVENTS: tuple[TableSpec, ...] = (
     CLOCK_PAIRS,
     LOSSES,
     DEGRADATIONS,
+    ARGUMENTS,
     SAMPLINGS,
     SENSOR_KINDS,
     SENSORS,
