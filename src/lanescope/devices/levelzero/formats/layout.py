@@ -12,8 +12,8 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 
+from lanescope.declaration import frozen_class
 from lanescope.devices.levelzero.formats.host_apis import HOST_APIS, OPENMP
-from lanescope.trace.declaration import frozen_class
 
 #: The file that ``record`` leaves in the folder while it runs: its process and the boot of the machine.
 RECORDER_MARK = ".recorder"

@@ -5,8 +5,8 @@ import doctest
 import numpy as np
 import pytest
 
-from lanescope.trace import declaration as module
-from lanescope.trace.declaration import as_dict, frozen_class, replace, value_names
+from lanescope import declaration as module
+from lanescope.declaration import as_dict, frozen_class, replace, value_names
 
 
 @frozen_class

@@ -1,7 +1,7 @@
 """Immutable classes of named values, as ``dataclass(frozen=True)`` makes them, but nothing is compiled at a start.
 
-A dataclass compiles its methods when its module is imported; for what is declared here and in the rooms above, tables
-and families, that is more than reading a small capture. Here the methods are shared and look the names up.
+A dataclass compiles its methods when its module is imported; for what every start declares, formats, tables and
+families, that is more than reading a small capture. Here the methods are shared and look the names up.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ def frozen_class(cls: type[T]) -> type[T]:
     """Make the annotated names of a class its values, given by position or by name; those with a value have defaults.
 
     A descriptor under such a name reads the value, and has its default as ``default``. ``__post_init__``, where there
-    is one, checks the values.
+    is one, checks the values. A method that the class has is kept.
 
     Example:
         >>> @frozen_class
@@ -39,13 +39,15 @@ def frozen_class(cls: type[T]) -> type[T]:
     made._defaults = {name: value for name, value in defaults.items() if value is not REQUIRED}
     made._check = getattr(cls, "__post_init__", None)
     for method in (__init__, __setattr__, __delattr__, __eq__, __hash__, __repr__):
-        setattr(cls, method.__name__, method)
+        if method.__name__ not in vars(cls):
+            setattr(cls, method.__name__, method)
     return cls
 
 
 def replace(values: T, **changes: Any) -> T:
     """Return a copy with other values for some names."""
-    return type(values)(**{**vars(values), **changes})
+    kept = {name: vars(values)[name] for name in value_names(type(values))}
+    return type(values)(**{**kept, **changes})
 
 
 def value_names(cls: type[Any]) -> tuple[str, ...]:
