@@ -140,9 +140,13 @@ void lanescope::bind::cuda(nb::module_& m) {
             const auto lanes = lane_counts<const tirx::LaneCount>(counts);
             const tirx::Placement placement{lanes.size(), stride,     first,        view(slots),
                                             view(starts), view(cuts), keeps_earlier};
-            if (cuts.size() != 0 && (cuts.size() != lanes.size() || stride == 0)) throw nb::value_error("no such cuts");
-            for (const auto cut : placement.cuts) {
-                if (cut < 0) throw nb::value_error("no such cuts");
+            if (cuts.size() != 0 && (lanes.size() == 0 || cuts.size() % lanes.size() != 0 || stride == 0)) {
+                throw nb::value_error("no such cuts");
+            }
+            const auto depth = cuts.size() == 0 ? 1 : cuts.size() / lanes.size();
+            for (size_t i = 0; i < cuts.size(); ++i) {
+                const bool falls = i % depth != 0 && placement.cuts[i] < placement.cuts[i - 1];
+                if (placement.cuts[i] < 0 || falls) throw nb::value_error("no such cuts");
             }
             const auto data = view(words);
             const auto longest = longest_of(placement, data.size());
@@ -163,7 +167,8 @@ void lanescope::bind::cuda(nb::module_& m) {
         "Decode all lanes into the columns: (slices, instants, gaps, flags of any slice, slices below the resolution, "
         "tick step or 0). `words` are rows of `stride`, the lane `first` in front; stride 0: the words of lane i are "
         "those in slots[starts[i]:starts[i + 1]]. `counts` as cuda_tirx_scan gives them, or more. `cuts` are each lane's first "
-        "position that an earlier launch left, decoded only if `keeps_earlier`; empty: there are none.");
+        "positions that earlier launches left, as many for each lane and not falling, decoded only if `keeps_earlier`; "
+        "empty: there are none.");
     m.def(
         "cuda_tirx_count",
         [](const In<uint64_t>& words, const In<int64_t>& slots, const In<int64_t>& starts,

@@ -182,11 +182,12 @@ void decode(std::span<const uint64_t> words, const Placement& placement, uint64_
             const bool is_full = records.is_full();
             records.leave_out_empty_end();
             const auto at = lane + i;
-            const auto cut = at < placement.cuts.size() ? static_cast<size_t>(placement.cuts[at]) : LaneDecoder::no_cut;
-            const bool is_cut = cut < records.size();
-            if (is_cut && !placement.keeps_earlier) records.leave_out_from(cut);
+            const auto depth = placement.lanes > 0 ? placement.cuts.size() / placement.lanes : 0;
+            const auto cuts = placement.cuts.subspan(depth * at, depth);
+            const bool is_cut = !cuts.empty() && static_cast<size_t>(cuts[0]) < records.size();
+            if (is_cut && !placement.keeps_earlier) records.leave_out_from(static_cast<size_t>(cuts[0]));
             // What an earlier launch left behind this one's records was room that this one did not need.
-            decoder.decode(static_cast<uint32_t>(at), records, is_full && !is_cut, summaries[at], cut);
+            decoder.decode(static_cast<uint32_t>(at), records, is_full && !is_cut, summaries[at], cuts);
         }
     }
 }

@@ -40,7 +40,8 @@ struct Placement {
     uint64_t first = 0;  // the number that the first lane has in the tags
     std::span<const int64_t> slots;
     std::span<const int64_t> starts;
-    std::span<const int64_t> cuts;  // of each lane, its first position that an earlier launch left; empty: none has any
+    // Of each lane, the first positions that earlier launches left, as many for each; empty: no lane has any.
+    std::span<const int64_t> cuts;
     bool keeps_earlier = false;     // those positions are decoded too
 };
 

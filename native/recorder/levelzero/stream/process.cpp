@@ -85,6 +85,7 @@ Process* make() {
     if (!is_selected_rank(process->rank, text_of("LANESCOPE_ZE_RANKS"))) settings.output.clear();
     if (settings.output.empty()) return process;
     process->begin = host_ns();
+    begin_stamps();
     settings.chain = text_of("LANESCOPE_ZE_CHAIN");
     settings.host_calls = is_on("LANESCOPE_ZE_HOST_CALLS", true);
     select(text_of("LANESCOPE_ZE_FILTER"), process->selected);

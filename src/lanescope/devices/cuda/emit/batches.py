@@ -65,8 +65,9 @@ def batches(
         _part(making, joined, piece)
         if number + 1 < len(parts):
             yield making.builder.batch()
-    gaps.add_overrun_gaps(making)
-    gaps.lane_details(making)
+    lost = gaps.bounds_of(making)
+    gaps.add_overrun_gaps(making, lost)
+    gaps.lane_details(making, lost)
     metadata.add(making)
     making.stats.emit(making.builder, making.input_id)
     name, make = buffer.raw()

@@ -141,6 +141,11 @@ class LiveTally:
         functions = table.column("function").dictionary
         name = self._codes(list(functions.texts) if functions else [])[table.codes("function")[entry]]
         length = table.values("ts")[exit_] - table.values("ts")[entry]
+        own = events["recorder_times"]
+        if len(own):
+            place = np.minimum(np.searchsorted(own.values("seq"), calls.exit_seq[done]), len(own) - 1)
+            measured = own.values("seq")[place] == calls.exit_seq[done]
+            length = np.maximum(length - np.where(measured, own.values("dur")[place], 0), 0)
         failed = error[code]
         self._sum(HOST, name, length, failed)
         self.calls += len(done)

@@ -99,12 +99,12 @@ class GrowingRecording:
         """Look for processes and threads that have come."""
         for folder in sorted(ctf_reader.folders_of(self.folder)):
             if folder not in self._folders:
-                about = ctf.describe((folder / "metadata").read_bytes())
+                reader = ctf.Reader(ctf.describe((folder / "metadata").read_bytes()))
                 source = Source(str(folder / "metadata"), hashes=False)
                 source.close()  # only its name is needed
-                process = ctf_reader.process_of(source, folder.name, about, self.processes)
+                process = ctf_reader.process_of(source, folder.name, reader, self.processes)
                 self._folders[folder] = self._rows.process(
-                    str(about.environment.get("hostname", "")), about.environment.get("pid", 0)
+                    str(reader.about.environment.get("hostname", "")), reader.about.environment.get("pid", 0)
                 )
                 self.processes.append(process)
             for path in folder.glob("stream_*"):

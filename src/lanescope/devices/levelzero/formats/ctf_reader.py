@@ -27,6 +27,8 @@ DOMAIN = "lanescope_ze"
 #: How folders of the ranks of a parallel program begin.
 RANK = "rank-"
 VERSIONS = (1,)
+#: Entry of the environment of a process that used Level Zero, but was started without the recorder: what it lacked.
+UNRECORDED = "unrecorded"
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -66,10 +68,11 @@ def read(capture: Capture) -> Recording:
         is_main = folder == main.parent
         part = folder.name if capture.folder in (None, folder) else folder.relative_to(capture.folder).as_posix()
         source = capture.main if is_main else capture.open_sidecar(f"{part}/metadata", folder / "metadata")
-        about = ctf.describe(bytes(source.read().data))
+        reader = _reader(bytes(source.read().data))
+        about = reader.about
         if not is_main:
             source.close()
-        process = process_of(source, part, about, processes)
+        process = process_of(source, part, reader, processes)
         number = rows.process(str(about.environment.get("hostname", "")), about.environment.get("pid", 0))
         rows.rank(number, about.environment.get("rank"), about.environment.get("ranks", 0))
         found: list[Stream] = []
@@ -92,21 +95,36 @@ def read(capture: Capture) -> Recording:
     return Recording(processes, streams, rows.events(), rows.pauses())
 
 
-def process_of(source: Source, part: str, about: ctf.Metadata, before: Sequence[Process]) -> Process:
+def process_of(
+    source: Source, part: str, reader: ctf.Reader | ctf.RewrittenReader, before: Sequence[Process]
+) -> Process:
     """Return a process as its description names it.
 
     Args:
         source: the description.
         part: name of its folder.
-        about: what the description says.
+        reader: reads its streams.
         before: those that were read before.
 
     Raises:
         InputError: the description is of another producer.
     """
+    about = reader.about
     if about.environment.get("domain") != DOMAIN or about.environment.get("version") not in VERSIONS:
         raise InputError(f"{source.path}: CTF trace of another producer", hint="use babeltrace2 to inspect it")
-    return Process(source, part, ctf.Reader(about), _epoch(about, before))
+    process = Process(source, part, reader, _epoch(about, before))
+    process.unrecorded = str(about.environment.get(UNRECORDED, ""))
+    return process
+
+
+def _reader(text: bytes) -> ctf.Reader | ctf.RewrittenReader:
+    """Return what reads the streams of a process: of the recorder, or as babeltrace2 has rewritten them."""
+    try:
+        return ctf.Reader(ctf.describe(text))
+    except ctf.CtfError:
+        if f'domain = "{DOMAIN}"'.encode() not in text:
+            raise
+        return ctf.RewrittenReader(text)
 
 
 def folders_of(folder: Path) -> Iterator[Path]:

@@ -17,7 +17,7 @@ from lanescope.devices.cuda.formats.declared import anchoring, raw_table
 from lanescope.devices.cuda.formats.declared.arrays import Arrays
 from lanescope.devices.cuda.formats.declared.columns import Columns
 from lanescope.devices.cuda.formats.declared.declaration import MAIN, Declaration
-from lanescope.devices.cuda.formats.declared.geometry import locate
+from lanescope.devices.cuda.formats.declared.geometry import end_of_lanes, locate
 from lanescope.devices.cuda.formats.declared.records import UNREADABLE, Records, records_of
 from lanescope.devices.cuda.formats.lanes import I64, U32, Decoded, Outputs
 from lanescope.trace import Table
@@ -47,6 +47,7 @@ class DeclaredBuffer:
     """
 
     behind = 0
+    tokens_leave_lanes = True
 
     def __init__(self, declaration: Declaration, arrays: Arrays, params: Mapping[str, int]) -> None:
         self.declaration, self._arrays = declaration, arrays
@@ -102,10 +103,12 @@ class DeclaredBuffer:
         if records.end is not None:
             records.end = np.where(good, records.end - self._origin, 0) & mask
 
-    @property
+    @cached_property
     def slots(self) -> int:
-        """Units of all arrays."""
-        return self._arrays.size // self.unit_bytes
+        """Units of all arrays, without those behind the last lane if anything is there: these are part of no lane."""
+        main = self._arrays.main
+        behind = main[min(len(main), end_of_lanes(self.declaration, self.columns.geometry)) :]
+        return (self._arrays.size - (len(behind) if behind.any() else 0)) // self.unit_bytes
 
     @cached_property
     def grid(self) -> Grid:
@@ -267,6 +270,9 @@ class DeclaredBuffer:
         yield "cuda_multiple_sms", self.records.moved, None
         if self.records.lost is None:
             yield "cuda_dropped", int(self.columns.lost.sum()), None
+        if self.records.capacity is None:
+            # Records that name their lanes: what is full are the pieces of the buffer, whoever wrote them.
+            yield "cuda_lane_may_be_lost", int(np.count_nonzero(self.columns.is_full)), None
 
     def raw(self) -> tuple[str, Callable[[int], Table]]:
         """Return what makes the table of records."""

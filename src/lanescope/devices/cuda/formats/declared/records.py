@@ -49,6 +49,7 @@ class Records:
         kind: uint8 [n].
         event: uint16 [n], codes of ``ids``.
         ids: int64, the event number of each code; None: codes are numbers.
+        tracks: int64, the track of each code; None: the layout has no tracks.
         payload: int64 [n]; None: the layout has none.
         places: returns ``byte``.
         unit_bytes: bytes of a unit.
@@ -75,6 +76,7 @@ class Records:
     kind: npt.NDArray[np.uint8]
     event: npt.NDArray[np.uint16]
     ids: I64 | None
+    tracks: I64 | None
     payload: I64 | None
     places: Callable[[], I64]
     unit_bytes: int
@@ -115,7 +117,8 @@ def records_of(declaration: Declaration, columns: Columns) -> Records:
     at_once = None
     if declaration.kind is not None:
         codes = {value: _CODES[name] for value, name in declaration.kind[1].items()}
-        if _IGNORED not in codes.values():
+        is_plain = declaration.record.extends is None and "track" not in roles
+        if _IGNORED not in codes.values() and is_plain:
             at_once = direct.read(declaration, columns, codes, UNREADABLE)
     if at_once is not None:
         begin, event_of, kind, _ = at_once
@@ -139,8 +142,13 @@ def records_of(declaration: Declaration, columns: Columns) -> Records:
         end = None if end is None else end[order]
         payload = None if payload is None else payload[order]
         sm = None if sm is None else sm[order]
+    tracks = None
     if ids is None:
         event, numbers = event_of if order is None else event_of[order], None
+    elif "track" in roles:
+        of_track = columns.value(roles["track"])
+        by_lane = (ids, of_track) if order is None else (ids[order], of_track[order])
+        event, numbers, tracks = _events_of_tracks(declaration, *by_lane, kind)
     else:
         event, numbers = _events(declaration, ids if order is None else ids[order], kind)
     lost, counted, is_full, offered, capacity, overwritten = _losses(declaration, columns, source)
@@ -154,6 +162,7 @@ def records_of(declaration: Declaration, columns: Columns) -> Records:
         kind=kind,
         event=event,
         ids=numbers,
+        tracks=tracks,
         payload=payload,
         places=lambda: columns.byte if order is None else columns.byte[order],
         unit_bytes=declaration.unit_bytes,
@@ -210,6 +219,8 @@ def kinds(declaration: Declaration, columns: Columns) -> npt.NDArray[np.uint8]:
         kind[is_state] = _IGNORED
     if declaration.record.empty is not None:
         kind[columns.is_empty()] = EMPTY
+    if declaration.record.extends is not None:
+        kind[columns.is_continuation()] = _IGNORED
     return kind
 
 
@@ -290,6 +301,18 @@ def _events(
         )
     codes = np.searchsorted(numbers, ids)
     return np.where(usable, codes, 0).astype(np.uint16), numbers
+
+
+def _events_of_tracks(
+    declaration: Declaration, ids: I64, tracks: I64, kind: npt.NDArray[np.uint8]
+) -> tuple[npt.NDArray[np.uint16], I64, I64]:
+    """Return a code for each pair of an event and a track, as regions pair within a track; and both for each code."""
+    usable = kind < UNREADABLE
+    numbers, names = distinct(ids[usable]), distinct(tracks[usable])
+    pair = np.searchsorted(numbers, ids) * max(1, len(names)) + np.searchsorted(names, tracks)
+    pairs = distinct(pair[usable])
+    codes, _ = _events(declaration, np.searchsorted(pairs, pair).astype(np.int64), kind)
+    return codes, numbers[pairs // max(1, len(names))], names[pairs % max(1, len(names))]
 
 
 def _of_source(source: I64) -> Any:
