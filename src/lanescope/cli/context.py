@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 import sys
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from lanescope.cli import console
@@ -26,28 +26,32 @@ def read_all(paths: Sequence[str], args: argparse.Namespace) -> list[Trace]:
     Raises:
         UsageError: an option that none of their families knows; or standard input twice.
     """
+    return [trace for _, trace in each_read(paths, args)]
+
+
+def each_read(paths: Sequence[str], args: argparse.Namespace) -> Iterator[tuple[str, Trace]]:
+    """Do what ``read_all`` does, one capture after the other: yields names and traces; errors as there."""
     from lanescope import Trace
     from lanescope.pipeline import readable, session
 
     if paths.count("-") > 1:
         raise UsageError("standard input is specified twice", hint="use - once")
     given, known = parse_options(args), set[str]()
-    traces = []
     for path in paths:
         if session.is_parquet_dataset(path):
-            traces.append(session.open(path))
+            yield path, session.open(path)
             continue
         with session.capture(path) as capture, progress(path) as shown:
             family, _ = session.detect_family(capture, args.family)
             names = {option.name for option in family.options}
             known |= names
             own = {name: value for name, value in given.items() if name in names}
-            traces.append(Trace.concat(session.decode(capture, family, own, progress=shown)))
-        readable.refuse_unreadable(traces[-1], path)
+            trace = Trace.concat(session.decode(capture, family, own, progress=shown))
+        readable.refuse_unreadable(trace, path)
+        yield path, trace
     for name in given:
         if name not in known:
             raise UsageError(f"unknown option {name!r} (available: {', '.join(sorted(known)) or 'none'})")
-    return traces
 
 
 # --- loss ---------------------------------------------------------------------------------------------------------

@@ -148,12 +148,16 @@ class Summary:
         make: from a trace to the table; ``UsageError`` where the trace is not of its kind. A column ``suspect`` is time
             of rows with implausible timestamps that is not in the column ``busy``.
         remarks: from the table to sentences that say what it means.
+        follow: from the path of a capture that still grows to the table again and again, until it has grown.
+        across: from names and traces of several captures, each read when its turn comes, to one table.
     """
 
     name: str
     doc: str
     make: Reference[Callable[[Trace], Table]]
     remarks: Reference[Callable[[Table], Iterable[str]]] = Reference(_nothing)
+    across: Reference[Callable[[Iterable[tuple[str, Trace]]], Table] | None] = Reference(None)
+    follow: Reference[Callable[[str], Iterable[Table]] | None] = Reference(None)
 
 
 @declared_class
@@ -307,6 +311,28 @@ class Family:
             if summary.name == by:
                 return summary.make(trace)
         raise UsageError(f"{self.name} has no summary by {by!r}")
+
+    def summarise_all(self, by: str, traces: Iterable[tuple[str, Trace]]) -> Table:
+        """Return one of ``summaries`` of several captures, by their names.
+
+        Raises:
+            UsageError: it takes one capture only.
+        """
+        for summary in self.summaries:
+            if summary.name == by and summary.across is not None:
+                return summary.across(traces)
+        raise UsageError(f"summary --by {by} takes one capture", hint="run it once for each capture")
+
+    def follow(self, by: str, path: str) -> Iterable[Table]:
+        """Return one of ``summaries`` of a capture that grows, again and again.
+
+        Raises:
+            UsageError: it cannot be followed.
+        """
+        for summary in self.summaries:
+            if summary.name == by and summary.follow is not None:
+                return summary.follow(path)
+        raise UsageError(f"summary --by {by} cannot follow a capture", hint="remove --follow")
 
     def remarks(self, by: str, table: Table) -> list[str]:
         """Return sentences that say what one of ``summaries`` means."""

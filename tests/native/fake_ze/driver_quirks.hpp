@@ -38,6 +38,10 @@
 //                           waits: one thread, one result, whatever the machine's load)
 //   FAKE_ZE_WORKERS=N       threads an engine, so that unordered commands overlap (default 1)
 //
+// Sensors (sysman.cpp)
+//   FAKE_ZE_ABSENT=LIST     kinds of sensors that there are none of: power,frequency,engine,memory,temperature
+//   FAKE_ZE_ENERGY_START=N  the energy counter at its first reading; a negative N means 2^64 - |N| (default 1000000)
+//
 // The clock (clock.hpp)
 //   FAKE_ZE_CLOCK=          real (default: host time, scaled), virtual (a counter that commands advance)
 //   FAKE_ZE_FREQUENCY=HZ    ticks a second (default 12500000)

@@ -156,6 +156,11 @@ struct Fields;
 // Numbers of events in the trace.
 constexpr u16 entry_id(Function function) { return static_cast<u16>(2 * index(function)); }
 constexpr u16 exit_id(Function function) { return static_cast<u16>(2 * index(function) + 1); }
-constexpr u16 record_id(Record record) { return static_cast<u16>(2 * function_count + static_cast<size_t>(record)); }
+constexpr u16 record_id(Record record) {
+    // Sensors have numbers of their own, so that other records keep theirs.
+    constexpr size_t apart = 16;
+    const auto place = static_cast<size_t>(record);
+    return static_cast<u16>(2 * function_count + place + (record < Record::sampling ? 0 : apart));
+}
 
 }  // namespace lanescope::levelzero

@@ -5,6 +5,7 @@
 
 #include "api/entry_points.hpp"
 #include "api/object_table.hpp"
+#include "telemetry/sampler.hpp"
 #include "tracer/calls/hooks.hpp"
 
 namespace lanescope::levelzero {
@@ -59,6 +60,7 @@ AFTER(zeDeviceGet, Handle driver, u32* count, Handle* devices) {
     const auto version_of = call.driver<Function::zeDriverGetApiVersion>();
     if (version_of != nullptr && version_of(driver, reinterpret_cast<Struct>(&version)) == success) tracer::on_driver(version);
     emit_devices(call, count, devices, nullptr);
+    if (count != nullptr && devices != nullptr) telemetry::on_devices(driver, call.driver<Function::zeDeviceGet>());
 }
 AFTER(zeDeviceGetSubDevices, Handle device, u32* count, Handle* devices) { emit_devices(call, count, devices, device); }
 

@@ -1,6 +1,7 @@
 // What happens around a call: its entry and exit are written, and what the timeline needs besides.
 #pragma once
 
+#include "api/arguments.hpp"
 #include "stream/events.hpp"
 
 namespace lanescope::levelzero {
@@ -146,15 +147,34 @@ private:
         return at;
     }
 
+    // Structures behind pointers, where the function has any that are written.
+    static usize put_arguments(u8* at, A... a) {
+        if constexpr (arguments::has_any(F)) {
+            const void* given[] = {pointer_of(a)...};
+            return arguments::put(F, given, at);
+        }
+        return 0;
+    }
+    static const void* pointer_of(const auto& value) {
+        if constexpr (std::is_pointer_v<std::remove_cvref_t<decltype(value)>>) {
+            return reinterpret_cast<const void*>(value);
+        } else {
+            return nullptr;
+        }
+    }
+
     static void emit_entry(u64 now, A... a) {
         Stream* stream = this_stream();
         if (stream == nullptr) return;
         if constexpr (is_append(F)) {
             write(*stream, entry_id(F), now);
         } else {
-            const usize size = (event_header + ... + size_in_entry(a));
+            u8 described[arguments::most_bytes];
+            const usize more = put_arguments(described, a...);
+            const usize size = ((event_header + more) + ... + size_in_entry(a));
             if (u8* at = stream->reserve(entry_id(F), now, size)) {
                 ((at = put_in_entry(at, a)), ...);
+                std::memcpy(at, described, more);
                 stream->commit(now, size);
             }
         }

@@ -4,6 +4,7 @@
 #include <string_view>
 #include <vector>
 
+#include "api/arguments.hpp"
 #include "stream/fields.hpp"
 
 namespace lanescope::levelzero {
@@ -124,8 +125,11 @@ string metadata(const TraceEnv& facts) {
     made += std::endian::native == std::endian::little ? "le" : "be";
     made += "; packet.header := struct { uint32_t magic; uint8_t uuid[16]; uint32_t stream_id; }; };\n";
     made += "env { domain = \"lanescope_ze\"; version = 1; hostname = " + quoted(facts.host) +
-            "; pid = " + number(facts.pid) + "; program = " + quoted(facts.program) + "; boot = " + quoted(facts.boot) +
-            "; };\n";
+            "; pid = " + number(facts.pid) + "; program = " + quoted(facts.program) + "; boot = " + quoted(facts.boot) + ";";
+    if (facts.clock_error >= 0) made += " clock_error = " + number(static_cast<u64>(facts.clock_error)) + ";";
+    if (facts.rank.number >= 0) made += " rank = " + number(static_cast<u64>(facts.rank.number)) + ";";
+    if (facts.rank.count > 0) made += " ranks = " + number(static_cast<u64>(facts.rank.count)) + ";";
+    made += " };\n";
     made += "clock { name = monotonic; description = \"CLOCK_MONOTONIC\"; freq = 1000000000; offset_s = " +
             number(facts.epoch / second) + "; offset = " + number(facts.epoch % second) + "; absolute = true; };\n";
     made += integer(64, "time_t", " map = clock.monotonic.value;");
@@ -140,11 +144,11 @@ string metadata(const TraceEnv& facts) {
     made += " } := result_t;\n";
     made += enumeration("api_t", 8 * sizeof(Api), function_names) + enumeration("how_t", 8, how_names);
     made += enumeration("reason_t", 8, reason_names) + enumeration("scope_t", 8, scope_names);
-    made += enumeration("memory_t", 8, memory_names);
+    made += enumeration("memory_t", 8, memory_names) + arguments::types();
     for (size_t i = 0; i < function_count; ++i) {
         const auto function = static_cast<Function>(i);
         const EventClass& of = functions[i];
-        made += event(entry_id(function), of.name + string("_entry"), fields(of, of.types));
+        made += event(entry_id(function), of.name + string("_entry"), fields(of, of.types) + arguments::fields(function));
         made += event(exit_id(function), of.name + string("_exit"), " uint32_t recorder_ns; result_t zeResult;" + fields(of, of.exit_types));
     }
     for (size_t i = 0; i < record_count; ++i) {

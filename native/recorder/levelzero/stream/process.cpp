@@ -4,6 +4,7 @@
 #include <pthread.h>
 #include <sys/random.h>
 #include <sys/stat.h>
+#include <sys/timex.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -14,6 +15,8 @@
 
 #include "stream/events.hpp"
 #include "stream/metadata.hpp"
+#include "stream/ranks.hpp"
+#include "telemetry/sampler.hpp"
 #include "tracer/tracer.hpp"
 
 namespace lanescope::levelzero {
@@ -38,6 +41,7 @@ struct Process {
     std::vector<Stream*> idle;      // of threads that have ended
     std::atomic<bool> has_complained = false;
     u64 begin = 0;                  // of the process
+    Rank rank;
 };
 
 bool is_on(const char* name, bool otherwise) {
@@ -77,6 +81,8 @@ Process* make() {
     auto* process = new Process;
     Settings& settings = process->settings;
     settings.output = text_of("LANESCOPE_ZE_OUTPUT");
+    process->rank = rank_of_process();
+    if (!is_selected_rank(process->rank, text_of("LANESCOPE_ZE_RANKS"))) settings.output.clear();
     if (settings.output.empty()) return process;
     process->begin = host_ns();
     begin_stamps();
@@ -95,6 +101,7 @@ Process* make() {
     options.eager_probe = is_on("LANESCOPE_ZE_PROBE", true);
     if (const int poll_budget = std::atoi(text_of("LANESCOPE_ZE_BUDGET")); poll_budget > 0) options.poll_budget = static_cast<u32>(poll_budget);
     tracer::start(options);
+    telemetry::configure(std::strtoull(text_of("LANESCOPE_ZE_SAMPLE_NS"), nullptr, 10));
     const bool on = !is_on("LANESCOPE_ZE_PAUSED", false);
     recording.store(on);
     for (size_t i = 0; i < function_count; ++i) told[i].store(on && settings.host_calls && process->selected[i]);
@@ -126,6 +133,7 @@ void after_fork_in_child() {
     process.begin = host_ns();
     local = Local{};
     tracer::after_fork_in_child();
+    telemetry::after_fork_in_child();
     if (process.has_key) pthread_setspecific(process.key, nullptr);
     process.mutex.unlock();
 }
@@ -164,6 +172,13 @@ u64 clock_epoch() {
     return epoch;
 }
 
+// How far the system's clock may be off, ns, as the kernel knows it; -1: nothing corrects it.
+i64 clock_error() {
+    timex state{};
+    const int found = adjtimex(&state);
+    return found < 0 || found == TIME_ERROR || (state.status & STA_UNSYNC) != 0 ? -1 : i64{state.maxerror} * 1000;
+}
+
 int write_file(const std::string& path, const std::string& text) {
     if (!is_allowed(text.size())) return EFBIG;
     const int file = ::open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
@@ -182,7 +197,8 @@ int write_file(const std::string& path, const std::string& text) {
     return 0;
 }
 
-// Makes the folder of this process with the description in it: HOST-PID, with a number behind it where that is taken.
+// Makes the folder of this process with the description in it: HOST-PID, with a number behind it where that is taken, and
+// the rank in front of it where the process has one.
 int make_folder(Process& process) {
     TraceEnv facts;
     char buffer[4096] = {};
@@ -193,6 +209,8 @@ int make_folder(Process& process) {
     facts.boot = line_of("/proc/sys/kernel/random/boot_id");
     facts.pid = static_cast<u32>(getpid());
     facts.epoch = clock_epoch();
+    facts.clock_error = clock_error();
+    facts.rank = process.rank;
     if (getrandom(facts.uuid, sizeof facts.uuid, GRND_NONBLOCK) != sizeof facts.uuid) {
         std::memcpy(facts.uuid, &facts.epoch, 8);
         std::memcpy(facts.uuid + 8, &facts.pid, 4);
@@ -201,7 +219,8 @@ int make_folder(Process& process) {
     for (char& c : host) {
         if (c == '/' || c == '.') c = '_';
     }
-    const std::string name = process.settings.output + "/" + host + "-" + std::to_string(facts.pid);
+    const std::string rank = process.rank.number < 0 ? "" : "rank-" + std::to_string(process.rank.number) + "-";
+    const std::string name = process.settings.output + "/" + rank + host + "-" + std::to_string(facts.pid);
     std::string folder = name;
     if (mkdir(process.settings.output.c_str(), 0777) != 0 && errno != EEXIST) return errno;
     for (int i = 2; mkdir(folder.c_str(), 0777) != 0; ++i) {

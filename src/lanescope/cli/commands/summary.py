@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import argparse
+import os
 import shutil
+import signal
 import sys
-from collections.abc import Iterable, Sequence
+import time
+from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 from lanescope.cli.arguments import add_input, positive
@@ -14,6 +17,7 @@ from lanescope.cli.console import echo, print_json
 from lanescope.cli.context import close
 from lanescope.cli.reading import opened, passed
 from lanescope.cli.suspects_output import Suspects, described, of_groups, of_tables, print_suspects
+from lanescope.errors import UsageError
 from lanescope.families.family import Family
 from lanescope.view.fit_table import blocks, fitted
 from lanescope.view.table_output import is_terminal, show
@@ -34,12 +38,14 @@ _ANALYSES = {
 }
 #: Groups of lanes whose time can be summed.
 _UNITS = ("sm", "block", "core", "tile", "queue")
+#: Columns of a table that is followed, where there is room for a few only.
+_FOLLOWED = ("section", "name", "count", "errors", "total", "average", "min", "max")
 _BAR = " ▏▎▍▌▋▊▉█"
 
 
 def configure(parser: argparse.ArgumentParser, families: Sequence[Family], arguments: Sequence[str]) -> None:
     """Add the arguments."""
-    add_input(parser, families)
+    add_input(parser, families, many=True)
     own = [summary.name for family in families for summary in family.summaries]
     choices = dict.fromkeys((*_GROUPS, *_ANALYSES, *_UNITS, *own))
     text = f"grouping or analysis (default: name): {', '.join(choices)}"
@@ -59,12 +65,20 @@ def configure(parser: argparse.ArgumentParser, families: Sequence[Family], argum
         default=[],
         help="names of regions that load, compute, store or wait, repeatable (default: by the words of a name)",
     )
+    parser.add_argument("--follow", action="store_true", help="repeat while the capture grows (with --by tally)")
+    # What ``record --live`` starts: it is the program's terminal, and its keys are for the program.
+    parser.add_argument("--beside", action="store_true", help=argparse.SUPPRESS)
     add_settings(parser)
     parser.add_argument("--json", action="store_true", help="one JSON document, schema lanescope.summary/1")
 
 
 def run(args: argparse.Namespace) -> int:
     """Print the sums."""
+    args.input = args.inputs[0]
+    if args.follow:
+        return _followed(args)
+    if len(args.inputs) > 1:
+        return _of_several(args)
     settings = check_settings(args)
     codes = settings.applied("LS5")
     with opened(args.input, args) as source:
@@ -104,6 +118,64 @@ def run(args: argparse.Namespace) -> int:
     if not args.json:
         print_suspects(suspects, shared.unit)
     return close(trace, args)
+
+
+def _followed(args: argparse.Namespace) -> int:
+    """Show the sums of a capture that grows on standard error, and print the last ones; 130 if interrupted.
+
+    With ``--beside`` they are shown only, and at the end what showing them took.
+    """
+    from lanescope.families import registry
+    from lanescope.view.refreshed_table import RefreshedTable
+
+    if len(args.inputs) > 1:
+        raise UsageError("--follow takes one capture")
+    families = _families(args.by, [family.name for family in registry.builtin()])
+    if not families:
+        raise UsageError(f"summary --by {args.by} cannot follow a capture", hint="use --by tally")
+    if args.beside:
+        for number in (signal.SIGINT, signal.SIGQUIT, signal.SIGHUP):
+            signal.signal(number, signal.SIG_IGN)
+        os.nice(5)
+    # Where a program writes to the same terminal, lines come between its lines: no place of the screen is free.
+    shown = RefreshedTable(sys.stderr, _FOLLOWED, in_place=not (args.beside and is_terminal(sys.stdout)))
+    table, status, looks = None, 0, 0
+    try:
+        for found in families[0].follow(args.by, args.input):
+            table, looks = found, looks + 1
+            shown.show(list(found.rows()))
+    except KeyboardInterrupt:
+        status = 130
+    shown.clear()
+    if args.beside:
+        echo(f"live tally: {looks} looks, {time.process_time():.1f} s of processor time")
+    elif table is not None:
+        _print_summary(args, table, "ns", Suspects())
+    return status
+
+
+def _of_several(args: argparse.Namespace) -> int:
+    """Print the sums of several captures of one family, reading one after the other."""
+    from lanescope.cli.context import each_read
+    from lanescope.families import registry
+
+    families = _families(args.by, [family.name for family in registry.builtin()])
+    if not families:
+        raise UsageError(f"summary --by {args.by} takes one capture", hint="run it once for each capture")
+    status = 0
+    last: list[Trace] = []
+
+    def traces() -> Iterator[tuple[str, Trace]]:
+        nonlocal status
+        for path, trace in each_read(args.inputs, args):
+            args.input = path
+            status = max(status, close(trace, args))
+            last[:] = [trace]
+            yield path, trace
+
+    table = families[0].summarise_all(args.by, traces())
+    _print_summary(args, table, last[0].time.time_unit, Suspects(), families[0].remarks(args.by, table))
+    return status
 
 
 def _answers(args: argparse.Namespace, shared: AnalysisCache) -> list[Table]:

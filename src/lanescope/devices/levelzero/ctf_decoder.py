@@ -101,6 +101,7 @@ class _Drawing:
             elif not process.ended and not any(stream.is_open for stream in streams):
                 # Of a process that ended in order, or still runs, there is one or the other.
                 self._builder.add_stat("levelzero_abnormal_exit", input_id=described)
+        self._host_clocks()
         self._missing_packets()
         for stream in self._recording.streams:
             found = stream.events
@@ -112,6 +113,22 @@ class _Drawing:
             if stream.is_open and not self._recording.processes[stream.process].ended:
                 self._cut_short(stream)
         self._pauses()
+
+    def _host_clocks(self) -> None:
+        """Count what is unknown of the clocks of several hosts; processes of one boot share a clock."""
+        errors: dict[object, int | None] = {}
+        for process in self._recording.processes:
+            known = process.reader.about.environment
+            error = known.get("clock_error")
+            errors.setdefault(known.get("boot") or process.part, error if isinstance(error, int) else None)
+        if len(errors) < 2:
+            return
+        stated = sorted(error for error in errors.values() if error is not None)
+        if len(stated) < len(errors):
+            self._builder.add_stat("levelzero_host_clock_unknown", len(errors) - len(stated), input_id=self.main)
+        if len(stated) > 1:
+            worst = max(sum(stated[-2:]), 1)
+            self._builder.add_stat("levelzero_host_clock_error", worst, input_id=self.main)
 
     def _gap(
         self, stream: ctf_reader.Stream, begin: int, end: int | None, thread: int, cause: str, **more: Any

@@ -86,8 +86,21 @@ FAMILY = Family(
     # From 12.5 or 19.2 MHz timers to those that count clocks of the GPU.
     clocks=(ClockSpec("device timestamp", ((1e6, 2.5e9),)),),
     summaries=(
-        Summary("tally", "calls and operations by name, like iprof", _HERE + "analysis.tally:tally"),
+        Summary(
+            "tally",
+            "calls and operations by name, like iprof",
+            _HERE + "analysis.tally:tally",
+            across=_HERE + "analysis.rank_tally:rank_tally_of_all",
+            follow=_HERE + "analysis.follow:tables",
+        ),
         Summary("tally-each", "the same for each process and device", _HERE + "analysis.tally:tally_each"),
+        Summary(
+            "tally-ranks",
+            "the same for all ranks of a parallel program and each of them",
+            _HERE + "analysis.rank_tally:rank_tally",
+            across=_HERE + "analysis.rank_tally:rank_tally_of_all",
+        ),
+        Summary("telemetry", "minimum, mean and maximum of sensors", _HERE + "analysis.telemetry:telemetry"),
         Summary("overlap", "overlap of copies and kernels", _HERE + "analysis.tally:overlap"),
     ),
     exports=(

@@ -83,6 +83,7 @@ THREAD_DETAILS = TableSpec(
         ColumnSpec("host", "utf8", "host name"),
         ColumnSpec("pid", "int64", "process ID"),
         ColumnSpec("tid", "int64", "thread ID; below 0 for lanes of a CPU or stream instead of a thread"),
+        ColumnSpec("rank", "int64", "rank in a parallel program; NULL without one", nullable=True),
     ),
     key="track_id",
 )
@@ -110,6 +111,53 @@ QUEUE_DETAILS = TableSpec(
     ),
     key="track_id",
 )
+ARGUMENT_DETAILS = TableSpec(
+    "levelzero_arguments",
+    "structures that an API call was given",
+    (
+        ref("slice_id", "slices", "slice of the call"),
+        argument("flags", "text", "flags of the descriptor; NULL without them", nullable=True),
+        argument("host_flags", "text", "flags of the host part of an allocation; NULL without them", nullable=True),
+        argument("ordinal", "int64", "queue group, or memory; NULL without one", nullable=True),
+        argument("index", "int64", "queue in the group, or event in the pool; NULL without one", nullable=True),
+        argument("mode", "text", "mode of a queue; NULL without one", nullable=True),
+        argument("priority", "text", "priority of a queue; NULL without one", nullable=True),
+        argument("count", "int64", "events of a pool; NULL without one", nullable=True),
+        argument("signal", "text", "signal scope of an event; NULL without one", nullable=True),
+        argument("wait", "text", "wait scope of an event; NULL without one", nullable=True),
+        argument("bytes", "uint64", "size of memory or of a module; NULL without one", nullable=True, unit="bytes"),
+        argument("alignment", "uint64", "alignment of memory; NULL without one", nullable=True, unit="bytes"),
+        argument("format", "text", "format of a module; NULL without one", nullable=True),
+        argument("build_flags", "text", "build flags of a module; NULL without one", nullable=True),
+        argument("extensions", "text", "structure types of the pNext chains; NULL without any", nullable=True),
+        argument("state", "text", "state of the structures: read, null, unreadable"),
+    ),
+    key="slice_id",
+)
+SENSOR_DETAILS = TableSpec(
+    "levelzero_sensors",
+    "details of the counter of a sensor",
+    (
+        ref("track_id", "tracks", "counter of the sensor"),
+        ColumnSpec("kind", "text", "sensor kind: power, frequency, engine, memory, temperature"),
+        ColumnSpec("part", "text", "part of the device; empty for all of it"),
+        ColumnSpec("device_uuid", "utf8", "UUID of the root device, hexadecimal; empty if unknown"),
+        ColumnSpec("subdevice", "int64", "sub-device number; NULL without a sub-device", nullable=True),
+        ColumnSpec("interval", "int64", "requested time between samples; NULL if unknown", nullable=True, unit="ns"),
+    ),
+    key="track_id",
+)
+SAMPLE_DETAILS = TableSpec(
+    "levelzero_samples",
+    "details of a value of a sensor",
+    (
+        ref("track_id", "tracks", "counter of the sensor"),
+        time("ts", "start of the time that the value represents"),
+        ColumnSpec("value", "float64", "value in the unit of the counter"),
+        ColumnSpec("interval", "int64", "time that the value represents; 0 for the last value of a state", unit="ns"),
+    ),
+    key="track_id",
+)
 EVENT_DETAILS = TableSpec(
     "levelzero_events",
     "details of an event of another producer; empty unless requested by --fields",
@@ -119,7 +167,16 @@ EVENT_DETAILS = TableSpec(
     ),
     key="instant_id",
 )
-DETAILS: tuple[TableSpec, ...] = (CALL_DETAILS, OPERATIONS, THREAD_DETAILS, QUEUE_DETAILS, EVENT_DETAILS)
+DETAILS: tuple[TableSpec, ...] = (
+    CALL_DETAILS,
+    OPERATIONS,
+    THREAD_DETAILS,
+    QUEUE_DETAILS,
+    ARGUMENT_DETAILS,
+    SENSOR_DETAILS,
+    SAMPLE_DETAILS,
+    EVENT_DETAILS,
+)
 
 # --- stats --------------------------------------------------------------------------------------------------------
 
@@ -320,6 +377,42 @@ STATS: tuple[StatSpec, ...] = (
         "notice",
         "readings of both clocks that contradict others: ignored",
         finding="LS305 warning",
+    ),
+    StatSpec(
+        "levelzero_host_clock_error",
+        "notice",
+        "ns by which the clocks of two hosts of the recording may differ, as both systems report it",
+        finding="LS305 notice",
+    ),
+    StatSpec(
+        "levelzero_host_clock_unknown",
+        "notice",
+        "hosts whose clock has an unknown error: their times are not comparable with those of other hosts",
+        finding="LS305 warning",
+    ),
+    StatSpec(
+        "levelzero_sensor_absent",
+        "info",
+        "kinds of sensors that a device does not have, or processes without access to sensors",
+        silent="a device need not have every kind of sensor",
+    ),
+    StatSpec(
+        "levelzero_samples_missed",
+        "notice",
+        "samples that were skipped, as reading the sensors took longer than the interval",
+        finding="LS003 notice",
+    ),
+    StatSpec(
+        "levelzero_sample_failed",
+        "notice",
+        "readings of sensors that failed or gave an unknown value",
+        finding="LS003 notice",
+    ),
+    StatSpec(
+        "levelzero_counter_reset",
+        "notice",
+        "intervals in which a counter of energy or activity was reset: without a value",
+        finding="LS003 notice",
     ),
     StatSpec("levelzero_unnamed_kernel", "notice", "kernels without a name", finding="LS404 notice"),
     StatSpec(

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import contextlib
 import os
+import re
 import time
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from lanescope.devices.levelzero.recorder import ranks
 from lanescope.errors import LanescopeError, UsageError
 from lanescope.families.command import Argument, CommandContext, Values
 
@@ -21,6 +23,8 @@ if TYPE_CHECKING:
 _MOST_ROWS = 12
 #: Bytes of a recording that is summed up unasked: reading a larger one takes long, and much memory.
 LARGEST_SUMMED = 256 << 20
+#: Sensors change slower than this, and reading them takes time.
+_SHORTEST_NS = 1_000_000
 
 
 def run(context: CommandContext, values: Values) -> int:
@@ -40,7 +44,13 @@ def run(context: CommandContext, values: Values) -> int:
             raise UsageError(f"invalid value {pattern!r} for --filter: expected function names, e.g. 'zeCommandList*'")
     if values["output"] is not None and context.is_stdout(values["output"]):
         raise UsageError("cannot write a recording to standard output", hint="use -o DIR")
+    rank = ranks.rank_of(os.environ)
+    if rank is not None and not ranks.is_selected(rank, values["ranks"] or ""):
+        launcher.replace_process(command)
     folder = Path(values["output"] if values["output"] is not None else _default(command[0]))
+    if rank is not None:
+        launcher.check_rank_folder(folder)
+        folder /= ranks.folder_of(rank)
     old = launcher.prepare_output_dir(folder, force=values["force"])
     settings = launcher.Settings(
         folder,
@@ -52,10 +62,12 @@ def run(context: CommandContext, values: Values) -> int:
         host_read=values["host_timestamps"],
         abort=values["on_failure"] == "abort",
         event_resets=values["event_resets"],
+        ranks=values["ranks"] or "",
+        sample_ns=values["sample"] or 0,
     )
     given = dict(os.environ)
     try:
-        with launcher.environment(settings, given) as made:
+        with launcher.environment(settings, given) as made, _live(folder, is_wanted=values["live"]):
             children = launcher.watch(made)
             status = launcher.run(command, made, children)
         processes = launcher.remove_stale_files(folder)
@@ -76,7 +88,10 @@ def _report(context: CommandContext, values: Values, folder: Path, processes: in
     if not processes and any(folder.iterdir()):
         context.warn("nothing recorded: the recorder could not write its files")
     elif not processes:
-        _diagnose_empty(context, given)
+        _diagnose_empty(context, given, values["ranks"])
+    elif not values["no_summary"] and ranks.rank_of(given) is not None:
+        # As many tables as ranks, at the same time, are of no use.
+        _wrote_rank(context, folder, processes)
     elif not values["no_summary"]:
         is_something = _summary(context, folder, processes)
         if not (is_something or values["filter"] or values["start_paused"] or values["no_host_calls"]):
@@ -106,14 +121,43 @@ def _name_unrecorded(context: CommandContext, folder: Path, processes: int, chil
         write(folder, found)
 
 
-def _default(program: str) -> str:
-    name = os.path.basename(program) or "run"  # noqa: PTH119
-    return f"lanescope-{name}-{time.strftime('%Y%m%d-%H%M%S')}"
+@contextlib.contextmanager
+def _live(folder: Path, *, is_wanted: bool) -> Iterator[None]:
+    """Mark the folder inside the ``with`` block, and show the tally meanwhile if it is wanted.
 
-
-def _diagnose_empty(context: CommandContext, given: Mapping[str, str]) -> None:
+    Another process does so: this one must not start threads, and the program must not wait for it.
+    """
     from lanescope.devices.levelzero.recorder import launcher
 
+    shown = None
+    try:
+        with launcher.marked(folder):
+            if is_wanted:
+                shown = launcher.start_beside("summary", "--by", "tally", "--follow", "--beside", str(folder))
+            yield
+    finally:
+        if shown is not None:
+            launcher.end_beside(shown)
+
+
+def _default(program: str) -> str:
+    name = os.path.basename(program) or "run"  # noqa: PTH119
+    # All ranks of one start go into one folder, however late one of them comes.
+    job = ranks.job_of(os.environ) if ranks.rank_of(os.environ) is not None else ""
+    return f"lanescope-{name}-{job or time.strftime('%Y%m%d-%H%M%S')}"
+
+
+def _wrote_rank(context: CommandContext, folder: Path, processes: int) -> None:
+    size = sum(path.stat().st_size for path in folder.rglob("*") if path.is_file())
+    context.wrote(str(folder), _counted(processes, "process", "es"), size=size)
+
+
+def _diagnose_empty(context: CommandContext, given: Mapping[str, str], selected: str | None = None) -> None:
+    from lanescope.devices.levelzero.recorder import launcher
+
+    if selected and ranks.rank_of(given) is None:
+        context.warn(f"nothing recorded: no process was one of the ranks {selected}; remove --ranks to record all")
+        return
     what, hint = launcher.diagnose_empty(given)
     context.warn(f"nothing recorded: {what}; {hint}")
 
@@ -143,6 +187,7 @@ def _show(context: CommandContext, trace: Trace, folder: str, processes: int, si
     from lanescope.devices.levelzero.schema import STATS
 
     _tally(context, trace, folder)
+    _telemetry(context, trace)
     threads = sum(role == "host_thread" for role in trace.tracks.values("role").tolist())
     calls = _counted(len(trace.details["levelzero_calls"]), "call")
     operations = _counted(len(trace.details["levelzero_operations"]), "operation")
@@ -203,6 +248,29 @@ def _tally(context: CommandContext, trace: Trace, folder: str) -> None:
         context.echo(f"... {more:,} more: run 'lanescope summary --by tally {folder}'")
 
 
+def _interval(text: str) -> int:
+    """Return a time in ns."""
+    match = re.fullmatch(r"(\d{1,6})(us|ms|s)", text, re.ASCII)
+    found = int(match[1]) * {"us": 1_000, "ms": 1_000_000, "s": 1_000_000_000}[match[2]] if match else 0
+    if not _SHORTEST_NS <= found <= 3600 * 1_000_000_000:
+        raise ValueError("expected a time of 1ms to 3600s, e.g. 50ms")
+    return found
+
+
+def _telemetry(context: CommandContext, trace: Trace) -> None:
+    """Print the sums of the sensors, and what there is none of."""
+    from lanescope.devices.levelzero.analysis.telemetry import telemetry
+
+    if len(trace.details["levelzero_sensors"]):
+        columns = ("device", "sensor", "unit", "samples", "min", "mean", "max")
+        context.show(columns, [[row[name] for name in columns] for row in telemetry(trace).rows()], is_talk=True)
+    for reason in sorted({row["reason"] for row in trace.records["levelzero.samplings"].rows() if row["reason"]}):
+        context.warn(f"no sensors sampled: {reason}")
+    kinds = trace.records["levelzero.sensor_kinds"].rows()
+    for name, kind, result in sorted({(row["name"], row["kind"], row["result"]) for row in kinds if not row["count"]}):
+        context.echo(f"{name}: no {kind} sensor ({result})")
+
+
 ARGUMENTS = (
     Argument("--output", "output directory (default: lanescope-COMMAND-TIME)", metavar="FOLDER", short="-o"),
     Argument(
@@ -231,6 +299,9 @@ ARGUMENTS = (
         default="auto",
         choices=("auto", "watch", "off"),
     ),
+    Argument("--ranks", "ranks to record; other ranks run without the recorder", ranks.parsed, metavar="0,4-7"),
+    Argument("--sample", "read sensors of devices at this interval: power, frequency, ...", _interval, metavar="50ms"),
+    Argument("--live", "show the tally on standard error while the program runs", bool),
     Argument("--preload", "preload the recorder, for loaders that use another tracing layer", bool),
     Argument("--no-summary", "do not print a summary", bool),
     Argument("command", "the program and its arguments", metavar="COMMAND", is_rest=True),

@@ -89,7 +89,7 @@ class Queues:
             # Operations of an in-order list never share time, if their times are worth anything.
             disjoint = bool(ordered[number]) and not submitted[row] and device in times.clocks
             tracks[number] = self._builder.track(
-                self._unique(parent, name),
+                self.unique(parent, name),
                 kind="lane",
                 role="queue",
                 parent=parent,
@@ -141,9 +141,14 @@ class Queues:
             engines.append(found)
         return engines[0], engines[1]
 
-    def _unique(self, parent: int, name: str) -> str:
+    def root_of(self, host: str, uuid: str, name: str) -> int:
+        """Return the group of a root device; made if none of its queues has one."""
+        return self._root((host, uuid or name), name)
+
+    def unique(self, parent: int, name: str) -> str:
+        """Return a name that no other track of a group has."""
         count = self._taken[parent, name] = self._taken.get((parent, name), 0) + 1
-        return name if count == 1 else self._unique(parent, f"{name} ({count})")
+        return name if count == 1 else self.unique(parent, f"{name} ({count})")
 
     def _device(self, device: int, process: int) -> tuple[int, int]:
         """Return the group in which a device's queues stand, and that of its root device; made when first asked for.
@@ -164,7 +169,7 @@ class Queues:
 
     def _root(self, key: tuple[Any, ...], name: str) -> int:
         if key not in self._roots:
-            shown = self._unique(-1, name)
+            shown = self.unique(-1, name)
             self._roots[key] = self._builder.track(shown, kind="group", role="device", input_id=self._input_id)
         return self._roots[key]
 
@@ -187,7 +192,7 @@ class Queues:
             if table.valid("subdevice")[row]:
                 number = int(table.values("subdevice")[row])
             self._subs[key] = self._builder.track(
-                self._unique(root, f"sub-device {number}"),
+                self.unique(root, f"sub-device {number}"),
                 kind="group",
                 role="subdevice",
                 parent=root,

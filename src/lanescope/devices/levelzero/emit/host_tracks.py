@@ -9,6 +9,7 @@ from lanescope.common.asof_join import Int64
 from lanescope.devices.levelzero.formats.foreign.streams import thread_name
 from lanescope.devices.levelzero.interpret.call_matching import is_error
 from lanescope.devices.levelzero.interpret.resolved import Attributed
+from lanescope.devices.levelzero.schema import ARGUMENT_DETAILS
 from lanescope.trace import Flag, TraceBuilder
 
 #: So far may the clock of a thread step when it is read anew.
@@ -40,28 +41,29 @@ class Hosts:
         events, builder = self._found.events, self._builder
         processes, threads = events["processes"], events["threads"]
         hosts: dict[str, int] = {}
-        for host, pid in zip(processes.values("host").tolist(), processes.values("pid").tolist(), strict=True):
+        rank = {row["process_id"]: int(row["rank"]) for row in events["ranks"].rows()}
+        rows = zip(processes.values("host").tolist(), processes.values("pid").tolist(), strict=True)
+        for number, (host, pid) in enumerate(rows):
+            name = f"rank {rank[number]}, process {pid}" if number in rank else f"process {pid}"
+            name = name if pid >= 0 else "all processes"
             if host not in hosts:
                 hosts[host] = builder.track(host, kind="group", role="host", input_id=input_id)
             self.processes.append(
-                builder.track(
-                    f"process {pid}" if pid >= 0 else "all processes",
-                    kind="group",
-                    role="process",
-                    parent=hosts[host],
-                    input_id=input_id,
-                )
+                builder.track(name, kind="group", role="process", parent=hosts[host], input_id=input_id)
             )
+        samplers = set(events["samplings"].values("thread_id").tolist())
         tracks = [
             builder.track(
-                thread_name(tid),
+                f"{thread_name(tid)} (recorder's sampler)" if number in samplers else thread_name(tid),
                 kind="lane",
                 role="host_thread",
                 parent=self.processes[process],
                 input_id=input_id,
                 nesting="nested",
             )
-            for process, tid in zip(threads.values("process_id").tolist(), threads.values("tid").tolist(), strict=True)
+            for number, (process, tid) in enumerate(
+                zip(threads.values("process_id").tolist(), threads.values("tid").tolist(), strict=True)
+            )
         ]
         if tracks:
             of = threads.values("process_id")
@@ -71,6 +73,8 @@ class Hosts:
                 host=processes.values("host")[of],
                 pid=processes.values("pid")[of],
                 tid=threads.values("tid"),
+                rank=np.array([rank.get(process, 0) for process in of.tolist()], np.int64),
+                rank_valid=np.array([process in rank for process in of.tolist()], np.bool_),
             )
         return np.array(tracks, np.int64)
 
@@ -112,6 +116,7 @@ class Hosts:
             builder.add_stat("levelzero_recorder_time", len(impossible), first_ts=int(begin[impossible[0]]))
         slices = first + np.arange(count)
         self._details(slices, returned, own, measured)
+        self._arguments(slices)
         return slices
 
     def _own_times(self) -> tuple[Int64, npt.NDArray[np.bool_]]:
@@ -132,6 +137,24 @@ class Hosts:
             np.maximum.at(latest, table.values("thread_id"), ts)
             found[open_rows] = latest[table.values("thread_id")[calls.entry[open_rows]]]
         return found
+
+    def _arguments(self, slices: Int64) -> None:
+        """Append the structures of calls: their records are the entries themselves."""
+        arguments, seq = self._found.events["arguments"], self._found.calls.seq
+        if not len(arguments):
+            return
+        place = np.minimum(np.searchsorted(seq, arguments.values("seq")), len(seq) - 1)
+        mine = np.flatnonzero(seq[place] == arguments.values("seq"))
+        columns: dict[str, npt.NDArray[np.generic]] = {"slice_id": slices[place[mine]]}
+        for name in ARGUMENT_DETAILS.names[1:]:
+            values, valid = arguments.values(name)[mine], arguments.valid(name)[mine]
+            column = arguments.column(name)
+            if column.dictionary is not None:
+                texts = [*column.dictionary.texts, ""]
+                codes = self._builder.dictionary("levelzero_arguments", name).codes(texts)
+                values = codes[np.where(valid, column.values[mine], len(texts) - 1)]
+            columns[name], columns[f"{name}_valid"] = values, valid
+        self._builder.append("levelzero_arguments", **columns)
 
     def _details(
         self, slices: Int64, returned: npt.NDArray[np.bool_], own: Int64, measured: npt.NDArray[np.bool_]

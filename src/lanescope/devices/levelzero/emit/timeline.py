@@ -12,6 +12,7 @@ from lanescope.common.coverage import evidence_spans
 from lanescope.common.distinct import distinct
 from lanescope.devices.levelzero.emit.device_tracks import Lanes, Queues
 from lanescope.devices.levelzero.emit.host_tracks import Hosts
+from lanescope.devices.levelzero.emit.telemetry import Telemetry
 from lanescope.devices.levelzero.formats import layout
 from lanescope.devices.levelzero.formats.event_model import is_text
 from lanescope.devices.levelzero.interpret.resolved import Attributed
@@ -50,6 +51,7 @@ class Timeline:
             self._operations()
             self._flows()
             self._loads()
+        Telemetry(self.builder, self.found, queues, zero=self.zero, input_id=self.input_id).draw()
         self._recorder()
         threads = len(self.found.events["threads"])
         self._coverage(np.zeros(threads, np.bool_) if is_complete is None else is_complete)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -23,6 +24,8 @@ _STREAM = "stream_*"
 LIVE = ".live"
 #: Domain name of lanescope's recordings, and the supported versions of their records.
 DOMAIN = "lanescope_ze"
+#: How folders of the ranks of a parallel program begin.
+RANK = "rank-"
 VERSIONS = (1,)
 #: Entry of the environment of a process that used Level Zero, but was started without the recorder: what it lacked.
 UNRECORDED = "unrecorded"
@@ -57,23 +60,21 @@ def read(capture: Capture) -> Recording:
     if capture.main.container != "raw":
         raise InputError(f"{capture.main.path}: a recording is a directory", hint="pass the directory")
     main = Path(capture.main.path)
-    folders = [main.parent] if capture.folder is None else sorted(_folders(capture.folder))
+    folders = [main.parent] if capture.folder is None else sorted(folders_of(capture.folder), key=_in_order)
     processes: list[Process] = []
     streams: list[Stream] = []
     rows = RecordRows()
     for folder in folders:
         is_main = folder == main.parent
-        part = folder.name
+        part = folder.name if capture.folder in (None, folder) else folder.relative_to(capture.folder).as_posix()
         source = capture.main if is_main else capture.open_sidecar(f"{part}/metadata", folder / "metadata")
         reader = _reader(bytes(source.read().data))
         about = reader.about
         if not is_main:
             source.close()
-        if about.environment.get("domain") != DOMAIN or about.environment.get("version") not in VERSIONS:
-            raise InputError(f"{source.path}: CTF trace of another producer", hint="use babeltrace2 to inspect it")
-        process = Process(source, part, reader, _epoch(about, processes))
-        process.unrecorded = str(about.environment.get(UNRECORDED, ""))
+        process = process_of(source, part, reader, processes)
         number = rows.process(str(about.environment.get("hostname", "")), about.environment.get("pid", 0))
+        rows.rank(number, about.environment.get("rank"), about.environment.get("ranks", 0))
         found: list[Stream] = []
         for path in sorted(folder.glob(_STREAM), key=_stream_order):
             if path.is_file() and path.stat().st_size:
@@ -88,10 +89,32 @@ def read(capture: Capture) -> Recording:
             stream.thread = rows.threads(number, stream)
         streams += found
         processes.append(process)
-    _order(streams)
+    put_in_order(streams)
     for stream in streams:
         add_stream(rows, stream, processes[stream.process])
     return Recording(processes, streams, rows.events(), rows.pauses())
+
+
+def process_of(
+    source: Source, part: str, reader: ctf.Reader | ctf.RewrittenReader, before: Sequence[Process]
+) -> Process:
+    """Return a process as its description names it.
+
+    Args:
+        source: the description.
+        part: name of its folder.
+        reader: reads its streams.
+        before: those that were read before.
+
+    Raises:
+        InputError: the description is of another producer.
+    """
+    about = reader.about
+    if about.environment.get("domain") != DOMAIN or about.environment.get("version") not in VERSIONS:
+        raise InputError(f"{source.path}: CTF trace of another producer", hint="use babeltrace2 to inspect it")
+    process = Process(source, part, reader, _epoch(about, before))
+    process.unrecorded = str(about.environment.get(UNRECORDED, ""))
+    return process
 
 
 def _reader(text: bytes) -> ctf.Reader | ctf.RewrittenReader:
@@ -104,13 +127,21 @@ def _reader(text: bytes) -> ctf.Reader | ctf.RewrittenReader:
         return ctf.RewrittenReader(text)
 
 
-def _folders(folder: Path) -> Iterator[Path]:
+def folders_of(folder: Path) -> Iterator[Path]:
+    """Yield the folders of the processes of a recording."""
     if (folder / "metadata").is_file():
         yield folder
         return
-    for path in folder.glob("*/metadata"):
-        if path.is_file():
-            yield path.parent
+    for pattern in ("*/metadata", f"{RANK}*/*/metadata"):
+        for path in folder.glob(pattern):
+            if path.is_file():
+                yield path.parent
+
+
+def _in_order(folder: Path) -> list[tuple[int, str]]:
+    """Order folders by name, ranks by number."""
+    words = re.findall(r"\d+|\D+", folder.as_posix())
+    return [(int(word), "") if word.isdecimal() else (-1, word) for word in words]
 
 
 def _epoch(about: ctf.Metadata, before: Sequence[Process]) -> int:
@@ -151,7 +182,7 @@ def _drop_duplicate_packet(stream: Stream, live: Stream) -> None:
             live.events = theirs.drop_last_packet()
 
 
-def _order(streams: Sequence[Stream]) -> None:
+def put_in_order(streams: Sequence[Stream]) -> None:
     """Put the events of all streams into one order: by time, those of one stream as they stand."""
     if not streams:
         return

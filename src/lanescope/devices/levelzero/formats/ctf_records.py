@@ -6,6 +6,7 @@ import numpy as np
 
 from lanescope.devices.levelzero.formats import layout
 from lanescope.devices.levelzero.formats.ctf_rows import LATEST_NS, Process, RecordRows, Records, Stream, not_zero
+from lanescope.devices.levelzero.formats.descriptors import add_arguments
 from lanescope.wire import ctf
 
 _RECORD = f"{layout.OURS}:"
@@ -19,6 +20,7 @@ def add_stream(rows: RecordRows, stream: Stream, process: Process) -> None:
     present = np.flatnonzero(np.bincount(found.classes, minlength=1)).tolist()
     names = {number: about.events[number].name for number in present}
     rows.add_calls(stream, process, names)
+    add_arguments(rows, stream, process, names)
     for number in present:
         name = names[number]
         if name.startswith(_RECORD):
@@ -205,6 +207,49 @@ def _statistics(rows: RecordRows, records: Records) -> None:
     records.process.statistics = {name: int(records.integers(name)[-1]) for name in names}
 
 
+def _sampling(rows: RecordRows, records: Records) -> None:
+    reason = rows.codes("samplings", "reason").codes(records.texts("reason"))
+    rows.put("samplings", records, interval=records.integers("interval_ns"), reason=reason)
+
+
+def _sampling_end(rows: RecordRows, records: Records) -> None:
+    counts = {name: records.integers(name) for name in ("missed", "failed")}
+    reason = rows.codes("samplings", "reason").code("")
+    rows.put("samplings", records, reason=reason, busy=records.integers("busy_ns"), **counts)
+
+
+def _sensor_kind(rows: RecordRows, records: Records) -> None:
+    codes = records.integers("code")
+    results = [layout.ALL_RESULTS.get(code, f"{code}") for code in codes.tolist()]
+    rows.put(
+        "sensor_kinds",
+        records,
+        device=records.integers("device"),
+        uuid=records.texts("uuid"),
+        name=records.texts("name"),
+        kind=rows.codes("sensor_kinds", "kind").codes(records.texts("kind")),
+        count=records.integers("count"),
+        result=rows.codes("sensor_kinds", "result").codes(results),
+    )
+
+
+def _sensor(rows: RecordRows, records: Records) -> None:
+    subdevice = records.integers("subdevice")
+    texts = {name: rows.codes("sensors", name).codes(records.texts(name)) for name in ("kind", "part")}
+    rows.put(
+        "sensors",
+        records,
+        sensor=records.integers("sensor"),
+        device=records.integers("device"),
+        subdevice=(subdevice, subdevice != layout.MOST_COUNT),
+        **texts,
+    )
+
+
+def _sample(rows: RecordRows, records: Records) -> None:
+    rows.put("samples", records, **{name: records.integers(name) for name in ("sensor", "value", "reference")})
+
+
 _KINDS = {
     "device": _device,
     "queue": _queue,
@@ -227,4 +272,9 @@ _KINDS = {
     "region": lambda rows, records: rows.region(records),
     "degraded": _degraded,
     "statistics": _statistics,
+    "sampling": _sampling,
+    "sampling_end": _sampling_end,
+    "sensor_kind": _sensor_kind,
+    "sensor": _sensor,
+    "sample": _sample,
 }

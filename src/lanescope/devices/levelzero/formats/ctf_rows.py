@@ -157,6 +157,7 @@ class RecordRows:
         self._parts: dict[str, list[dict[str, Any]]] = {spec.name: [] for spec in EVENTS}
         self._texts: dict[tuple[str, str], Dictionary] = {}
         self._processes: list[tuple[str, int]] = []
+        self._ranks: list[tuple[int, int, int]] = []
         self._threads: dict[tuple[int, int], int] = {}
         self._appends = 0
         self._regions: list[tuple[int, int, int, bool]] = []
@@ -167,6 +168,11 @@ class RecordRows:
         """Add a process; return its number."""
         self._processes.append((host, pid if isinstance(pid, int) and 0 <= pid < 1 << 31 else 0))
         return len(self._processes) - 1
+
+    def rank(self, process: int, rank: str | int | None, ranks: str | int) -> None:
+        """Add the rank of a process, if it has one."""
+        if isinstance(rank, int) and 0 <= rank < 1 << 31:
+            self._ranks.append((process, rank, ranks if isinstance(ranks, int) and rank < ranks < 1 << 31 else 0))
 
     def threads(self, process: int, stream: Stream) -> npt.NDArray[np.int32]:
         """Return the thread of each event: packets name theirs."""
@@ -262,6 +268,10 @@ class RecordRows:
                 _SPECS["threads"], {"process_id": [p for p, _ in self._threads], "tid": [t for _, t in self._threads]}
             ),
         }
+        if self._ranks:
+            names = _SPECS["ranks"].names
+            columns = [list(column) for column in zip(*self._ranks, strict=True)]
+            tables["ranks"] = table_of(_SPECS["ranks"], dict(zip(names, columns, strict=True)))
         order: dict[str, Int64] = {}
         for name, parts in self._parts.items():
             if not parts:
@@ -282,6 +292,12 @@ class RecordRows:
             by = np.argsort(append, kind="stable")
             tables["waits"] = table_of(waits.spec, {"append": append[by], "event": waits.values("event")[by]})
         return Events(tables)
+
+    def clear(self) -> None:
+        """Forget the rows, not their texts, processes and threads."""
+        self._parts = {spec.name: [] for spec in EVENTS}
+        self._appends = 0
+        self._regions = []
 
     def _column(self, table: str, name: str, type_: str, parts: Sequence[dict[str, Any]]) -> Column:
         from lanescope.trace.column import DTYPES

@@ -23,6 +23,15 @@ PROCESSES = TableSpec(
     "a traced process",
     (ColumnSpec("host", "utf8", "host name"), ColumnSpec("pid", "int64", "process ID")),
 )
+RANKS = TableSpec(
+    "ranks",
+    "the rank that a process has in a parallel program",
+    (
+        _PROCESS,
+        ColumnSpec("rank", "int64", "rank of the process"),
+        ColumnSpec("ranks", "int64", "number of ranks; 0 if unknown"),
+    ),
+)
 THREADS = TableSpec(
     "threads",
     "a thread that called the API",
@@ -257,10 +266,90 @@ DEGRADATIONS = TableSpec(
         ColumnSpec("count", "int64", "number of occurrences"),
     ),
 )
+ARGUMENTS = TableSpec(
+    "arguments",
+    "the structures that a call was given",
+    (
+        _SEQ,
+        _TS,
+        _THREAD,
+        ColumnSpec("flags", "text", "flags of the descriptor; NULL without them", nullable=True),
+        ColumnSpec("host_flags", "text", "flags of the host part of an allocation; NULL without them", nullable=True),
+        ColumnSpec("ordinal", "int64", "queue group, or memory; NULL without one", nullable=True),
+        ColumnSpec("index", "int64", "queue in the group, or event in the pool; NULL without one", nullable=True),
+        ColumnSpec("mode", "text", "mode of a queue; NULL without one", nullable=True),
+        ColumnSpec("priority", "text", "priority of a queue; NULL without one", nullable=True),
+        ColumnSpec("count", "int64", "events of a pool; NULL without one", nullable=True),
+        ColumnSpec("signal", "text", "signal scope of an event; NULL without one", nullable=True),
+        ColumnSpec("wait", "text", "wait scope of an event; NULL without one", nullable=True),
+        ColumnSpec("bytes", "uint64", "size of memory or of a module; NULL without one", nullable=True, unit="bytes"),
+        ColumnSpec("alignment", "uint64", "alignment of memory; NULL without one", nullable=True, unit="bytes"),
+        ColumnSpec("format", "text", "format of a module; NULL without one", nullable=True),
+        ColumnSpec("build_flags", "text", "build flags of a module; NULL without one", nullable=True),
+        ColumnSpec("extensions", "text", "structure types of the pNext chains; NULL without any", nullable=True),
+        ColumnSpec("state", "text", "state of the structures: read, null, unreadable"),
+    ),
+)
+SAMPLINGS = TableSpec(
+    "samplings",
+    "start or end of the sampling of sensors in a process",
+    (
+        _SEQ,
+        _TS,
+        _THREAD,
+        ColumnSpec("interval", "int64", "time between samples as requested; NULL at the end", nullable=True, unit="ns"),
+        ColumnSpec("reason", "text", "reason for sampling nothing; empty otherwise"),
+        ColumnSpec("missed", "int64", "samples that were skipped; NULL at the start", nullable=True),
+        ColumnSpec("failed", "int64", "failed readings; NULL at the start", nullable=True),
+        ColumnSpec("busy", "int64", "time for reading; NULL at the start", nullable=True, unit="ns"),
+    ),
+)
+SENSOR_KINDS = TableSpec(
+    "sensor_kinds",
+    "number of sensors of one kind of a device",
+    (
+        _SEQ,
+        _TS,
+        _THREAD,
+        _DEVICE,
+        ColumnSpec("uuid", "utf8", "UUID of the device, hexadecimal; empty if unknown"),
+        ColumnSpec("name", "utf8", "model name"),
+        ColumnSpec("kind", "text", "sensor kind: power, frequency, engine, memory, temperature"),
+        ColumnSpec("count", "int64", "number of sensors"),
+        ColumnSpec("result", "text", "result of the query"),
+    ),
+)
+SENSORS = TableSpec(
+    "sensors",
+    "a sensor of a device",
+    (
+        _SEQ,
+        _TS,
+        _THREAD,
+        ColumnSpec("sensor", "int64", "number of the sensor in its process"),
+        _DEVICE,
+        ColumnSpec("kind", "text", "sensor kind: power, frequency, engine, memory, temperature"),
+        ColumnSpec("part", "text", "part of the device; empty for all of it"),
+        ColumnSpec("subdevice", "int64", "sub-device number; NULL without a sub-device", nullable=True),
+    ),
+)
+SAMPLES = TableSpec(
+    "samples",
+    "a reading of a sensor",
+    (
+        _SEQ,
+        _TS,
+        _THREAD,
+        ColumnSpec("sensor", "int64", "number of the sensor in its process"),
+        ColumnSpec("value", "uint64", "uJ, kHz, us of activity, bytes, mK"),
+        ColumnSpec("reference", "uint64", "clock of a counter in us, or size of a memory; 0 otherwise"),
+    ),
+)
 
 #: The event model, by name. Tables with ``seq`` are in its order.
 EVENTS: tuple[TableSpec, ...] = (
     PROCESSES,
+    RANKS,
     THREADS,
     CALLS,
     RECORDER_TIMES,
@@ -278,4 +367,9 @@ EVENTS: tuple[TableSpec, ...] = (
     CLOCK_PAIRS,
     LOSSES,
     DEGRADATIONS,
+    ARGUMENTS,
+    SAMPLINGS,
+    SENSOR_KINDS,
+    SENSORS,
+    SAMPLES,
 )

@@ -15,6 +15,8 @@ from collections.abc import Mapping
 from lanescope.declaration import frozen_class
 from lanescope.devices.levelzero.formats.host_apis import HOST_APIS, ITT, OPENMP
 
+#: The file that ``record`` leaves in the folder while it runs: its process and the boot of the machine.
+RECORDER_MARK = ".recorder"
 #: Names of the formats: THAPI text and lanescope's recordings.
 TEXT_FORMAT = "thapi_text"
 CTF_FORMAT = "lanescope_ctf"

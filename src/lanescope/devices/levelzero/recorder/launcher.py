@@ -12,11 +12,14 @@ import signal
 import subprocess
 import sys
 import tempfile
+import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NoReturn
 
+from lanescope.devices.levelzero.formats.layout import RECORDER_MARK
+from lanescope.devices.levelzero.recorder import ranks
 from lanescope.devices.levelzero.recorder.children import Children
 from lanescope.devices.levelzero.recorder.group_signals import GroupSentinel
 from lanescope.errors import MissingDependencyError, UsageError, os_reason
@@ -66,6 +69,8 @@ class Settings:
         host_read: whether the host reads all timestamps, so that no query is added to the program's command lists.
         abort: whether a failure that concerns the program's own signals ends it; else the recorder degrades.
         event_resets: what is done if event resets of the driver do not work: ``auto``, ``watch`` or ``off``.
+        ranks: ranks of a parallel program that are recorded, ``0,4-7``; empty: all, and processes without one.
+        sample_ns: how often the sensors of devices are read, ns; 0: not at all.
         preload: whether the library is in the program before its loader looks for it, so that it finds no other one.
     """
 
@@ -78,6 +83,8 @@ class Settings:
     host_read: bool = False
     abort: bool = False
     event_resets: str = "auto"
+    ranks: str = ""
+    sample_ns: int = 0
 
 
 @contextlib.contextmanager
@@ -119,6 +126,8 @@ def environment(settings: Settings, given: Mapping[str, str]) -> Iterator[dict[s
         made["LANESCOPE_ZE_FILTER"] = ",".join(settings.filters)
         made["LANESCOPE_ZE_PAUSED"] = "1" if settings.paused else "0"
         made["LANESCOPE_ZE_HOST_CALLS"] = "1" if settings.host_calls else "0"
+        made["LANESCOPE_ZE_RANKS"] = settings.ranks
+        made["LANESCOPE_ZE_SAMPLE_NS"] = str(settings.sample_ns)
         # These may be in the environment already.
         if not settings.timing:
             made["LANESCOPE_ZE_TIMING"] = "0"
@@ -226,6 +235,48 @@ def run(command: Sequence[str], made: Mapping[str, str], children: Children | No
         signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
+def replace_process(command: Sequence[str]) -> NoReturn:
+    """Become the program, as if the recorder had never been named.
+
+    Raises:
+        UsageError: it cannot be started.
+    """
+    for number in (signal.SIGPIPE, signal.SIGXFSZ):
+        signal.signal(number, signal.SIG_DFL)
+    try:
+        os.execvp(command[0], list(command))
+    except OSError as error:
+        raise UsageError(f"cannot execute {command[0]!r}: {os_reason(error)}", hint="check the command name") from None
+
+
+def start_beside(*arguments: str) -> int | None:
+    """Start a command of lanescope in a process of its own, which writes to our standard error; return its number.
+
+    It has our environment, not the recorded program's, and does not read our input.
+    """
+    null = os.open(os.devnull, os.O_RDWR)
+    try:
+        # Standard output may be that of a pipeline: it is the program's.
+        actions = [(os.POSIX_SPAWN_DUP2, null, 0), (os.POSIX_SPAWN_DUP2, 1 if os.isatty(1) else null, 1)]
+        words = [sys.executable, "-m", "lanescope", *arguments]
+        return os.posix_spawn(sys.executable, words, os.environ, file_actions=actions)
+    except OSError:
+        return None
+    finally:
+        os.close(null)
+
+
+def end_beside(pid: int, patience: float = 5.0) -> None:
+    """Wait for a process that ends by itself; end it if it does not."""
+    end = time.monotonic() + patience
+    while os.waitpid(pid, os.WNOHANG) == (0, 0):
+        if time.monotonic() > end:
+            os.kill(pid, signal.SIGKILL)
+            os.waitpid(pid, 0)
+            return
+        time.sleep(0.01)
+
+
 def exit_like(status: int) -> int:
     """End this process by the signal that ended the program; return the status of one that ended by itself."""
     if status < 0:
@@ -248,7 +299,7 @@ def exit_like(status: int) -> int:
 
 def is_recording(folder: Path) -> bool:
     """Return whether a folder contains only files of the recorder."""
-    inside = list(folder.iterdir())
+    inside = [path for path in folder.iterdir() if path.name != RECORDER_MARK]
     return all(path.is_dir() and ((path / "metadata").is_file() or (path / ".metadata").is_file()) for path in inside)
 
 
@@ -281,6 +332,32 @@ def prepare_output_dir(folder: Path, *, force: bool) -> Path | None:
             f"cannot create {str(folder)!r}: {os_reason(error)}", hint="use -o DIR with another directory"
         ) from None
     return old
+
+
+@contextlib.contextmanager
+def marked(folder: Path) -> Iterator[None]:
+    """Leave a mark in the folder inside the ``with`` block: who follows the recording waits for its end."""
+    mark = folder / RECORDER_MARK
+    with contextlib.suppress(OSError):
+        boot = Path("/proc/sys/kernel/random/boot_id").read_text().strip()
+        mark.write_text(f"{os.getpid()} {boot}\n")
+    try:
+        yield
+    finally:
+        with contextlib.suppress(OSError):
+            mark.unlink()
+
+
+def check_rank_folder(folder: Path) -> None:
+    """Refuse a folder for the recordings of ranks in which there is something else.
+
+    Raises:
+        UsageError: with what is in it.
+    """
+    if folder.is_dir():
+        other = next((path.name for path in folder.iterdir() if not path.name.startswith((ranks.PREFIX, "."))), None)
+        if other is not None:
+            raise UsageError(f"{folder} contains {other!r}, not recordings of ranks", hint="use -o DIR")
 
 
 def settle_old(folder: Path, old: Path | None) -> bool:

@@ -1,0 +1,247 @@
+"""A recording that grows -> the event model, piece by piece: what was written since the last look.
+
+Packets that are whole are read once. The one that a thread is filling is read again each time, 128 KiB at most, and
+only its new events count. Threads write independently of each other: events younger than ``_SETTLED_NS`` wait for
+the next look, so that the pieces follow one another in time.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import numpy as np
+
+from lanescope.devices.levelzero.formats import ctf_reader, layout
+from lanescope.devices.levelzero.formats.ctf_records import add_stream
+from lanescope.devices.levelzero.formats.ctf_rows import LATEST_NS, Process, RecordRows, Stream
+from lanescope.devices.levelzero.formats.event_model import Events
+from lanescope.errors import InputError
+from lanescope.source import Source
+from lanescope.wire import ctf
+
+#: An event is in its file within this time, unless its thread was stopped in between.
+_SETTLED_NS = 20_000_000
+#: Bytes of one stream that are read at a time.
+_PIECE = 32 << 20
+
+
+@dataclass(slots=True, eq=False)
+class _File:
+    """How far one stream was read.
+
+    Attributes:
+        path: the file of its whole packets.
+        process: number of its process.
+        offset: bytes of whole packets that are done.
+        sequence: number of the packet that was last begun, -1: none.
+        events: events of that packet that are done.
+    """
+
+    path: Path
+    process: int
+    offset: int = 0
+    sequence: int = -1
+    events: int = 0
+
+
+class GrowingRecording:
+    """Reads what a recording holds since the last look.
+
+    Args:
+        folder: the recording.
+
+    Raises:
+        InputError: a description cannot be read, or is of another producer.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.processes: list[Process] = []
+        self._folders: dict[Path, int] = {}
+        self._files: dict[Path, _File] = {}
+        self._rows = RecordRows()
+        self._seq = 0
+        self._boot = _boot()
+
+    def is_growing(self) -> bool:
+        """Return whether the recorder, or a process of this machine that it records, still runs."""
+        return _is_recorder_running(self.folder) or any(self._is_running(process) for process in self.processes)
+
+    def look(self, *, is_last: bool = False) -> Events:
+        """Return what is new.
+
+        Args:
+            is_last: whether nothing more will come, so that even the youngest events count.
+        """
+        now = time.clock_gettime_ns(time.CLOCK_MONOTONIC)
+        self._find()
+        streams = []
+        for file in self._files.values():
+            process = self.processes[file.process]
+            is_here = process.reader.about.environment.get("boot") == self._boot
+            limit = now - _SETTLED_NS if is_here and not is_last else LATEST_NS
+            streams += list(self._new(file, process, limit))
+        ctf_reader.put_in_order(streams)
+        for stream in streams:
+            stream.seq += self._seq
+        self._seq += sum(len(stream.ts) for stream in streams)
+        for stream in streams:
+            add_stream(self._rows, stream, self.processes[stream.process])
+        found = self._rows.events()
+        self._rows.clear()
+        return found
+
+    def _find(self) -> None:
+        """Look for processes and threads that have come."""
+        for folder in sorted(ctf_reader.folders_of(self.folder)):
+            if folder not in self._folders:
+                reader = ctf.Reader(ctf.describe((folder / "metadata").read_bytes()))
+                source = Source(str(folder / "metadata"), hashes=False)
+                source.close()  # only its name is needed
+                process = ctf_reader.process_of(source, folder.name, reader, self.processes)
+                self._folders[folder] = self._rows.process(
+                    str(reader.about.environment.get("hostname", "")), reader.about.environment.get("pid", 0)
+                )
+                self.processes.append(process)
+            for path in folder.glob("stream_*"):
+                base = path.with_suffix("") if path.suffix == ctf_reader.LIVE else path
+                self._files.setdefault(base, _File(base, self._folders[folder]))
+
+    def _new(self, file: _File, process: Process, limit: int) -> Iterator[Stream]:
+        """Yield the new events of a stream, up to a time of the trace's clock, ns."""
+        # First the packet that is being filled: once it is appended it is found among the whole ones.
+        live = _live(file.path, process.reader)
+        while True:
+            data = _bytes_of(file.path, file.offset)
+            found = process.reader.read(np.frombuffer(data, np.uint8))
+            count = 0
+            for row in range(len(found.packets)):
+                if found.packet("cut")[row]:
+                    break  # it is being appended
+                stream, is_done = self._of_packet(file, process, found, row, limit)
+                if stream is not None:
+                    yield stream
+                if not is_done:
+                    break
+                count += 1
+            if count:
+                last = found.packets[count - 1]
+                file.offset += int(last[ctf.PACKET.index("offset")] + last[ctf.PACKET.index("size")])
+            if count < len(found.packets) or len(data) < _PIECE or not count:
+                break
+        if count == len(found.packets) and live is not None and len(live.packets):
+            stream, _ = self._of_packet(file, process, live, 0, limit)
+            if stream is not None:
+                yield stream
+
+    def _of_packet(
+        self, file: _File, process: Process, found: ctf.Events, row: int, limit: int
+    ) -> tuple[Stream | None, bool]:
+        """Return the new events of a packet, and whether it has none beyond the limit."""
+        sequence = int(found.packet("sequence")[row])
+        first, count = int(found.packet("first_event")[row]), int(found.packet("events")[row])
+        if sequence < file.sequence:
+            return None, True
+        begin = file.events if sequence == file.sequence else 0
+        times = found.times[first : first + count]
+        end = int(np.searchsorted(np.maximum.accumulate(times), np.uint64(limit), side="right")) if count else 0
+        file.sequence, file.events = sequence, max(begin, end)
+        is_done = end == count
+        if end <= begin:
+            return None, is_done
+        part = slice(first + begin, first + end)
+        packets = found.packets[row : row + 1].copy()
+        packets[0, ctf.PACKET.index("first_event")] = 0
+        packets[0, ctf.PACKET.index("events")] = end - begin
+        events = replace(
+            found,
+            packets=packets,
+            classes=found.classes[part],
+            times=found.times[part],
+            payloads=found.payloads[part],
+        )
+        ts = np.minimum(events.times, np.uint64(LATEST_NS)).astype(np.int64) + process.epoch_ns
+        made = Stream(process.source, file.path.name, file.process, events, ts, np.empty(0, np.int32), is_open=False)
+        made.thread = self._rows.threads(file.process, made)
+        return made, is_done
+
+    def _is_running(self, process: Process) -> bool:
+        about = process.reader.about.environment
+        pid = about.get("pid")
+        return not process.ended and about.get("boot") == self._boot and isinstance(pid, int) and _exists(pid)
+
+
+def _bytes_of(path: Path, offset: int) -> bytes:
+    try:
+        with path.open("rb") as file:
+            file.seek(offset)
+            return file.read(_PIECE)
+    except FileNotFoundError:
+        return b""
+
+
+def _live(path: Path, reader: ctf.Reader) -> ctf.Events | None:
+    """Return the packet that is being filled, None if there is none, or another one was begun meanwhile."""
+    name = path.with_name(path.name + ctf_reader.LIVE)
+    try:
+        with name.open("rb", buffering=0) as file:
+            data = file.read()
+            file.seek(0)
+            again = file.read(reader.layout.packet_header)
+    except FileNotFoundError:
+        return None
+    parts = reader.layout.parts
+
+    def part(head: bytes, which: str) -> int:
+        return int.from_bytes(head[parts[which] : parts[which] + 8], "little")
+
+    is_same = len(data) >= reader.layout.packet_header and all(
+        part(data, which) == part(again, which) for which in ("packet_seq_num", "timestamp_begin")
+    )
+    # Filling begins with an empty content: a smaller one than before is another packet's.
+    if not is_same or part(again, "content_size") < part(data, "content_size"):
+        return None
+    return reader.read(np.frombuffer(data, np.uint8))
+
+
+def _boot() -> str:
+    try:
+        return Path("/proc/sys/kernel/random/boot_id").read_text().strip()
+    except OSError:
+        return ""
+
+
+def _exists(pid: int) -> bool:
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    except OSError:
+        pass
+    return True
+
+
+def _is_recorder_running(folder: Path) -> bool:
+    try:
+        pid, _, boot = (folder / layout.RECORDER_MARK).read_text().strip().partition(" ")
+    except (OSError, UnicodeDecodeError):
+        return False
+    if boot != _boot():
+        return True  # of another machine nothing else is known
+    return pid.isdecimal() and _exists(int(pid))
+
+
+def check_recording(folder: Path) -> None:
+    """Refuse anything but a recording, or the folder of one that has just begun.
+
+    Raises:
+        InputError: with the reason.
+    """
+    if not folder.is_dir():
+        raise InputError(f"{folder}: no recording", hint="pass the directory of lanescope record")
+    if not (folder / layout.RECORDER_MARK).is_file() and next(ctf_reader.folders_of(folder), None) is None:
+        raise InputError(f"{folder}: no Level Zero recording", hint="pass the directory of lanescope record")
