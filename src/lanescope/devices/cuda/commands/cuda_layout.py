@@ -119,7 +119,7 @@ def _order(declaration: Declaration, arrays: Arrays, params: dict[str, int]) -> 
     from lanescope.devices.cuda.formats.lanes import STEP_BACK
 
     buffer = DeclaredBuffer(declaration, arrays, params)
-    decoded = buffer.decode(buffer.parts(1)[0], split=True, step_back=STEP_BACK)
+    decoded = buffer.decode((0, len(buffer.lanes)), split=True, step_back=STEP_BACK)
     total = {name: int(column.sum()) for name, column in decoded.summary.items()}
     found = f"{total['slices'] - total['open']:,} regions, {total['instants'] - total['unmatched']:,} instants"
     odd = {

@@ -65,6 +65,10 @@ class Timeline:
         return 1 + _whole(np.ceil(self.slope + dur_ns * (self.slope_error or 0.0)))
 
 
+#: Two hundred years.
+_MOST_NS = 1 << 62
+
+
 def at_rate(frequency_hz: int, first: I64, lanes: int) -> Timeline:
     """Return the timeline of a counter that all lanes share and whose rate is declared.
 
@@ -77,7 +81,8 @@ def at_rate(frequency_hz: int, first: I64, lanes: int) -> Timeline:
     zeros = np.zeros(lanes, np.int64)
     return Timeline(
         origin=zeros + origin,
-        zero=zeros + origin * 10**9 // frequency_hz,
+        # A reading that damage has made larger than any counter shows has no time since its start.
+        zero=zeros + min(origin * 10**9 // frequency_hz, _MOST_NS),
         slope=1e9 / frequency_hz,
         error_ns=zeros,
         slope_error=0.0,
