@@ -44,8 +44,9 @@ def frozen_class(cls: type[T]) -> type[T]:
 
 
 def replace(values: T, **changes: Any) -> T:
-    """Return a copy with other values for some names."""
-    return type(values)(**{**vars(values), **changes})
+    """Return a copy with other values for some names; what was computed from the values is not copied."""
+    made: Any = values
+    return type(values)(**{**{name: vars(values)[name] for name in made._names}, **changes})
 
 
 def value_names(cls: type[Any]) -> tuple[str, ...]:

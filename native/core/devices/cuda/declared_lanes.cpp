@@ -169,6 +169,17 @@ class Rows {
 
     // Count the lanes of a block, at most `block` of them; return false, having counted nothing, where anything is odd.
     bool count(size_t from, size_t to, std::span<LaneCount> counts) const noexcept {
+        const bool has_sm = roles_.sm.mask != 0;
+        if (roles_.empty.mask == 0 || has_wrong_) return count_of<true, true>(from, to, counts);
+        return has_sm ? count_of<false, true>(from, to, counts) : count_of<false, false>(from, to, counts);
+    }
+
+    static constexpr size_t block = 512;
+
+  private:
+    // Without `checks_all`, some position may be empty and all kinds are readable.
+    template <bool checks_all, bool has_sm>
+    bool count_of(size_t from, size_t to, std::span<LaneCount> counts) const noexcept {
         uint64_t begins[block] = {}, used[block] = {}, any[block] = {}, all[block], expected[block];
         const auto width = to - from;
         const Match empty(roles_.empty, roles_.empty_value), begin(roles_.kind, begin_), wrong(roles_.kind, wrong_);
@@ -180,22 +191,25 @@ class Rows {
             expected[i] = match.value;
         }
         const uint64_t is_checked = roles_.empty.mask != 0, has_wrong = has_wrong_;
-        uint64_t odd = 0;
         const auto rows = length_of(lanes_, from);
         for (size_t row = 0; row < rows; ++row) {
             const auto* at = data_.data() + lanes_.base[from] + static_cast<int64_t>(row) * lanes_.stride;
             auto here = width;
             while (here > 0 && length_of(lanes_, from + here - 1) <= row) --here;
+            uint64_t odd = 0;
             for (size_t i = 0; i < here; ++i) {
                 const auto word = load(at + 8 * i);
-                const auto is_used = is_any(empty.difference(word)) | (is_checked ^ 1);
+                auto is_used = is_any(empty.difference(word));
+                if constexpr (checks_all) is_used |= is_checked ^ 1;
                 const auto mask = 0 - is_used;
                 odd |= ((word & agree) ^ expected[i]) & mask;
-                odd |= mask & (is_any(wrong.difference(word)) ^ 1) & has_wrong;
+                if constexpr (checks_all) odd |= mask & (is_any(wrong.difference(word)) ^ 1) & has_wrong;
                 used[i] += is_used;
                 begins[i] += is_used & (is_any(begin.difference(word)) ^ 1);
-                any[i] |= word & sm & mask;
-                all[i] &= word | ~mask;
+                if constexpr (has_sm) {
+                    any[i] |= word & sm & mask;
+                    all[i] &= word | ~mask;
+                }
             }
             if (odd != 0) return false;
         }
@@ -209,9 +223,6 @@ class Rows {
         return true;
     }
 
-    static constexpr size_t block = 512;
-
-  private:
     std::span<const uint8_t> data_;
     const gather::Lanes& lanes_;
     const Roles& roles_;
