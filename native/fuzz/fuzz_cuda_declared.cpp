@@ -56,7 +56,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
     std::vector<Summary> summaries(width);
     const std::vector<uint8_t> nothing(width), full(width, data[9] & 1);
     const auto decode = [&](LaneDecoder& decoder) {
-        declared::decode(bytes, all, roles, 0, width, nothing, full, scratch, summaries, decoder);
+        declared::decode(bytes, all, roles, 0, width, {nothing, full, {}, false}, scratch, summaries, decoder);
     };
     const LaneRules rules{is_wide ? 62u : 32u, true, 1 << 20};
     if (!with_room<4>(rules, begins, others, positions + width, longest, decode)) std::abort();

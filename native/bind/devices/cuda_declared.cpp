@@ -2,6 +2,7 @@
 #include <nanobind/stl/tuple.h>
 
 #include <algorithm>
+#include <bit>
 #include <tuple>
 
 #include "core/devices/cuda/declared_lanes.hpp"
@@ -85,6 +86,10 @@ using Places = std::tuple<In<int64_t>, In<int64_t>, In<int64_t>, Starts, int64_t
 // Fields, kinds, empty value, expected values, origin of wide stamps, and bits that they may need from there.
 using RoleColumns = std::tuple<Rows<const int64_t>, In<uint8_t>, uint64_t, In<int64_t>, uint64_t, unsigned>;
 
+// What is known of each lane: whether its position 0 represents overwritten records, whether it is full, its cut; and
+// whether what is behind the cuts is decoded.
+using LaneColumns = std::tuple<In<uint8_t>, In<uint8_t>, In<int64_t>, bool>;
+
 gather::Lanes lanes_of(const Places& places) {
     const auto& [base, first, ring, start, stride] = places;
     const auto count = base.size();
@@ -123,6 +128,7 @@ declared::Roles roles_of(const RoleColumns& of, const gather::Lanes& lanes, size
 }  // namespace
 
 void lanescope::bind::cuda_declared(nb::module_& m) {
+    m.attr("CUDA_LANE_COUNTS") = sizeof(declared::LaneCount) / sizeof(int64_t);
     m.def(
         "cuda_gather",
         [](const In<uint8_t>& data, const In<int64_t>& base, const In<int64_t>& first, const In<int64_t>& ring,
@@ -162,15 +168,20 @@ void lanescope::bind::cuda_declared(nb::module_& m) {
     m.def(
         "cuda_decode_records",
         [](const In<uint8_t>& data, const Places& places, const RoleColumns& of, const Rows<const int64_t>& counts,
-           const In<uint8_t>& overwritten, const In<uint8_t>& full, unsigned stamp_bits, uint64_t step_back, bool split,
-           const nb::args& outputs) {
+           const LaneColumns& known, unsigned stamp_bits, uint64_t step_back, bool split, const nb::args& outputs) {
             check_bits(stamp_bits);
+            const auto& [overwritten, full, cuts, keeps_earlier] = known;
             const auto lanes = lanes_of(places);
             const auto roles = roles_of(of, lanes, data.size());
             const auto found = structs<declared::LaneCount>(counts);
-            if (found.size() != lanes.size() || overwritten.size() != lanes.size() || full.size() != lanes.size()) {
+            if (found.size() != lanes.size() || overwritten.size() != lanes.size() || full.size() != lanes.size() ||
+                (cuts.size() != 0 && cuts.size() != lanes.size())) {
                 throw nb::value_error("columns of different lengths");
             }
+            for (const auto cut : view(cuts)) {
+                if (cut < 0) throw nb::value_error("no such cuts");
+            }
+            const declared::LaneFacts facts{view(overwritten), view(full), view(cuts), keeps_earlier};
             const bool is_narrow = roles.stamp.mask >> stamp_bits == 0;
             if (roles.is_wide ? roles.far_bits > stamp_bits : !is_narrow) throw nb::value_error("a stamp is wider than its clock");
             Columns columns(outputs, lanes.size());
@@ -179,19 +190,24 @@ void lanescope::bind::cuda_declared(nb::module_& m) {
             for (size_t lane = 0; lane < lanes.size(); ++lane) longest = std::max(longest, length(lane));
             const auto room_of = [&](size_t lane) {
                 const auto at_most = [&](int64_t count) { return std::min(length(lane), static_cast<size_t>(std::max<int64_t>(0, count))); };
-                return Room{length(lane), at_most(found[lane].begins), at_most(found[lane].others)};
+                const auto begins = at_most(found[lane].begins), others = at_most(found[lane].others);
+                return Room{begins + others, begins, others};
             };
             const auto scratch = declared::is_copied(lanes, roles) ? declared::side_by_side * longest : 0;
-            return decoded<uint64_t>(columns, {stamp_bits, split, step_back}, lanes.size(), room_of, longest, scratch, 16,
+            const auto event_bits = static_cast<unsigned>(std::bit_width(roles.event.mask));
+            return decoded<uint64_t>(columns, {stamp_bits, split, step_back}, lanes.size(), room_of, longest, scratch,
+                                     event_bits,
                                      [&](size_t from, size_t count, std::span<uint64_t> room, cuda::LaneDecoder& decoder) {
-                                         declared::decode(view(data), lanes, roles, from, from + count, view(overwritten),
-                                                          view(full), room, columns.summaries, decoder);
+                                         declared::decode(view(data), lanes, roles, from, from + count, facts, room,
+                                                          columns.summaries, decoder);
                                      });
         },
-        "data"_a.noconvert(), "places"_a, "roles"_a, "counts"_a.noconvert(), "overwritten"_a.noconvert(),
-        "full"_a.noconvert(), "stamp_bits"_a, "step_back"_a, "split"_a, "outputs"_a,
-        "Decode lanes straight from the bytes; places, roles and counts as cuda_count_records has them, results as "
-        "cuda_tirx_decode.");
+        "data"_a.noconvert(), "places"_a, "roles"_a, "counts"_a.noconvert(), "known"_a, "stamp_bits"_a,
+        "step_back"_a, "split"_a, "outputs"_a,
+        "Decode lanes straight from the bytes into the columns: (slices, instants, gaps, flags of any slice, slices below "
+        "the resolution, tick step or 0). Places, roles and counts as cuda_count_records has them, or larger counts. "
+        "`known` of the lanes: whether position 0 represents overwritten records, whether more may have been dropped than is "
+        "counted, the first position that an earlier launch left (empty: there are none), and whether those are decoded.");
     m.def(
         "cuda_decode_columns",
         [](const In<uint64_t>& stamp, const In<uint16_t>& event, const In<uint8_t>& kind, const Starts& start,
@@ -226,7 +242,7 @@ void lanescope::bind::cuda_declared(nb::module_& m) {
         },
         "stamp"_a.noconvert(), "event"_a.noconvert(), "kind"_a.noconvert(), "start"_a.noconvert(),
         "overwritten"_a.noconvert(), "full"_a.noconvert(), "stamp_bits"_a, "step_back"_a, "split"_a, "outputs"_a,
-        "Decode lanes of begins, ends and instants; results as cuda_tirx_decode.");
+        "Decode lanes of begins, ends and instants; results as cuda_decode_records.");
     m.def(
         "cuda_decode_spans",
         [](const In<uint64_t>& begin, const In<uint64_t>& end, const In<uint16_t>& event, const In<uint8_t>& kind,
@@ -260,5 +276,5 @@ void lanescope::bind::cuda_declared(nb::module_& m) {
         },
         "begin"_a.noconvert(), "end"_a.noconvert(), "event"_a.noconvert(), "kind"_a.noconvert(), "start"_a.noconvert(),
         "overwritten"_a.noconvert(), "full"_a.noconvert(), "stamp_bits"_a, "outputs"_a,
-        "Decode lanes whose records are whole regions; kind 3 is one without an end. Results as cuda_tirx_decode.");
+        "Decode lanes whose records are whole regions; kind 3 is one without an end. Results as cuda_decode_records.");
 }

@@ -76,6 +76,7 @@ class Reader {
     void leave_out_empty_end() noexcept {
         while (size_ > 0 && is_empty(size_ - 1)) --size_;
     }
+    void leave_out_from(size_t cut) noexcept { size_ = std::min(cut, size_); }
 
   private:
     uint64_t field(size_t i, const WordField& of) const noexcept { return source_.word(i, of) >> of.shift & of.mask; }
@@ -260,11 +261,15 @@ void copy(std::span<const uint8_t> data, const gather::Lanes& lanes, uint64_t by
 }
 
 template <typename Source, bool is_wide>
-void decode_lane(const Source& source, const gather::Lanes& lanes, const Roles& roles, size_t lane, uint8_t overwritten,
-                 bool is_full, Summary& summary, LaneDecoder& decoder) noexcept {
-    Reader<Source, is_wide> records(source, length_of(lanes, lane), roles, expected_of(roles, lane), overwritten);
+void decode_lane(const Source& source, const gather::Lanes& lanes, const Roles& roles, size_t lane, const LaneFacts& facts,
+                 Summary& summary, LaneDecoder& decoder) noexcept {
+    Reader<Source, is_wide> records(source, length_of(lanes, lane), roles, expected_of(roles, lane), facts.overwritten[lane]);
     records.leave_out_empty_end();
-    decoder.decode(static_cast<uint32_t>(lane), records, is_full, summary);
+    const auto cut = facts.cuts.empty() ? LaneDecoder::no_cut : static_cast<size_t>(facts.cuts[lane]);
+    const bool is_cut = cut < records.size();
+    if (is_cut && !facts.keeps_earlier) records.leave_out_from(cut);
+    // What an earlier launch left behind this one's records was room that this one did not need.
+    decoder.decode(static_cast<uint32_t>(lane), records, facts.full[lane] != 0 && !is_cut, summary, cut);
 }
 
 }  // namespace
@@ -294,14 +299,12 @@ bool is_copied(const gather::Lanes& lanes, const Roles& roles) noexcept {
 }
 
 void decode(std::span<const uint8_t> data, const gather::Lanes& lanes, const Roles& roles, size_t from, size_t to,
-            std::span<const uint8_t> overwritten, std::span<const uint8_t> full, std::span<uint64_t> scratch,
-            std::span<Summary> summaries, LaneDecoder& decoder) noexcept {
+            const LaneFacts& facts, std::span<uint64_t> scratch, std::span<Summary> summaries,
+            LaneDecoder& decoder) noexcept {
     const auto one = [&](const auto& source, size_t lane) {
         using Source = std::decay_t<decltype(source)>;
-        const bool is_full = full[lane] != 0;
-        auto& summary = summaries[lane];
-        if (roles.is_wide) decode_lane<Source, true>(source, lanes, roles, lane, overwritten[lane], is_full, summary, decoder);
-        else decode_lane<Source, false>(source, lanes, roles, lane, overwritten[lane], is_full, summary, decoder);
+        if (roles.is_wide) decode_lane<Source, true>(source, lanes, roles, lane, facts, summaries[lane], decoder);
+        else decode_lane<Source, false>(source, lanes, roles, lane, facts, summaries[lane], decoder);
     };
     if (!is_copied(lanes, roles)) {
         for (size_t lane = from; lane < to; ++lane) {

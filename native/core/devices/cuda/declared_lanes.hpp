@@ -53,10 +53,17 @@ constexpr size_t side_by_side = 8;
 // memory of side_by_side words for each position of the longest lane.
 bool is_copied(const gather::Lanes& lanes, const Roles& roles) noexcept;
 
-// Decode lanes. `overwritten`: 1 for lanes whose position 0 represents overwritten records; `full`: 1 for lanes that may
-// have dropped more than they counted. Both have a place for each lane.
+// What is known of lanes beyond their records, one for each lane.
+struct LaneFacts {
+    std::span<const uint8_t> overwritten;  // 1: position 0 represents overwritten records
+    std::span<const uint8_t> full;         // 1: more may have been dropped than is counted
+    std::span<const int64_t> cuts;         // first position that an earlier launch left; empty: none has any
+    bool keeps_earlier = false;            // those positions are decoded too
+};
+
+// Decode lanes.
 void decode(std::span<const uint8_t> data, const gather::Lanes& lanes, const Roles& roles, size_t from, size_t to,
-            std::span<const uint8_t> overwritten, std::span<const uint8_t> full, std::span<uint64_t> scratch,
-            std::span<Summary> summaries, LaneDecoder& decoder) noexcept;
+            const LaneFacts& facts, std::span<uint64_t> scratch, std::span<Summary> summaries,
+            LaneDecoder& decoder) noexcept;
 
 }  // namespace lanescope::cuda::declared

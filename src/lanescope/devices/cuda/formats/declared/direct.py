@@ -25,6 +25,7 @@ CORE_BITS, FAR_BITS = 62, 61
 #: Columns of the core's counts of lanes.
 BEGINS, OTHERS, BAD, FIRST_BAD, SM, EARLIEST = range(6)
 _SEVERAL_SMS = -2
+_NO_CUTS = np.empty(0, np.int64)
 
 
 @frozen_class
@@ -127,7 +128,7 @@ class DirectLanes:
     def __init__(self, roles: Roles, columns: Columns) -> None:
         geometry = columns.geometry
         self.roles, self.columns = roles, columns
-        self.counts = np.empty((geometry.lanes, EARLIEST + 1), np.int64)
+        self.counts = np.empty((geometry.lanes, core.CUDA_LANE_COUNTS), np.int64)
         self.origin, self._far_bits = 0, 63 if roles.is_wide else 0
         empty = 0 if roles.empty_value is None else int(roles.empty_value.value(geometry.scalars))
         # A field is unsigned, so no record has a negative value.
@@ -161,17 +162,15 @@ class DirectLanes:
         """Decode the lanes of a part that is counted."""
         first, last = part
         counts = self.counts[first:last]
-        begins, others = counts[:, BEGINS].sum(), counts[:, OTHERS].sum()
-        start = self.columns.start
-        positions = int(start[last] - start[first])
-        out = Outputs(last - first, slices=int(begins), instants=int(others), gaps=positions + last - first)
+        begins, others = int(counts[:, BEGINS].sum()), int(counts[:, OTHERS].sum())
+        # A gap is before a record or at the end of its lane.
+        out = Outputs(last - first, slices=begins, instants=others, gaps=begins + others + last - first)
         result = core.cuda_decode_records(
             window.data,
             self._places(part, window),
             self._roles(part),
             counts,
-            overwritten,
-            is_full,
+            (overwritten, is_full, _NO_CUTS, False),
             stamp_bits,
             step_back,
             split,
