@@ -35,7 +35,7 @@ def frozen_class(cls: type[T]) -> type[T]:
     defaults = {name: value.default if hasattr(value, "__set__") else value for name, value in given.items()}
     made: Any = cls
     made._names = names
-    made._all = frozenset(names)
+    made._places = {name: place for place, name in enumerate(names)}
     made._defaults = {name: value for name, value in defaults.items() if value is not REQUIRED}
     made._check = getattr(cls, "__post_init__", None)
     for method in (__init__, __setattr__, __delattr__, __eq__, __hash__, __repr__):
@@ -68,16 +68,19 @@ def _plain(value: Any) -> Any:
 
 
 def __init__(self: Any, *args: Any, **given: Any) -> None:
-    names = self._names
-    values = dict(zip(names, args, strict=False))
-    values.update(given)
-    if len(values) != len(args) + len(given) or not values.keys() <= self._all:
+    names, count = self._names, len(args)
+    places = self._places
+    for name in given:
+        if places.get(name, -1) < count:
+            count = len(names) + 1
+    if count > len(names):
         raise TypeError(f"{type(self).__name__} takes {', '.join(names)}, once each")
+    values = self._defaults.copy()
+    values.update(zip(names, args, strict=False))
+    values.update(given)
     if len(values) < len(names):
-        values = {**self._defaults, **values}
-        if len(values) < len(names):
-            raise TypeError(f"{type(self).__name__} lacks {', '.join(name for name in names if name not in values)}")
-    vars(self).update(values)
+        raise TypeError(f"{type(self).__name__} lacks {', '.join(name for name in names if name not in values)}")
+    object.__setattr__(self, "__dict__", values)
     if self._check is not None:
         self._check()
 

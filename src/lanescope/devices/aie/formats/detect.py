@@ -44,8 +44,12 @@ def _stripped(line: bytes) -> bytes:
 
 def words_of(head: bytes) -> array[int]:
     """Return the whole words of a little-endian dump or of hex text."""
+    return _words(head, TEXT if is_text(head) else BINARY)
+
+
+def _words(head: bytes, form: str) -> array[int]:
     words = array("I")
-    if is_text(head):
+    if form == TEXT:
         words.extend(int(line, 16) for line in map(_stripped, head.split(b"\n")) if _is_word(line))
         return words
     words.frombytes(head[: len(head) // 4 * 4])
@@ -62,8 +66,9 @@ def detect(head: FileHead) -> Detection:
     """
     data = head.data
     form = TEXT if is_text(data) else BINARY
-    words = words_of(data)
+    words = _words(data, form)
     count = len(words)
+    most_bad = count // (2 * _PACKET_WORDS)
     sound = started = bad = 0
     sources: set[int] = set()
     at = 0
@@ -82,6 +87,8 @@ def detect(head: FileHead) -> Detection:
             sound += 1
         else:
             bad += 1
+            if bad > most_bad:
+                break  # what is left cannot be more
         at += _PACKET_WORDS
     if not sound or bad > sound:
         return _without_headers(words)
