@@ -30,10 +30,11 @@ CONTENT = {
     "source": "files, pipes, containers",
     "trace": "the one event model",
     "wire": "binary layouts as data",
+    "declaration": "immutable classes of named values",
     "errors": "one exit status each",
 }
 #: Rooms that hold words and data which all others use; no batch is passed to them.
-VOCABULARY = {"errors", "wire", "trace", "common", "families"}
+VOCABULARY = {"declaration", "errors", "wire", "trace", "common", "families"}
 
 _FONT = 'font-family="system-ui, sans-serif"'
 _INK, _LINE, _PLAIN, _SOFT, _STRONG = "#1f2933", "#7b8794", "#ffffff", "#eef2f6", "#dbe9f6"

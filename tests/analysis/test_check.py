@@ -563,6 +563,14 @@ def test_ls303_weighs_by_share_of_the_lane(length, severity):
     assert check.run(trace)[0].detail == f"longest: {length} ns"
 
 
+@pytest.mark.parametrize(("rest", "severity"), [(9900, "warning"), (99_000, "notice")])
+def test_ls303_warns_of_no_lane_that_did_next_to_nothing(rest, severity):
+    made = Made()
+    made.slices("nested", [(0, 20), (20, 60)], flags=[SHORT, 0])
+    made.slices("disjoint", [(0, rest)])
+    assert [finding.severity for finding in check.run(made.finish(), select=["LS303"])] == [severity]
+
+
 def test_ls303_is_one_finding_a_clock_and_not_one_a_lane():
     builder = TraceBuilder(TimeBase())
     clocks = [builder.clock(name=name, device="d", frequency=None) for name in ("coarse", "fine", "idle")]

@@ -11,9 +11,9 @@ import pytest
 
 from error_text import is_one_error
 from lanescope import cli
+from lanescope.declaration import replace
 from lanescope.errors import InternalError
 from lanescope.families import Argument, Command, registry
-from lanescope.trace.declaration import replace
 from lanescope.view.formatting import escape
 
 HEAVY = ("numpy", "duckdb", "rich", "msgspec", "isal", "importlib.metadata", "lanescope.trace", "lanescope.devices")

@@ -6,8 +6,8 @@ import os
 import pytest
 
 from error_text import is_one_error
+from lanescope.declaration import replace
 from lanescope.families import Rule, registry
-from lanescope.trace.declaration import replace
 
 FAMILY = """
 from lanescope.families import Command, Family, Format

@@ -11,8 +11,8 @@ import lanescope
 from error_text import is_one_error
 from lanescope.analysis import check
 from lanescope.cli.settings import Settings, load, thresholds
+from lanescope.declaration import frozen_class
 from lanescope.errors import UsageError
-from lanescope.trace.declaration import frozen_class
 from plausibility.kernels import kernel, on
 
 

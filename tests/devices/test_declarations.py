@@ -24,6 +24,7 @@ NUMBERS = {
     "ascend_edges.pred_task_id": "the runtime's task id",
     "ascend_edges.succ_task_id": "the runtime's task id",
     "ascend_graph_tasks.task_id": "the runtime's task id",
+    "ascend_graph_tasks.graph_task_id": "the runtime's task id",
     "ascend_graphs.task_id": "the runtime's task id",
     "ascend_host_phases.task_id": "the runtime's task id",
     "ascend_pmu.task_id": "the runtime's task id",

@@ -5,6 +5,7 @@ import json
 import numpy as np
 import pytest
 
+from lanescope.declaration import replace
 from lanescope.errors import UsageError
 from lanescope.families import Family, Format, Option, Rule, Simulation, Simulator, Summary, registry
 from lanescope.families.family import Derived
@@ -12,7 +13,6 @@ from lanescope.families.options import resolve_options
 from lanescope.source import Detection
 from lanescope.testing import CommandRecorder, check_family
 from lanescope.trace import StatSpec, TimeBase, TraceBuilder
-from lanescope.trace.declaration import replace
 
 SMALL = {
     "aie": {"tiles": 2, "records": 200, "overruns": 1},

@@ -5,10 +5,10 @@ import sys
 
 import pytest
 
+from lanescope.declaration import replace
 from lanescope.errors import MissingDependencyError
 from lanescope.families import registry
 from lanescope.families.declaration import Reference, declared_class, load
-from lanescope.trace.declaration import replace
 
 
 @declared_class

@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+from lanescope.declaration import replace
 from lanescope.errors import UsageError
 from lanescope.families import Family, Format, Option, Simulation, Simulator, registry
 from lanescope.families.options import int_in
@@ -10,7 +11,6 @@ from lanescope.pipeline import session
 from lanescope.source import Detection
 from lanescope.testing import check_family
 from lanescope.trace import StatSpec, TableSpec, argument, ref
-from lanescope.trace.declaration import replace
 
 ROWS = TableSpec("toy_rows", "a byte", (ref("instant_id", "instants", "it"), argument("value", "uint8", "its value")))
 

@@ -68,6 +68,18 @@ def test_a_wire_is_one_while_a_slice_runs_and_unknown_in_gaps(slices, instants, 
     assert all(row.difference is None for row in wave_diff.compare(signals(trace), wave, period=Fraction(1000)))
 
 
+def test_a_slot_that_watched_and_never_saw_its_event_is_zero_but_where_nothing_is_known(tmp_path):
+    builder = TraceBuilder(TimeBase(epoch_kind="first_event", time_unit="cycles"))
+    group = builder.track("core (1, 2)", kind="group", role="tile")
+    names = ("DMA_S2MM_0_STALLED", "LOCK_STALL")
+    _, busy = (builder.track(name, kind="lane", role="slot", parent=group) for name in names)
+    builder.append("slices", track_id=busy, ts=np.array([10]), dur=np.array([5]), name=["stall"])
+    builder.append("gaps", track_id=group, ts=np.array([20]), dur=np.array([4]), cause=["overrun"])
+    wave = written(builder.finish(), tmp_path / "a.vcd")
+    signal = wave.signal("core_1_2.DMA_S2MM_0_STALLED")
+    assert (signal.times.tolist(), signal.values.tolist()) == ([0, 20, 24], [0, UNKNOWN, 0])
+
+
 @given(slices=st.lists(st.tuples(st.integers(0, 500), st.integers(1, 30)), min_size=2, max_size=12), data=st.data())
 def test_an_injected_difference_is_found_where_it_is(slices, data, tmp_path_factory):
     path = tmp_path_factory.mktemp("vcd") / "a.vcd"

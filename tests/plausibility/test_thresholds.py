@@ -7,8 +7,8 @@ import pytest
 
 from lanescope.analysis import check
 from lanescope.cli.settings import Settings, thresholds
+from lanescope.declaration import value_names
 from lanescope.errors import UsageError
-from lanescope.trace.declaration import value_names
 from plausibility import captures
 from plausibility.columns import Columns
 from plausibility.lies import LIES

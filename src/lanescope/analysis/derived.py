@@ -11,8 +11,8 @@ import numpy as np
 from lanescope.analysis import idle, occupancy, overlap, region_stats
 from lanescope.analysis.analysis_cache import AnalysisCache
 from lanescope.analysis.instances import PARENT
+from lanescope.declaration import replace
 from lanescope.trace import Column, ColumnSpec, Dictionary, LazyTable, Table, TableSpec
-from lanescope.trace.declaration import replace
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import shutil
 import sys
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
@@ -125,6 +124,8 @@ class Context:
         if not is_terminal(stream):
             show(columns, rows, title=title, file=stream)
             return
+        import shutil
+
         from lanescope.view.fit_table import blocks, fitted
 
         width = shutil.get_terminal_size().columns

@@ -85,7 +85,7 @@ def _impact_line(finding: Finding, impact: Impact, unit: str) -> str:
 
 def _print_totals(everything: Totals, sound: Totals, unit: str) -> None:
     """Print what all findings together do to the sums, if that is worth telling."""
-    from lanescope.analysis.check.impact import WORTH_TELLING
+    from lanescope.analysis.plausibility.profile import WORTH_TELLING
 
     pairs = {"total": (everything.total, sound.total), "covered": (everything.covered, sound.covered)}
     if any(one - other > WORTH_TELLING * one for one, other in pairs.values()):

@@ -47,7 +47,8 @@ def of_groups(table: Table, by: str, limit: int, suspects: Mapping[str, Sequence
     """
     if not suspects:
         return Suspects()
-    from lanescope.analysis.plausibility.without_suspects import WORTH_TELLING, Change
+    from lanescope.analysis.plausibility.profile import WORTH_TELLING
+    from lanescope.analysis.plausibility.without_suspects import Change
 
     found = []
     for row in list(table.rows())[: limit or None]:

@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from lanescope.common.distinct import distinct
-from lanescope.trace.declaration import frozen_class
+from lanescope.declaration import frozen_class
 
 Int64 = npt.NDArray[np.int64]
 Mask = npt.NDArray[np.bool_]

@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from lanescope.common.wrapping_counters import unwrap
-from lanescope.trace.declaration import frozen_class
+from lanescope.declaration import frozen_class
 
 if TYPE_CHECKING:
     from lanescope.trace import TraceBuilder

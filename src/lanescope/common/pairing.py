@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from lanescope.common import asof_join
-from lanescope.trace.declaration import frozen_class
+from lanescope.declaration import frozen_class
 
 Ints = npt.NDArray[np.integer[Any]]
 Int64 = npt.NDArray[np.int64]

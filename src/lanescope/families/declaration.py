@@ -9,8 +9,8 @@ from __future__ import annotations
 from importlib import import_module
 from typing import Any, Generic, TypeVar, dataclass_transform, overload
 
+from lanescope.declaration import REQUIRED, frozen_class
 from lanescope.errors import MissingDependencyError
-from lanescope.trace.declaration import REQUIRED, frozen_class
 
 T = TypeVar("T")
 #: What to do about a package that registered a family which cannot be used.

@@ -23,12 +23,12 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from lanescope.declaration import as_dict, replace
 from lanescope.errors import InputError, UsageError
 from lanescope.io import atomic_file
 from lanescope.io.file_sink import AtomicSink, drive
 from lanescope.trace import Column, ColumnSpec, Dictionary, Table, TableSpec, TimeBase, Trace
 from lanescope.trace.column import DTYPES
-from lanescope.trace.declaration import as_dict, replace
 from lanescope.trace.schema import CORE_TABLES
 from lanescope.trace.streams import StreamInfo, Takes, bare
 from lanescope.trace.trace import SHARED

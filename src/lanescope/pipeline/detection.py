@@ -129,18 +129,36 @@ def _main_of(path: PathLike) -> PathLike:
     if len(found) > 1:
         names = ", ".join(file.name for file in found[:3]) + (", ..." if len(found) > 3 else "")
         raise InputError(f"{os.fspath(path)!r} contains {len(found)} captures: {names}", hint="pass one of them")
+    if not found:
+        near = next(filter(None, map(_near, files[:MOST_FILES])), None)
+        if near is not None:
+            raise InputError(f"{os.fspath(path)!r} contains no capture: {near[0]}", hint=near[1])
     return found[0] if found else path
 
 
-def _is_capture(path: PathLike) -> bool:
+def _head(path: PathLike) -> FileHead | None:
+    """Return the head of a file in a folder; None if it is empty or cannot be read."""
     try:
         with Capture(path) as opened:
             head = opened.main.head()
     except InputError:
-        return False
-    if not head.size:
+        return None
+    return head if head.size else None
+
+
+def _is_capture(path: PathLike) -> bool:
+    head = _head(path)
+    if head is None:
         return False
     return bool(_matches(registry.builtin(), head, []) or _matches(registry.plugin_families(), head, []))
+
+
+def _near(path: PathLike) -> tuple[str, str] | None:
+    """Return what a family knows of a file that is not a capture, and what to do about it; None without."""
+    head = _head(path)
+    found = [] if head is None else _matches(registry.builtin(), head, [], least=1)
+    match = next((match for _, match in found if match.advice), None)
+    return None if match is None or head is None else (f"{head.name} is {match.reason}", match.advice)
 
 
 def _matches(

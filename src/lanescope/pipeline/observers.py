@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
+from lanescope.declaration import frozen_class
 from lanescope.trace import Table, Trace
-from lanescope.trace.declaration import frozen_class
 from lanescope.trace.streams import Marks, SinglePass
 from lanescope.trace.trace import SHARED
 

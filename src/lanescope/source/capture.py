@@ -75,9 +75,12 @@ class Capture:
 
         A part of the pattern that comes from a file's name has to go through ``glob.escape``; see ``name_pattern``.
         """
+        found = self._beside(pattern)
+        if not found:
+            return []
         from pathlib import Path
 
-        return [Path(path) for path in self._beside(pattern)]
+        return [Path(path) for path in found]
 
     def _beside(self, pattern: str) -> list[str]:
         """Do what ``find_sidecar`` does, without pathlib, whose import costs as much as reading a small capture."""

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from itertools import pairwise
 
+from lanescope.declaration import frozen_class
 from lanescope.errors import InternalError
-from lanescope.trace.declaration import frozen_class
 from lanescope.trace.table import Table
 
 MAX_LAYERS = 2

@@ -9,9 +9,9 @@ from typing import Any
 
 import numpy as np
 
+from lanescope.declaration import frozen_class, replace
 from lanescope.errors import InternalError, MergeError
 from lanescope.trace.column import Column
-from lanescope.trace.declaration import frozen_class, replace
 from lanescope.trace.schema import Flag
 from lanescope.trace.table import Table
 from lanescope.trace.trace import EPOCH_KINDS, Records, TimeBase, Trace

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import enum
 
-from lanescope.trace.declaration import frozen_class
+from lanescope.declaration import frozen_class
 
 #: Column types. ``text`` is a dictionary column (int32 codes, texts in order of first sight), ``utf8`` plain text.
 TYPES = ("int64", "int32", "uint64", "uint32", "uint16", "uint8", "float64", "bool", "text", "utf8")

@@ -79,6 +79,11 @@ def signals(trace: Trace) -> list[Signal]:
         with_pc = pcs[rows] >= 0
         if with_pc.any():
             add(track, 1 << 30, ".pc", 14, times[with_pc], pcs[rows][with_pc])
+    # A lane that is there and never ran anything: a slot that watched for an event that never came.
+    drawn = {track for track, _ in found}
+    for track in np.flatnonzero(trace.tracks.values("kind") == "lane").tolist():
+        if track not in drawn:
+            add(track, 0, "", 1, nothing[:, 0], nothing[:, 1])
     return [found[key] for key in sorted(found)]
 
 

@@ -6,7 +6,7 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
-from lanescope.trace.declaration import frozen_class
+from lanescope.declaration import frozen_class
 from lanescope.trace.schema import SEVERITIES
 
 #: Rule, and severity of the finding, of stats about labels that may be of something else: commands warn of them.

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 
-from lanescope.trace.declaration import frozen_class
+from lanescope.declaration import frozen_class
 from lanescope.trace.schema import CORE_TABLES
 from lanescope.trace.table import Table
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Sequence
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from lanescope.wire.record import Record, check_cover, check_integer, check_keys, check_name, check_status
+from lanescope.declaration import frozen_class
+from lanescope.wire.record import NO_NAMES, Record, check_cover, check_integer, check_keys, check_name, check_status
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 INTEGERS = {f"{sign}{8 * size}": (size, sign == "i") for sign, size in itertools.product("ui", (1, 2, 4, 8))}
 
 
-@dataclass(frozen=True)
+@frozen_class
 class Member:
     """A named place in a struct.
 
@@ -48,10 +48,13 @@ class Member:
     type: str | Record | Struct
     doc: str = ""
     count: int | None = None
-    values: Mapping[int, str] = field(default_factory=dict, hash=False)
+    values: Mapping[int, str] = NO_NAMES
     unit: str = ""
     default: int | None = None
     status: str = ""
+
+    def __hash__(self) -> int:
+        return hash((self.name, self.offset, self.count))
 
     def __post_init__(self) -> None:
         """Refuse a type without a size in bytes."""
@@ -88,7 +91,7 @@ class Member:
         return self.values.get(value, str(value))
 
 
-@dataclass(frozen=True)
+@frozen_class
 class Struct:
     """A little-endian C struct whose members cover every byte once.
 

@@ -8,8 +8,10 @@ code it does not know is back in step at the next word.
 from __future__ import annotations
 
 import itertools
-from dataclasses import dataclass, field
+from functools import cached_property
 from typing import TYPE_CHECKING, NamedTuple
+
+from lanescope.declaration import frozen_class
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -44,7 +46,7 @@ class Frame(NamedTuple):
     error: str = ""
 
 
-@dataclass(frozen=True)
+@frozen_class
 class FrameSet:
     """The frames that may share one stream of words.
 
@@ -78,13 +80,10 @@ class FrameSet:
     padding: str
     doc: str = ""
     word_bits: int = 32
-    _lookup: tuple[Record | None, ...] = field(init=False, repr=False, compare=False)
-    _by_name: dict[str, Record] = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
-        """Check the code and lay out the lookup table from the next bits to the record."""
+        """Check the code."""
         object.__setattr__(self, "records", tuple(self.records))
-        object.__setattr__(self, "_by_name", {record.name: record for record in self.records})
         if len(self._by_name) != len(self.records):
             raise ValueError(f"{self.name}: duplicate record name")
         if self.padding not in self._by_name:
@@ -106,13 +105,21 @@ class FrameSet:
                 raise ValueError(
                     f"{self.name}: {first.prefix} {first.name} is a prefix of {second.prefix} {second.name}"
                 )
+
+    @cached_property
+    def _by_name(self) -> dict[str, Record]:
+        return {record.name: record for record in self.records}
+
+    @cached_property
+    def _lookup(self) -> tuple[Record | None, ...]:
+        """The record that the next bits begin, by their value."""
         depth = max(len(record.prefix) for record in self.records)
         lookup: list[Record | None] = [None] * (1 << depth)
         for record in self.records:
             free = depth - len(record.prefix)
             first_code = int(record.prefix, 2) << free
             lookup[first_code : first_code + (1 << free)] = [record] * (1 << free)
-        object.__setattr__(self, "_lookup", tuple(lookup))
+        return tuple(lookup)
 
     def __getitem__(self, name: str) -> Record:
         """Return the record ``name``; ``KeyError`` if there is none."""

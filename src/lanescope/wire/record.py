@@ -5,8 +5,11 @@ from __future__ import annotations
 import operator
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from functools import cached_property
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
+
+from lanescope.declaration import frozen_class
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -15,10 +18,13 @@ if TYPE_CHECKING:
 #: and never seen by us, ``unknown``.
 STATUSES = ("documented", "observed", "published", "unknown")
 
+#: Of fields whose values have no names.
+NO_NAMES: Mapping[int, str] = MappingProxyType({})
+
 _NAME = re.compile(r"[a-z][a-z0-9_]*")
 
 
-@dataclass(frozen=True)
+@frozen_class
 class Field:
     """A run of bits inside a word.
 
@@ -48,11 +54,14 @@ class Field:
     lsb: int
     width: int
     doc: str = ""
-    values: Mapping[int, str] = field(default_factory=dict, hash=False)
+    values: Mapping[int, str] = NO_NAMES
     unit: str = ""
     signed: bool = False
     default: int | None = None
     status: str = ""
+
+    def __hash__(self) -> int:
+        return hash((self.name, self.lsb, self.width))
 
     def __post_init__(self) -> None:
         """Refuse what no word can hold."""
@@ -84,7 +93,7 @@ class Field:
         return self.values.get(value, str(value))
 
 
-@dataclass(frozen=True)
+@frozen_class
 class Record:
     """A word of bit fields, perhaps behind a prefix code in its highest bits.
 
@@ -122,8 +131,6 @@ class Record:
     source: str = ""
     status: str = "documented"
     prefix: str = ""
-    _extracts: tuple[tuple[str, int, int], ...] = field(init=False, repr=False, compare=False)
-    _signed: tuple[Field, ...] = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         """Check that prefix and fields cover the word exactly."""
@@ -135,8 +142,14 @@ class Record:
         if self.prefix:
             spans.append((self.bits - len(self.prefix), self.bits, "(prefix)"))
         check_cover(self.name, self.bits, spans, unit="bit")
-        object.__setattr__(self, "_extracts", tuple((f.name, f.lsb, f.mask) for f in self.fields))
-        object.__setattr__(self, "_signed", tuple(f for f in self.fields if f.signed))
+
+    @cached_property
+    def _extracts(self) -> tuple[tuple[str, int, int], ...]:
+        return tuple((field.name, field.lsb, field.mask) for field in self.fields)
+
+    @cached_property
+    def _signed(self) -> tuple[Field, ...]:
+        return tuple(field for field in self.fields if field.signed)
 
     def __getitem__(self, name: str) -> Field:
         """Return the field ``name``; ``KeyError`` if there is none."""

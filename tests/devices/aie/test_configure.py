@@ -16,6 +16,7 @@ from lanescope.devices.aie.config import (
     ConfigError,
     Unit,
     config_of,
+    instruction_stream,
     json_config,
     mlir_parser,
     mlir_writer,
@@ -88,6 +89,17 @@ def test_registers_and_back(known):
     assert register_json.from_document(json.loads(json.dumps(register_json.to_document(known)))) == known
     writes = mlir_parser.read(mlir_writer.to_mlir_writes(known))
     assert (writes.device, dict(writes.units)) == (known.device, dict(known.units))
+
+
+@given(configs())
+@settings(max_examples=some(60))
+def test_instruction_streams_and_back(known):
+    content = instruction_stream.written(known)
+    for form in (content, instruction_stream.lines(content).encode()):
+        assert instruction_stream.is_stream(form)
+        read = instruction_stream.read(form)
+        assert (read.device, dict(read.units), read.trigger) == (known.device, dict(known.units), known.trigger)
+        assert not read.other_operations
 
 
 @given(configs(is_mlir=True))
@@ -241,14 +253,22 @@ def command(tmp_path, monkeypatch, capsys):
 def test_the_command_turns_each_form_into_each(command, tmp_path):
     expected = json.loads(command("traced.json", "--to", "json")[1])
     assert expected["tiles"][0]["packet_id"] == 1
-    for form in ("json", "registers", "mlir", "writes"):
-        name = f"{form}.{'json' if form in ('json', 'registers') else 'mlir'}"
+    for form, name in (
+        ("json", "json.json"),
+        ("registers", "registers.json"),
+        ("mlir", "mlir.mlir"),
+        ("writes", "writes.mlir"),
+        ("insts", "insts.bin"),
+        ("insts", "insts.txt"),
+    ):
         status, out, err = command("traced.json", "-o", name, "--to", form)
         assert (status, out) == (0, "")
         assert name in err
         assert json.loads(command(name, "--to", "json")[1]) == expected
     # The suffix tells the form.
     assert command("registers.json", "-o", "again.mlir")[0] == 0
+    assert command("registers.json", "-o", "again.bin")[0] == 0
+    assert (tmp_path / "again.bin").read_bytes() == (tmp_path / "insts.bin").read_bytes()
     assert (tmp_path / "again.mlir").read_text() == (tmp_path / "mlir.mlir").read_text()
 
 

@@ -9,11 +9,11 @@ from hypothesis import strategies as st
 import lanescope
 from effort import some
 from lanescope.cli import main
+from lanescope.declaration import replace
 from lanescope.devices.aie import config
 from lanescope.devices.aie.config import ConfigError, Unit, apply_defaults, config_of, instruction_stream
 from lanescope.devices.aie.config.register_writes import start_writes, stop_writes
 from lanescope.errors import UsageError
-from lanescope.trace.declaration import replace
 
 VERSIONS = [(0, 1), (1, 0)]
 CORE = Unit("core", 0, 2, (33, 34, 75), (0x21, *[None] * 7), mode=0, start=122, stop=121, reset=122, packet_id=1)
@@ -78,6 +78,15 @@ def test_a_stream_says_what_its_writes_set_up(version, tmp_path):
         (tmp_path / name).write_bytes(other)
         assert dict(config.read(tmp_path / name).units) == dict(KNOWN.units)
         assert dict(config.load(tmp_path / name).units) == dict(KNOWN.units)
+
+
+def test_a_configuration_is_written_as_the_operations_around_a_run():
+    content = instruction_stream.written(KNOWN)
+    expected = stream((0, 1), writes_of(KNOWN, (0, 1)))
+    assert content[:4] + content[8:] == expected[:4] + expected[8:]
+    assert content[4:8] == b"\x02\x01\0\0"  # two columns, one row of memory tiles
+    made = instruction_stream.read(content)
+    assert (dict(made.units), made.trigger) == (dict(KNOWN.units), KNOWN.trigger)
 
 
 @pytest.mark.parametrize("version", VERSIONS, ids=str)

@@ -42,7 +42,7 @@ class Slices(Truth):
     def __init__(self, folder):
         super().__init__(folder)
         self.capture = json.loads((folder / "chip_swimlane_records.json").read_bytes())
-        self.deps = json.loads((folder / "deps.json").read_bytes())
+        self.deps = json.loads((folder / "deps.json").read_bytes()) if self.has_graph else {"tasks": []}
         names = sorted(folder.glob("name_map*.json"))
         self.names = json.loads(names[0].read_bytes())["callable_id_to_name"] if len(names) == 1 else {}
         host = folder / "host_phase_records.jsonl"
@@ -65,7 +65,10 @@ class Slices(Truth):
         found = [slots[0]] if self.types[core] == "aic" else slots[1:]
         number = next((slot for slot in found if slot >= 0), -1)
         if number < 0:
-            return "task"
+            # Without a task graph, several executions on cores of one type are blocks.
+            cores = [row[0] for row in self.capture["aicore_tasks"] if row[1] == task]
+            is_spmd = not self.has_graph and len(cores) > 1 and len({self.types[each] for each in cores}) == 1
+            return "task_spmd" if is_spmd else "task"
         name = self.names.get(str(number), f"func_{number}_{letters(number)}")
         is_spmd = self.task[task].get("block_num", 1) > 1 and "spmd" not in name.lower()
         return f"{name}_spmd" if is_spmd else name
@@ -97,9 +100,12 @@ class Slices(Truth):
         ready = max((ends[pred] for pred in producers if pred in ends), default=0)
         if self.is_host_built or not start - delta < ready <= start:
             return 0
-        flagged = [self.task[pred].get("early_dispatch", False) for pred in producers if self.kinds[pred] != "alloc"]
-        if not all(flagged):
-            return 0
+        submitted = min((row["start_cycles"] for row in self._submits if row["task_id"] == task), default=0)
+        for pred in producers:
+            # The runtime flags allocations itself, and waits for nothing that ended before the submission.
+            had_ended = pred in ends and ends[pred] <= submitted
+            if self.kinds[pred] != "alloc" and not self.task[pred].get("early_dispatch", False) and not had_ended:
+                return 0
         if (core, counter) in self.sent:
             stamp, within = self.sent[core, counter][0], set()
             owner = self.capture["metadata"].get("core_to_thread")

@@ -294,3 +294,20 @@ def test_slots_of_a_core_are_filled_one_after_the_other(tmp_path):
     exchanged = content[: first[0]] + content[slice(*second)] + content[slice(*first)] + content[second[1] :]
     assert "ascend_slot_order" not in stats(decode(content, name=name))
     assert stats(decode(exchanged, name=name))["ascend_slot_order"] == 1
+
+
+def test_the_last_counts_of_pops_may_come_in_the_last_iteration():
+    phases = [
+        {"kind": kind, "start_cycles": start, "end_cycles": end, "loop_iter": 3, "tasks_processed": count}
+        for kind, start, end, count in (
+            ("dispatch", 1980, 1995, 1),
+            ("complete", 3005, 3020, 1),
+            ("dispatch", 3030, 3030, 0),
+        )
+    ]
+    more = {"metadata": {"core_to_thread": [0, 0]}, "aicpu_scheduler_phases": [phases]}
+    rows = [[0, 1, 1, 2000, 3000, 0]], [[0, 1, 1990, 3010]]
+    assert "ascend_loop_contradicts" not in stats(decode(records(*rows, level=3, **more)))
+    # Two passes of an iteration have a duration, or dispatch something.
+    phases[2] |= {"end_cycles": 3031}
+    assert stats(decode(records(*rows, level=3, **more)))["ascend_loop_contradicts"] == 1

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from devices.ascend.helpers import decode, decode_simulated, records, simulated, stats
+from devices.ascend.helpers import decode, decode_file, decode_simulated, graph, records, simulated, stats
 from effort import some
 from lanescope.devices.ascend.formats.scope_stats import RESOURCES, encode_scope_stats, read_scope_stats
 from lanescope.devices.ascend.simulate.sidecars import scope_file
@@ -51,7 +51,7 @@ def capture(*rows, run=RUN, **options):
     lines = [line if isinstance(line, str) else json.dumps(line) for line in ([] if run is None else [run]) + [*rows]]
     text = "".join(f"{line}\n" for line in lines)
     with_scopes = {NAME: text.encode()}
-    return decode(records([[0, 1, 1, 2000, 3000, 0]], level=1), beside=with_scopes, **options)
+    return decode(records([[0, 0, 1, 2000, 3000, 0]], level=1), beside=with_scopes, **options)
 
 
 def scopes(trace, *columns):
@@ -160,7 +160,8 @@ def test_any_bytes_are_read_or_refused(content):
 @given(st.integers(0, 200), st.integers(0, 1 << 32))
 @settings(max_examples=some(50))
 def test_what_is_written_is_read(tasks, seed):
-    content = scope_file(tasks, np.random.default_rng(seed))
+    random = np.random.default_rng(seed)
+    content = scope_file(random.integers(0, 4, tasks), random)
     found = read_scope_stats(np.frombuffer(content, np.uint8), "a")
     assert encode_scope_stats(found) == content
     assert (found.total, found.bad_lines, found.unknown_keys) == (len(found), 0, 0)
@@ -170,7 +171,98 @@ def test_simulated_scopes_add_up():
     trace = decode_simulated(simulated(3, format_version="v3c", tasks=200, scopes=True))
     assert lossy(trace).keys() <= {"ascend_gate_wait"}
     found = scopes(trace, "resource", "depth", "allocated")
-    assert sum(row[2] for row in found if row[:2] == ("task_window", 1)) == 200
+    assert sum(row[2] for row in found if row[0] == "task_window") == 200
+
+
+@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("more", [{}, {"level": 2}, {"format_version": "v4"}, {"host": True}, {"drop_aicore": 3}])
+def test_simulated_scopes_agree_with_their_tasks(seed, more):
+    options = {"format_version": "v3c", "tasks": 300, "scopes": True, **more}
+    trace = decode_simulated(simulated(seed, **options))
+    assert not any("scope" in name for name in lossy(trace))
+
+
+def tasks_of(ids, *, submitted=None, level=4, run=RUN, rows=(), key="chip_swimlane_level", deps=None, **more):
+    """Decode executions and submissions of tasks next to scopes."""
+    tasks = [[0, task, at + 1, 2000 + 100 * at, 2050 + 100 * at, 0] for at, task in enumerate(ids)]
+    sent = [[0, row[2], row[3] - 5, row[4] + 5] for row in tasks]
+    submits = [
+        {"submit_idx": at, "task_id": task, "start_cycles": 1000 + at, "end_cycles": 1001 + at}
+        for at, task in enumerate(submitted or ())
+    ]
+    more |= {"aicpu_orchestrator_phases": [submits]} if submits else {}
+    text = "".join(f"{json.dumps(line)}\n" for line in (run, *rows))
+    return decode(records(tasks, sent, level=level, key=key, **more), deps=deps, beside={NAME: text.encode()})
+
+
+#: Two tasks of the outer scope, three of the inner one.
+TAKEN = (
+    boundary("begin"),
+    boundary("begin", 1, "a.cpp:7"),
+    boundary("end", 1, "a.cpp:7", (0, 3)),
+    boundary("end", 0, "a.cpp:1", (0, 2)),
+)
+RINGS = graph({0: (1, -1, -1), 1: (1, -1, -1)}, [(0, 1, ["wait"])])
+IDS = (0, 1, 1 << 32, (1 << 32) + 1, (1 << 32) + 2)
+
+
+@pytest.mark.parametrize(
+    ("ids", "submitted", "more", "expected"),
+    [
+        (IDS, IDS, {}, {}),
+        (IDS, None, {"level": 2}, {}),
+        (IDS[:2], IDS, {}, {}),  # allocations have no execution
+        (IDS[:2], None, {"level": 2}, {}),  # and no record at all
+        ((*IDS, 2), (*IDS, 2), {}, {"ascend_scope_tasks_contradict": 1}),
+        ((*IDS, (1 << 32) + 3, 2 << 32), None, {"level": 2}, {}),  # the runtime is not known
+        ((*IDS, (1 << 32) + 3, 2 << 32), None, {"level": 2, "deps": RINGS}, {"ascend_scope_tasks_contradict": 2}),
+        (IDS[:4], IDS[:4], {}, {"ascend_scope_tasks_missing": 1}),
+        (IDS[:4], IDS[:4], {"run": {**RUN, "dropped": 1}}, {}),
+        (IDS[:4], IDS[:4], {"run": {**RUN, "fatal": True}}, {}),
+        ((*IDS, 2), None, {"run": {**RUN, "version": 5}, "level": 2}, {}),
+        ((*IDS, 2), None, {"level": 2, "key": "l2_swimlane_level"}, {}),  # tasks of earlier versions: not known
+        ((*IDS, 2), None, {"level": 2, "rows": TAKEN[:3], "run": {**RUN, "total": 3}}, {}),
+    ],
+)
+def test_tasks_are_those_that_scopes_took(ids, submitted, more, expected):
+    trace = tasks_of(ids, submitted=submitted, **{"rows": TAKEN, **more})
+    assert {name: count for name, count in stats(trace).items() if "scope_tasks" in name} == expected
+
+
+@pytest.mark.parametrize(
+    ("second", "count"),
+    [((0, 3), 0), ((0, 4), 1), ((1, 3), 0)],  # what was taken and released meanwhile
+)
+def test_nothing_is_taken_between_two_scopes_of_a_ring(second, count):
+    again = (boundary("begin", 1, "a.cpp:9", second), boundary("end", 1, "a.cpp:9", (1, 4)))
+    trace = capture(*TAKEN[:3], *again, TAKEN[3], run={**RUN, "total": 6})
+    assert lossy(trace).get("ascend_scope_contradicts", 0) == count
+
+
+def test_scopes_that_share_the_last_ring_take_for_those_around_them():
+    rows = [
+        boundary("begin"),
+        boundary("begin", 1, "b"),
+        boundary("begin", 2, "c", (0, 1), ring=1),
+        boundary("end", 2, "c", (0, 2), ring=1),
+        boundary("begin", 2, "c", (0, 3), ring=1),
+        boundary("end", 2, "c", (0, 3), ring=1),
+        boundary("end", 1, "b", (0, 4)),
+        boundary("end"),
+    ]
+    assert lossy(capture(*rows, run={**RUN, "total": 8})) == {}
+
+
+def test_scopes_of_the_producer_have_the_tasks_of_its_captures(corpus):
+    # The same program, with records and without.
+    folder = Path(corpus, "producers/ascend")
+    (scopes_of,) = folder.glob("pmu_vec/*/scope_stats/scope_stats.jsonl")
+    for name in ("vec_l1", "vec_l4", "raw_vec"):
+        (path,) = folder.glob(f"{name}/*/chip_swimlane_records.json")
+        trace = decode_file(path, scope_stats=str(scopes_of))
+        assert not any("scope_tasks" in stat for stat in stats(trace)), name
+    (other,) = folder.glob("mix_l4/*/chip_swimlane_records.json")
+    assert stats(decode_file(other, scope_stats=str(scopes_of)))["ascend_scope_tasks_contradict"] > 0
 
 
 def test_scopes_of_the_producer(corpus):

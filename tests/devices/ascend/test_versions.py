@@ -430,3 +430,29 @@ def test_a_counter_as_v1_wrote_it(key, clock):
         stamps = found[AICORE][column]
         assert sorted(old[AICORE][column].tolist()) == sorted(((stamps - base) * (10**9 // clock) + 1).tolist())
     assert old[PHASES]["pop_hit"].tolist() == found[PHASES]["pop_hit"].tolist()
+
+
+@pytest.mark.parametrize(("runtime", "role"), [("host_build_graph", "outer"), ("tensormap_and_ringbuffer", "inner")])
+def test_v4_schedulers_on_cores_resolve_outside_of_other_phases(runtime, role):
+    def phase(kind, start, end, loop):
+        return {
+            "start_cycles": start,
+            "end_cycles": end,
+            "run_epoch": 1,
+            "loop_iter": loop,
+            "kind": kind,
+            "tasks_processed": 1,
+        }
+
+    listed = [phase("state_probe", 1000, 1100, 1), phase("complete", 1100, 1200, 1), phase("resolve", 1200, 1700, 1)]
+    listed += [phase("idle", 1700, 1900, 2), phase("resolve", 1950, 1980, 3), phase("dispatch", 1900, 2000, 3)]
+    content = records([[0, 1, 1, 900, 1150, 0, 1]], level=3, key="chip_swimlane_level", metadata={"runtime": runtime})
+    content["scheduler_records"] = {
+        "streams": [{"producer": "aicore", "scheduler_id": 0, "records": listed, "metrics": []}]
+    }
+    trace = decode(content)
+    (thread,) = trace.details["ascend_threads"].rows()
+    assert (thread["window_ticks"], thread["busy_ticks"], thread["idle_ticks"]) == (1000, 800, 200)
+    phases = trace.details["ascend_phases"]
+    names = trace.slices["name"][phases["slice_id"]]
+    assert set(phases["role"][names == "resolve"].tolist()) == {role}

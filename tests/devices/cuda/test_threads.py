@@ -8,12 +8,12 @@ import pytest
 
 from devices.cuda.helpers import simulate
 from lanescope._native import core
+from lanescope.declaration import replace
 from lanescope.devices.cuda.formats.lanes import STEP_BACK
 from lanescope.devices.cuda.formats.ls2 import Ls2Buffer
 from lanescope.devices.cuda.formats.proton import ProtonBuffer
 from lanescope.devices.cuda.formats.tirx import TirxBuffer
 from lanescope.trace import Flag
-from lanescope.trace.declaration import replace
 
 LANES, ROWS = 24, 9000
 

@@ -8,7 +8,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from lanescope.analysis.plausibility.profile import Profile
+from lanescope.analysis.plausibility.profile import WORTH_TELLING, Profile
 from lanescope.common.distinct import distinct
 from lanescope.common.intervals import Intervals, Ints, group_starts
 
@@ -16,8 +16,6 @@ from lanescope.common.intervals import Intervals, Ints, group_starts
 _LARGEST, _COMPARED = 5, 16
 #: Findings times tracks up to which a table of both is cheaper than sorting the evidence.
 _MOST_CELLS = 1 << 22
-#: From this change on a total is worth a line.
-WORTH_TELLING = 0.01
 
 
 class Impact(NamedTuple):

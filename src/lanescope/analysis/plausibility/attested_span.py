@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from lanescope.common.distinct import distinct
+from lanescope.declaration import frozen_class
 from lanescope.trace import Table, Trace
-from lanescope.trace.declaration import frozen_class
 
 if TYPE_CHECKING:
     from lanescope.analysis.plausibility.rules.islands import Witnesses

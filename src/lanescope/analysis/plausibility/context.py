@@ -17,8 +17,8 @@ from __future__ import annotations
 from lanescope.analysis.plausibility.profile import Profile
 from lanescope.analysis.plausibility.thresholds import Thresholds
 from lanescope.common.intervals import Ints
+from lanescope.declaration import frozen_class
 from lanescope.trace.column import Mask
-from lanescope.trace.declaration import frozen_class
 
 
 @frozen_class

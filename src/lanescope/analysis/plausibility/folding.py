@@ -9,8 +9,8 @@ import numpy as np
 from lanescope.analysis.plausibility.profile import Profile
 from lanescope.analysis.plausibility.suspicion import Suspicion
 from lanescope.common.distinct import distinct
+from lanescope.declaration import replace
 from lanescope.families.rules import SEVERITIES
-from lanescope.trace.declaration import replace
 
 #: More lanes of one shape than this are one finding.
 MOST = 8

@@ -41,10 +41,10 @@ from lanescope.analysis.plausibility.suspicion import Suspicion
 from lanescope.analysis.plausibility.thresholds import Thresholds
 from lanescope.common.distinct import distinct
 from lanescope.common.intervals import Ints
+from lanescope.declaration import replace
 from lanescope.families.rules import Violation
 from lanescope.trace import Table, Trace
 from lanescope.trace.column import Mask
-from lanescope.trace.declaration import replace
 
 PlausibilityRule = Callable[[PlausibilityContext], Iterable[Suspicion]]
 

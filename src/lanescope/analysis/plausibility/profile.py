@@ -11,9 +11,12 @@ import numpy.typing as npt
 from lanescope.analysis.plausibility.stamps import Stamps
 from lanescope.analysis.track_tree import Tree
 from lanescope.common.intervals import Ints
+from lanescope.declaration import frozen_class
 from lanescope.trace import Table
 from lanescope.trace.column import Mask
-from lanescope.trace.declaration import frozen_class
+
+#: From this share of change on, with and without suspect rows, a total is worth a line.
+WORTH_TELLING = 0.01
 
 
 @frozen_class

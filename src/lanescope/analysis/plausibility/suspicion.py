@@ -9,9 +9,9 @@ import numpy as np
 
 from lanescope.common.distinct import distinct
 from lanescope.common.intervals import INT64_MAX, Ints, known_extents
+from lanescope.declaration import frozen_class, replace
 from lanescope.trace import Table
 from lanescope.trace.column import Mask
-from lanescope.trace.declaration import frozen_class, replace
 
 if TYPE_CHECKING:
     from lanescope.analysis.plausibility.profile import Profile

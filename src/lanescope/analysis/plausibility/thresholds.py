@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated
 
-from lanescope.trace.declaration import frozen_class
+from lanescope.declaration import frozen_class
 
 # Types of thresholds, each with the lowest and the highest value.
 

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from lanescope.analysis.plausibility.layer import Plausibility
+from lanescope.analysis.plausibility.profile import WORTH_TELLING
 from lanescope.analysis.plausibility.suspicion import Suspects
 from lanescope.common.distinct import distinct
 from lanescope.common.intervals import Intervals, Ints, hulls, known_extents, subtract, union
@@ -20,8 +21,6 @@ from lanescope.trace.schema import GAPS
 if TYPE_CHECKING:
     from lanescope.analysis.plausibility.thresholds import Thresholds
 
-#: From this change on a total is worth a line.
-WORTH_TELLING = 0.01
 #: Columns of times that are no totals: of single slices, or points in time.
 _NO_TOTAL = re.compile(r"(min|max|mean|median|longest|p\d+|first|last|loop)(_|$)")
 

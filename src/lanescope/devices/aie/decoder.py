@@ -20,7 +20,6 @@ from lanescope.devices.aie import config, schema
 from lanescope.devices.aie.emit.rows import RowEmitter, ShardRows
 from lanescope.devices.aie.emit.summary import STOP, Summary
 from lanescope.devices.aie.emit.tracks import TileTracks
-from lanescope.devices.aie.formats import payload
 from lanescope.devices.aie.formats.detect import BINARY, PAYLOAD, TEXT, is_text
 from lanescope.devices.aie.interpret import notes, stream_place
 from lanescope.devices.aie.interpret.column_shift import column_shift
@@ -206,6 +205,8 @@ class AieDecoder:
 
     def _add_headers(self, words: U32, offsets: I64, header: int, *, is_last: bool) -> tuple[U32, I64]:
         """Return whole packets of a stream without headers, and at the end the rest; what is left waits."""
+        from lanescope.devices.aie.formats import payload
+
         words = np.concatenate([self._unframed[0], words])
         offsets = np.concatenate([self._unframed[1], offsets])
         whole = len(words) if is_last else len(words) // payload.GROUP * payload.GROUP

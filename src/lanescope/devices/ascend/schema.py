@@ -160,6 +160,7 @@ HOST_SPANS = TableSpec(
     "one span of the log of the host; on the timeline if it belongs to the run of the capture and its clock is known",
     (
         ref("slice_id", "slices", "slice of the span; NULL if not on the timeline", nullable=True),
+        ref("input_id", "inputs", "records file of the capture"),
         ColumnSpec("name", "text", "name of the span with its parents, separated by dots"),
         ColumnSpec("process", "int64", "process ID"),
         argument("thread", "int64", "thread ID"),
@@ -263,6 +264,7 @@ EDGES = TableSpec(
     "one dependency between two tasks and whether it was observed",
     (
         ref("flow_id", "flows", "first flow of the edge; NULL if a task is not on the timeline", nullable=True),
+        ref("input_id", "inputs", "records file of both tasks"),
         ColumnSpec("pred_task_id", "uint64", "producer"),
         ColumnSpec("succ_task_id", "uint64", "consumer"),
         ColumnSpec("arrows", "int32", "number of flows of the edge"),
@@ -516,6 +518,12 @@ GRAPH_TASKS = TableSpec(
             "is_early",
             "bool",
             "whether its consumers may be dispatched before it ends; NULL if not recorded",
+            nullable=True,
+        ),
+        ColumnSpec(
+            "graph_task_id",
+            "uint64",
+            "graph that the task is a node of; NULL for other tasks, or not known",
             nullable=True,
         ),
     ),
@@ -900,6 +908,12 @@ STATS = (
         finding="LS003 notice",
     ),
     StatSpec(
+        "ascend_nodes_apart",
+        "notice",
+        "nodes whose graph no record or task graph names, or of several graphs: without a slice around them",
+        finding="LS404 notice",
+    ),
+    StatSpec(
         "ascend_scopes_untimed",
         "info",
         "scopes of the orchestration: they have no timestamps and are not on the timeline",
@@ -919,7 +933,17 @@ STATS = (
     StatSpec(
         "ascend_scope_contradicts",
         "error",
-        "boundaries of scopes with falling positions, a wrong ring, or more in use than the capacity",
+        "boundaries of scopes with falling positions, a wrong ring, more in use than fits, or taken outside",
+    ),
+    StatSpec(
+        "ascend_scope_tasks_contradict",
+        "error",
+        "tasks with a number that no scope took from its ring: the files are of two runs, or wrong",
+    ),
+    StatSpec(
+        "ascend_scope_tasks_missing",
+        "data_loss",
+        "tasks that scopes took from their ring and no submission names: their records are missing",
     ),
     StatSpec(
         "ascend_scopes_dropped",
@@ -942,7 +966,7 @@ STATS = (
     StatSpec(
         "ascend_host_spans_of_device",
         "info",
-        "spans of the device in a log of the host: their times have no known origin, so they are not on the timeline",
+        "spans of the device in a log of the host without a known origin: not on the timeline",
         silent="the log does not record the origin; the table ascend_host_spans has their durations",
     ),
     StatSpec(
@@ -980,7 +1004,7 @@ STATS = (
     StatSpec(
         "ascend_host_spans_contradict",
         "error",
-        "spans of the host whose time, depth, run, function or line contradicts other spans",
+        "spans of a log whose time, counter, depth, run, function or line contradicts spans or records",
     ),
     StatSpec(
         "ascend_host_phases_dropped",

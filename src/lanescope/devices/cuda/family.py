@@ -101,7 +101,7 @@ def _detect_iket(head: FileHead) -> Detection:
 
     if not head.data[:64].lstrip().startswith(b"{"):
         return Detection(0, "", "not a JSON object")
-    from lanescope.devices.cuda.formats.iket import detect
+    from lanescope.devices.cuda.formats.iket_detection import detect
 
     return detect(head)
 

@@ -18,6 +18,8 @@ from lanescope.trace import Flag
 GUESSED_SHARE = 0.5
 #: From this share of a lane's busy time on, slices below the resolution make its totals doubtful.
 DOUBTFUL_SHARE = 0.1
+#: Share of the busy time of all lanes below which the totals of a trace do not depend on slices.
+_NEGLIGIBLE_SHARE = 0.001
 
 
 def _backward(subject: CheckContext) -> Iterator[Violation]:
@@ -77,6 +79,7 @@ def _below_resolution(subject: CheckContext) -> Iterator[Violation]:
     for (first, last), (first_lane, last_lane) in zip(pairwise(row_edges), pairwise(lane_edges), strict=True):
         mine, worst = by_clock[first:last], int(worst_first[first_lane])
         longest = int((end[mine] - begin[mine]).max())
+        of_all = short[worst_first[first_lane:last_lane]].sum() / max(int(subject.covered.sum()), 1)
         detail = f"longest: {longest} {subject.trace.time.time_unit}"
         if (many := last_lane - first_lane) > 1:
             which = int(clock[worst])
@@ -85,7 +88,7 @@ def _below_resolution(subject: CheckContext) -> Iterator[Violation]:
         hit = Violation(
             detail=detail,
             rows=rows[mine],
-            severity="warning" if share[worst] >= DOUBTFUL_SHARE else None,
+            severity="warning" if share[worst] >= DOUBTFUL_SHARE and of_all >= _NEGLIGIBLE_SHARE else None,
             track_id=int(lanes[worst]),
             ts=int(begin[mine[lane[mine] == worst][0]]),
         )
@@ -184,7 +187,7 @@ RULES = (
         "notice",
         "These slices are shorter than twice the resolution of their clock, so each may be half or twice as long as "
         "shown. There is one finding per clock, located at the lane with their largest share of busy time. It is a "
-        "warning if that share is 10% or more.",
+        "warning if that share is 10% or more, and they take 0.1% of the busy time of all lanes or more.",
         "Use counts and totals of many slices, not single durations. Use a clock with a finer resolution if the device "
         "has one.",
         _below_resolution,

@@ -14,8 +14,8 @@ from lanescope.analysis.plausibility.siblings import Floats, deviation, group_si
 from lanescope.analysis.plausibility.suspicion import LaneRange, Suspicion
 from lanescope.common.distinct import distinct
 from lanescope.common.intervals import Ints
+from lanescope.declaration import frozen_class
 from lanescope.trace.column import Mask
-from lanescope.trace.declaration import frozen_class
 
 CODE = "LS504"
 

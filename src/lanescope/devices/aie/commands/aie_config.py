@@ -15,6 +15,7 @@ FORMS = {
     "registers": "JSON with the register writes",
     "mlir": "aie.trace operations",
     "writes": "register writes as MLIR operations of a runtime sequence",
+    "insts": "instruction stream insts.bin, or insts.txt",
 }
 
 
@@ -46,16 +47,16 @@ def run(context: CommandContext, values: Values) -> int:
         )
     try:
         known = config.apply_defaults(known)
-        text = _said(form, known)
+        content = _said(form, known, is_text=not is_file or Path(target).suffix == ".txt")
     except config.ConfigError as error:
         raise UsageError(f"{source}: {error}", hint=error.hint) from None
-    if text is not None:
-        size = context.write(target, [text.encode()], inputs=[source])
+    if content is not None:
+        size = context.write(target, [content], inputs=[source])
         if is_file:
             context.wrote(target, size=size)
         return 0
     if is_file:
-        raise UsageError("cannot write a table to a file", hint="use --to json, registers, mlir or writes")
+        raise UsageError("cannot write a table to a file", hint="use --to json, registers, mlir, writes or insts")
     from lanescope.devices.aie.config import register_writes
 
     columns = ("when", "col", "row", "register", "address", "value", "meaning")
@@ -64,22 +65,32 @@ def run(context: CommandContext, values: Values) -> int:
 
 
 def _by_suffix(target: str) -> str:
-    return {".mlir": "mlir", ".json": "json"}.get(Path(target).suffix, "table")
+    return {".mlir": "mlir", ".json": "json", ".bin": "insts"}.get(Path(target).suffix, "table")
 
 
-def _said(form: str, known: object) -> str | None:
-    """Return the text of a form; None for the table."""
-    from lanescope.devices.aie.config import Config, json_config, mlir_writer, register_json, register_writes
+def _said(form: str, known: object, *, is_text: bool) -> bytes | None:
+    """Return the content of a form; None for the table. ``is_text``: an instruction stream is written as hex lines."""
+    from lanescope.devices.aie.config import (
+        Config,
+        instruction_stream,
+        json_config,
+        mlir_writer,
+        register_json,
+        register_writes,
+    )
 
     assert isinstance(known, Config)
     if form == "json":
-        return json.dumps(json_config.to_json(known), indent=2) + "\n"
+        return (json.dumps(json_config.to_json(known), indent=2) + "\n").encode()
     if form == "registers":
-        return json.dumps(register_json.to_document(known), indent=2) + "\n"
+        return (json.dumps(register_json.to_document(known), indent=2) + "\n").encode()
     if form == "mlir":
-        return mlir_writer.to_mlir(known)
+        return mlir_writer.to_mlir(known).encode()
     if form == "writes":
-        return mlir_writer.to_mlir_writes(known)
+        return mlir_writer.to_mlir_writes(known).encode()
+    if form == "insts":
+        content = instruction_stream.written(known)
+        return instruction_stream.lines(content).encode() if is_text else content
     register_writes.start_writes(known)  # says what is wrong
     return None
 

@@ -6,11 +6,11 @@ there: event 1 at the beginning, event 0 after its last wait.
 
 from __future__ import annotations
 
+from lanescope.declaration import replace
 from lanescope.devices.aie.config.model import PACKET_TYPES, Config, Unit, with_packet_ids
 from lanescope.devices.aie.config.register_writes import settled
 from lanescope.devices.aie.config.validators import ConfigError
 from lanescope.devices.aie.formats import events
-from lanescope.trace.declaration import replace
 
 #: Broadcast channels that mlir-aie uses.
 _START_CHANNEL, _STOP_CHANNEL = 15, 14

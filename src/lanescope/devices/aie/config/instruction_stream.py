@@ -12,15 +12,25 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
+from lanescope.declaration import replace
 from lanescope.devices.aie.config.model import Config, agreed
-from lanescope.devices.aie.config.register_writes import Write, from_writes, unread_at, write_at
+from lanescope.devices.aie.config.register_writes import (
+    Write,
+    from_writes,
+    start_writes,
+    stop_writes,
+    unread_at,
+    write_at,
+)
 from lanescope.devices.aie.config.validators import ConfigError
-from lanescope.trace.declaration import replace
+from lanescope.devices.aie.formats.registers import COLUMN_SHIFT, ROW_SHIFT
 
 ELF_MAGIC = b"\x7fELF"
 _HEADER_WORDS = 4
 _DEVICES = {3: "aie2", 4: "aie2p"}
 _CONTROL_TEXT = ".ctrltext"
+#: Rows of the arrays of both devices, and those of memory tiles.
+_ROWS, _MEMORY_ROWS = 6, 1
 _HINT = "pass the insts.bin, insts.txt or ELF file of the build that was run"
 _HEX_LINES = re.compile(rb"\s*[0-9A-Fa-f]{8}\s")
 
@@ -119,6 +129,43 @@ def read(content: bytes) -> Config:
     made = agreed(parts)
     other = sum((Counter(part.other_operations) for part in parts.values()), Counter())
     return replace(made, other_operations=dict(other))
+
+
+def written(known: Config) -> bytes:
+    """Return a configuration as an instruction stream of version 0.1: what starts the trace, then what stops it.
+
+    The operations of a design belong between both.
+
+    Args:
+        known: the configuration.
+
+    Raises:
+        ConfigError: registers cannot hold it, or its trigger cannot start all units.
+    """
+    form = _FORMS[0, 1]
+    words: list[int] = []
+    count = 0
+    for one in (*start_writes(known), *stop_writes(known)):
+        operation = [0] * form.write
+        operation[form.address] = one.col << COLUMN_SHIFT | one.row << ROW_SHIFT | one.register.offset
+        operation[form.value] = one.value
+        operation[-1] = 4 * form.write
+        words += operation
+        count += 1
+    generation = next(number for number, device in _DEVICES.items() if device == known.device)
+    columns = 1 + max((unit.col for unit in known.units.values()), default=0)
+    head = (
+        _ROWS << 24 | generation << 16 | 1 << 8,
+        _MEMORY_ROWS << 8 | columns,
+        count,
+        4 * (_HEADER_WORDS + len(words)),
+    )
+    return struct.pack(f"<{_HEADER_WORDS + len(words)}I", *head, *words)
+
+
+def lines(content: bytes) -> str:
+    """Return an instruction stream as ``insts.txt`` has it: a word of 8 hexadecimal digits a line."""
+    return "".join(f"{word:08X}\n" for word in _binary(content))
 
 
 def _binary(content: bytes) -> Sequence[int]:

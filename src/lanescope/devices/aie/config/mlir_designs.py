@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, field
 
+from lanescope.declaration import replace
 from lanescope.devices.aie.config.model import SLOTS, Config, Place, Unit, agreed, strip_trailing_zeros
 from lanescope.devices.aie.config.register_writes import Write, from_writes
 from lanescope.devices.aie.config.validators import ConfigError, event_number, port_selection
 from lanescope.devices.aie.formats import events, registers
-from lanescope.trace.declaration import replace
 
 #: No design has more runtime sequences that set up a trace.
 _MAX_SEQUENCES = 256

@@ -7,14 +7,14 @@ from collections.abc import Iterable, Mapping, Set
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
+from lanescope.declaration import frozen_class, replace, value_names
 from lanescope.devices.aie.config.validators import ConfigError
-from lanescope.devices.aie.formats import events, registers
-from lanescope.trace.declaration import frozen_class, replace, value_names
+from lanescope.devices.aie.formats import events
 
 if TYPE_CHECKING:
     from fractions import Fraction
 
-SLOTS = registers.SLOTS
+SLOTS = events.SLOTS
 Place = tuple[str, int, int]
 #: Packet type by kind of module, as is the convention.
 PACKET_TYPES = {module: number for number, module in enumerate(events.MODULES)}
@@ -116,8 +116,16 @@ class Config:
         for number in unit.slots:
             name = self.event_name(module, number) if number else ""
             selection = self.port(unit, number)
-            named.append(name if selection is None else f"{name} ({registers.port_name(module, selection)})")
+            named.append(name if selection is None else f"{name} ({self.port_name(module, selection)})")
         return tuple(named)
+
+    @staticmethod
+    def port_name(module: str, selection: int) -> str:
+        """Return the name of the port that a selection byte means."""
+        # Registers are dear to load, and most captures have no configuration.
+        from lanescope.devices.aie.formats import registers
+
+        return registers.port_name(module, selection)
 
     def event_name(self, module: str, number: int) -> str:
         """Return the name of an event, ``event 54`` if it has none."""

@@ -6,11 +6,11 @@ from collections import Counter
 from collections.abc import Mapping
 from typing import Any
 
+from lanescope.declaration import replace
 from lanescope.devices.aie.config.json_config import parse, to_json
 from lanescope.devices.aie.config.model import Config
 from lanescope.devices.aie.config.register_writes import from_writes, start_writes, stop_writes, unread_at, write_at
 from lanescope.devices.aie.config.validators import ConfigError, integer
-from lanescope.trace.declaration import replace
 
 SCHEMA = "lanescope.aie-registers/1"
 

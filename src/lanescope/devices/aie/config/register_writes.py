@@ -10,11 +10,11 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from lanescope.declaration import replace
 from lanescope.devices.aie.config.model import Config, Place, Unit, strip_trailing_zeros
 from lanescope.devices.aie.config.validators import ConfigError, integer
 from lanescope.devices.aie.formats import events, registers
 from lanescope.devices.aie.formats.registers import CONTROL_NAMES, PORT_NAMES, Register
-from lanescope.trace.declaration import replace
 
 
 @dataclass(frozen=True, slots=True)
@@ -213,7 +213,7 @@ def _with_registers(known: Config, unit: Unit, written: Mapping[str, int]) -> Un
             fields.update(register.record.decode(value))
     slots = [fields.get(f"event{i}", number) for i, number in enumerate(unit.slots)]
     ports = list(unit.ports)
-    for slot in range(registers.SLOTS):
+    for slot in range(events.SLOTS):
         if f"port{slot}_id" in fields:
             ports[slot] = fields[f"port{slot}_id"] | fields[f"port{slot}_master"] * registers.MASTER
     is_started = "start" in fields

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-from lanescope.devices.aie.formats import events, registers
+from lanescope.devices.aie.formats import events
 from lanescope.errors import UsageError
 
 
@@ -48,6 +48,8 @@ def port_selection(module: str, port: Any) -> int:
     Raises:
         ConfigError: the module has no such port.
     """
+    from lanescope.devices.aie.formats import registers
+
     known = registers.ports(module)
     if not known:
         raise ConfigError(f"{module} has no ports", "use PORT events in core, shim and memtile only")

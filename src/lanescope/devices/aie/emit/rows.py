@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
+from lanescope.declaration import frozen_class
 from lanescope.devices.aie import schema
 from lanescope.devices.aie.formats.layout import EVENT_PC, FLOW_KINDS, MODE2
 from lanescope.devices.aie.interpret.notes import EXECUTION
 from lanescope.trace import Column, Flag, ticks_to_ns
-from lanescope.trace.declaration import frozen_class
 
 if TYPE_CHECKING:
     from fractions import Fraction

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from array import array
 from typing import TYPE_CHECKING
 
@@ -21,7 +20,8 @@ _FIRST_STARTS = (0xF0, 0xF1, 0xF2)
 _FIRST_LINES = 256
 #: Number of packets that pass all checks and make the detection certain.
 _CERTAIN_PACKETS = 8
-_LINE = re.compile(rb"[ \t\r]*([0-9A-Fa-f]{8})?[ \t\r]*")
+_WORD_DIGITS = 8
+_HEX_DIGITS = b"0123456789ABCDEFabcdef"
 
 
 def is_text(head: bytes) -> bool:
@@ -30,17 +30,27 @@ def is_text(head: bytes) -> bool:
     if len(lines) > 1:
         lines.pop()  # it may be cut
     filled = [line for line in map(bytes.strip, lines) if line]
-    # Lines of other lengths need no pattern: texts of other kinds are told quickly.
-    words = sum(len(line) == 8 and _LINE.fullmatch(line) is not None for line in filled)
+    words = sum(map(_is_word, filled))
     return 0 < len(filled) < 2 * words
+
+
+def _is_word(line: bytes) -> bool:
+    return len(line) == _WORD_DIGITS and not line.translate(None, _HEX_DIGITS)
+
+
+def _stripped(line: bytes) -> bytes:
+    return line.strip(b" \t\r")
 
 
 def words_of(head: bytes) -> array[int]:
     """Return the whole words of a little-endian dump or of hex text."""
+    return _words(head, TEXT if is_text(head) else BINARY)
+
+
+def _words(head: bytes, form: str) -> array[int]:
     words = array("I")
-    if is_text(head):
-        found = (_LINE.fullmatch(line) for line in head.split(b"\n"))
-        words.extend(int(match[1], 16) for match in found if match and match[1])
+    if form == TEXT:
+        words.extend(int(line, 16) for line in map(_stripped, head.split(b"\n")) if _is_word(line))
         return words
     words.frombytes(head[: len(head) // 4 * 4])
     if words.itemsize != 4:  # pragma: no cover (not on a supported platform)
@@ -56,8 +66,9 @@ def detect(head: FileHead) -> Detection:
     """
     data = head.data
     form = TEXT if is_text(data) else BINARY
-    words = words_of(data)
+    words = _words(data, form)
     count = len(words)
+    most_bad = count // (2 * _PACKET_WORDS)
     sound = started = bad = 0
     sources: set[int] = set()
     at = 0
@@ -76,6 +87,8 @@ def detect(head: FileHead) -> Detection:
             sound += 1
         else:
             bad += 1
+            if bad > most_bad:
+                break  # what is left cannot be more
         at += _PACKET_WORDS
     if not sound or bad > sound:
         return _without_headers(words)

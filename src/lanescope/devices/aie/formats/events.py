@@ -13,6 +13,8 @@ from functools import cache
 from lanescope.errors import UsageError
 
 MODULES = ("core", "mem", "shim", "memtile")
+#: Events that a unit watches at once.
+SLOTS = 8
 DEVICES = ("aie2", "aie2p")
 
 # Names in order of their numbers, from 0; - where a number means nothing.

@@ -8,8 +8,8 @@ words little endian, or as text of one word a line.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
 
+from lanescope.declaration import replace
 from lanescope.wire import Field, Frame, FrameSet, Member, Record, Struct
 
 PACKET_WORDS = 8

@@ -9,13 +9,13 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from functools import cache
 
+from lanescope.declaration import frozen_class
+from lanescope.devices.aie.formats.events import SLOTS
 from lanescope.devices.aie.formats.layout import HEADER, MODE0, MODES, PACKET
-from lanescope.trace.declaration import frozen_class
 from lanescope.wire import Field, Record
 
 ROW_SHIFT, COLUMN_SHIFT = 20, 25
 OFFSET_MASK = (1 << ROW_SHIFT) - 1
-SLOTS = 8
 MASTER = 0x20
 
 _AM025 = "AMD AM025 (register reference); Xilinx/mlir-aie, python/utils/trace"

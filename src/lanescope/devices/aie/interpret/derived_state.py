@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from lanescope.devices.aie.config import SLOTS, Config, Place
-from lanescope.devices.aie.formats import events, registers
+from lanescope.devices.aie.formats import events
 from lanescope.devices.aie.interpret import alignment
 from lanescope.devices.aie.interpret.invocations import Invocations, watched
 
@@ -119,7 +119,7 @@ class DerivedState:
             has_event.append(number is not None)
             names.append(name if number != 0 else "NONE")
             kinds.append(events.kind(name))
-            ports.append("" if selection is None else registers.port_name(place[0], selection))
+            ports.append("" if selection is None else known.port_name(place[0], selection))
         self._builder.append(
             "aie_slots",
             track_id=lanes[numbers],

@@ -6,10 +6,8 @@ import re
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from lanescope.devices.aie.formats import encode
 from lanescope.devices.aie.formats.detect import is_without_headers, words_of
 from lanescope.devices.aie.formats.events import MODULES
-from lanescope.devices.aie.formats.layout import mode_of
 from lanescope.errors import UsageError
 
 if TYPE_CHECKING:
@@ -40,6 +38,8 @@ def header_of(capture: Capture, options: Mapping[str, Any], known: Config) -> in
         return None
     if tile:
         return _header(*_place(str(tile)))
+    from lanescope.devices.aie.formats.layout import mode_of
+
     mode = mode_of(words_of(head.data[:64])[0])
     fitting = [
         unit
@@ -63,4 +63,6 @@ def _place(text: str) -> tuple[int, int, str]:
 
 
 def _header(column: int, row: int, module: str) -> int:
-    return encode.header(MODULES.index(module), column, row, 0)
+    from lanescope.devices.aie.formats.encode import header
+
+    return header(MODULES.index(module), column, row, 0)

@@ -1,1 +1,4 @@
-"""Reports that only Ascend traces have."""
+"""Reports that only Ascend traces have.
+
+More than 14 modules: one for each report, and what they share.
+"""

@@ -9,9 +9,9 @@ import numpy as np
 import numpy.typing as npt
 
 from lanescope.common.distinct import distinct
+from lanescope.declaration import frozen_class
 from lanescope.trace import Trace, ticks_to_ns
 from lanescope.trace.column import Array, Mask
-from lanescope.trace.declaration import frozen_class
 
 Int64 = npt.NDArray[np.int64]
 

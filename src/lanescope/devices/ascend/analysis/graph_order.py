@@ -8,8 +8,8 @@ from itertools import pairwise
 import numpy as np
 import numpy.typing as npt
 
+from lanescope.declaration import frozen_class
 from lanescope.trace.column import Mask
-from lanescope.trace.declaration import frozen_class
 
 Int64 = npt.NDArray[np.int64]
 

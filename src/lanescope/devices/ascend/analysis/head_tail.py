@@ -8,11 +8,11 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from lanescope.declaration import frozen_class
 from lanescope.devices.ascend.analysis.columns import table_of, time_column
 from lanescope.devices.ascend.analysis.executions import Executions, by_file
 from lanescope.trace import ColumnSpec, Table, TableSpec, Trace
 from lanescope.trace.column import Array, Mask
-from lanescope.trace.declaration import frozen_class
 
 Int64 = npt.NDArray[np.int64]
 

@@ -21,11 +21,10 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
+from lanescope.declaration import frozen_class
 from lanescope.devices.ascend.analysis.executions import TYPES, Executions
-from lanescope.devices.ascend.interpret.graph import NODE_BITS
 from lanescope.trace import Table, Trace
 from lanescope.trace.column import Mask
-from lanescope.trace.declaration import frozen_class
 
 Int64 = npt.NDArray[np.int64]
 UInt64 = npt.NDArray[np.uint64]
@@ -109,14 +108,17 @@ class _Facts:
         tasks = trace.details["ascend_graph_tasks"]
         self._tasks: Table = tasks.where(tasks.values("input_id") == runs.file)
         (self._run,) = (row for row in trace.details["ascend_runs"].rows() if row["input_id"] == runs.file)
-        # Edges do not name their file: of several files in one trace they decide nothing.
-        self._has_edges = runs.has_graph and len(trace.details["ascend_runs"]) == 1
+        self._has_edges = runs.has_graph
         edges = trace.details["ascend_edges"]
+        edges = edges.where(edges.values("input_id") == runs.file)
         pred, succ = edges.values("pred_task_id"), edges.values("succ_task_id")
         kind = self._tasks.column("kind").texts
         waits = ~np.isin(pred, self._of_kind(kind, "alloc"))
         self._pred, self._succ = pred[waits], succ[waits]
-        self._nodes, self._graphs = self._of_kind(kind, "node"), self._of_kind(kind, "graph")
+        is_node = self._tasks.valid("graph_task_id") & (not runs.has_epochs)
+        nodes, graphs = (self._tasks.values(name)[is_node] for name in ("task_id", "graph_task_id"))
+        order = np.argsort(nodes)
+        self._nodes, self._graphs = nodes[order], graphs[order].astype(np.int64)
         self._listed = self._tasks.values("task_id")[self._tasks.valid("functions") | (kind == "graph")]
 
     def _of_kind(self, kind: npt.NDArray[np.object_], *names: str) -> UInt64:
@@ -132,9 +134,10 @@ class _Facts:
 
     def graph_of(self, ids: UInt64) -> Int64:
         """Return the graph that tasks are nodes of, int64 [n], -1 for other tasks."""
-        outer = ((ids & np.uint64(0xFFFFFFFF)) >> NODE_BITS).astype(np.int64)
-        is_node = np.isin(ids, self._nodes) & np.isin(outer.astype(np.uint64), self._graphs)
-        return np.where(is_node, outer, -1)
+        if not len(self._nodes):
+            return np.full(len(ids), -1, np.int64)
+        at = np.minimum(np.searchsorted(self._nodes, ids), len(self._nodes) - 1)
+        return np.where(self._nodes[at] == ids, self._graphs[at], -1)
 
     def submitted(self, ids: UInt64) -> Int64:
         """Return the tick at which tasks were submitted, int64 [n]: the window's first if before, else the least."""

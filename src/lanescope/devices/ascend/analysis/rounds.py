@@ -1,4 +1,4 @@
-"""Rounds of a program, by what is recorded of them: numbered runs, repeated graphs, or a repeated submission order.
+"""Rounds of a program, by what is recorded: numbered runs, repeated graphs or submissions, calls in the host's log.
 
 The time from round to round is what a decoder of a language model takes per token.
 """
@@ -15,49 +15,73 @@ import numpy.typing as npt
 from lanescope.common.distinct import distinct
 from lanescope.devices.ascend.analysis.columns import share_column, table_of, time_column
 from lanescope.devices.ascend.analysis.executions import Executions, by_file
-from lanescope.devices.ascend.interpret.graph import NODE_BITS
+from lanescope.devices.ascend.analysis.logged_rounds import logged_rounds, median_of
+from lanescope.devices.ascend.interpret.graph import number_mask
 from lanescope.trace import ColumnSpec, Table, TableSpec, Trace
 
 Int64 = npt.NDArray[np.int64]
 
 ROUNDS = TableSpec(
     "ascend_round_summary",
-    "one round within a records file: a numbered run, one of several executions of the same graph, or one repetition "
-    "of the order in which functions are submitted",
+    "one round: a numbered run of a records file, one of several executions of the same graph, one repetition of the "
+    "order in which functions are submitted, or one call in the log of the host",
     (
         ColumnSpec("id", "int64", "row number, dense, by series, then by start"),
-        ColumnSpec("group", "utf8", "number of the run or of the repetition, from 0; task of the graph"),
+        ColumnSpec("group", "utf8", "number of the run, of the call or of the repetition, from 0; task of the graph"),
         ColumnSpec(
             "series",
             "utf8",
-            "the evidence: run; graph and the number of its nodes; order and the functions that repeat; file: no round "
-            "is recorded, and the row is all of the file",
+            "the evidence: run; graph and the number of its nodes; order and the functions that repeat; log and the "
+            "function that is called; file: no round is recorded, and the row is all of the file",
         ),
-        ColumnSpec("executions", "int64", "number of executions"),
-        ColumnSpec("tasks", "int64", "number of tasks with executions"),
-        time_column("start", "time from the first start of all executions to the first start"),
-        time_column("length", "time from the first start to the last end"),
+        ColumnSpec(
+            "executions", "int64", "number of executions; NULL for calls other than that of the file", nullable=True
+        ),
+        ColumnSpec("tasks", "int64", "number of tasks with executions; NULL like those", nullable=True),
+        time_column("start", "time from the first start of all executions, or of the first call, to the first start"),
+        time_column("length", "time from the first start to the last end; of a call: on the host"),
         time_column(
             "pause",
             "time from the last end of the previous round of the series; negative if they overlap; NULL for the first",
             nullable=True,
         ),
         time_column("period", "time from the first start of the previous round; NULL for the first", nullable=True),
-        time_column("busy", "total of the executions"),
-        share_column("busy as a fraction of the length times the number of cores; NULL if the length is 0"),
+        time_column("busy", "total of the executions; NULL for calls", nullable=True),
+        share_column("busy as a fraction of the length times the number of cores; NULL for a length of 0, or a call"),
+        time_column("device", "time of a call on the control CPUs of the device; NULL without a log", nullable=True),
+        time_column(
+            "effective",
+            "time from the start of orchestrator or scheduler to the end of both; NULL if not recorded",
+            nullable=True,
+        ),
+        time_column("orchestrator", "time of the orchestrator; NULL if not recorded", nullable=True),
+        time_column("scheduler", "time of the schedulers; NULL if not recorded", nullable=True),
+        time_column(
+            "device_pause",
+            "time on the device from the end of the previous call to the start of this one, by its counter; NULL if "
+            "that is not in the log",
+            nullable=True,
+        ),
     ),
 )
+#: Columns that only calls have.
+_OF_CALLS = ("device", "effective", "orchestrator", "scheduler", "device_pause")
 #: Functions of a repeated order that its name lists.
 _NAMED = 6
 
 
 def rounds(trace: Trace) -> Table:
-    """Return the rounds of each records file; without evidence of any, one row for all of the file."""
+    """Return the rounds of each records file and of the logs; without evidence of any, one row for all of the file."""
     listed: list[dict[str, Any]] = []
     several = len(trace.details["ascend_runs"]) > 1
-    for runs in by_file(trace):
-        listed += _rounds(runs, _series(trace, runs, several=several))
-    return table_of(ROUNDS, listed)
+    files = list(by_file(trace))
+    logged = list(logged_rounds(trace, files))
+    for runs in files:
+        series = _series(trace, runs, several=several)
+        if not series and not logged:
+            series = [("file", ["0"], np.zeros(len(runs), np.int64))]
+        listed += _rounds(runs, series)
+    return table_of(ROUNDS, listed + logged)
 
 
 def rounds_remarks(table: Table) -> Iterable[str]:
@@ -72,6 +96,8 @@ def rounds_remarks(table: Table) -> Iterable[str]:
                 "no rounds are recorded: runs are not numbered, no graph repeats, and the order of submissions "
                 "does not repeat"
             )
+        elif series.startswith("log"):
+            yield from _logged_remarks(series, listed, periods)
         elif not periods:
             yield "one run: no time per run"
         else:
@@ -84,6 +110,16 @@ def rounds_remarks(table: Table) -> Iterable[str]:
                 yield f"{early} of these {len(listed)} rounds started before the previous one ended"
         if series.startswith("order"):
             yield "these rounds are inferred: the functions are submitted in an order that repeats as a whole"
+
+
+def _logged_remarks(series: str, listed: list[dict[str, Any]], periods: list[int]) -> Iterator[str]:
+    lengths = [row["length"] for row in listed]
+    device = [row["device"] for row in listed if row["device"] is not None]
+    text = f"{len(listed)} " + ("call" if len(listed) == 1 else "calls") + f" ({series})"
+    if periods:
+        text += f", from start to start: median {median_of(periods):,} ns"
+    text += f"; on the host: median {median_of(lengths):,} ns"
+    yield text + (f"; on the device: median {median_of(device):,} ns, of {len(device)}" if device else "")
 
 
 def _rounds(runs: Executions, series: list[tuple[str, list[str], Int64]]) -> Iterator[dict[str, Any]]:
@@ -113,28 +149,31 @@ def _rounds(runs: Executions, series: list[tuple[str, list[str], Int64]]) -> Ite
                 "period": period[at],
                 "busy": busy[at],
                 "share": busy[at] / (length[at] * len(runs.lanes)) if length[at] else None,
+                **dict.fromkeys(_OF_CALLS),
             }
 
 
 def _series(trace: Trace, runs: Executions, *, several: bool) -> list[tuple[str, list[str], Int64]]:
-    """Return the series of rounds of a file by the strongest evidence; ``several``: the trace has other files too."""
+    """Return the series of rounds of a file by its strongest evidence; ``several``: the trace has other files too."""
     if runs.has_epochs:
         numbers, member = np.unique(runs.epoch, return_inverse=True)
         return [("run", [str(number) for number in numbers.tolist()], member.reshape(-1))]
     tasks = trace.details["ascend_graph_tasks"]
     tasks = tasks.where(tasks.values("input_id") == runs.file)
-    found = _graphs(tasks, runs) or ([] if several else _order(trace, tasks, runs))
-    return found or [("file", ["0"], np.zeros(len(runs), np.int64))]
+    return _graphs(tasks, runs) or ([] if several else _order(trace, tasks, runs))
 
 
 def _graphs(tasks: Table, runs: Executions) -> list[tuple[str, list[str], Int64]]:
     """Return graphs that were executed several times: those whose nodes have the same numbers and types of cores."""
     kind = tasks.column("kind").texts
     ids, names = tasks.values("task_id"), tasks.values("task")
-    is_node = np.isin(runs.ids, ids[kind == "node"])
-    low = runs.ids & np.uint64(0xFFFFFFFF)
-    outer = np.where(is_node, (low >> NODE_BITS).astype(np.int64), -1)
-    node = (low & np.uint64((1 << int(NODE_BITS)) - 1)).astype(np.int64)
+    known = np.flatnonzero(tasks.valid("graph_task_id"))
+    if not len(known):
+        return []
+    known = known[np.argsort(ids[known])]
+    at = known[np.minimum(np.searchsorted(ids[known], runs.ids), len(known) - 1)]
+    outer = np.where(ids[at] == runs.ids, tasks.values("graph_task_id")[at].astype(np.int64), -1)
+    node = (runs.ids & number_mask(runs.ids)).astype(np.int64)
     shapes: dict[tuple[tuple[tuple[int, int], int], ...], list[int]] = {}
     graphs = {int(task): str(name) for task, name in zip(ids[kind == "graph"], names[kind == "graph"], strict=True)}
     members_of = {graph: mine for graph, mine in _by_value(outer) if graph in graphs}

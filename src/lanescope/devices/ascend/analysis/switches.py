@@ -8,10 +8,10 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from lanescope.declaration import frozen_class
 from lanescope.devices.ascend.analysis.columns import share_column, table_of, time_column
 from lanescope.devices.ascend.analysis.executions import TYPES, Executions, by_file, covered, union
 from lanescope.trace import ColumnSpec, Table, TableSpec, Trace
-from lanescope.trace.declaration import frozen_class
 
 Int64 = npt.NDArray[np.int64]
 

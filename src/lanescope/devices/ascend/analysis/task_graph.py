@@ -7,13 +7,13 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from lanescope.declaration import frozen_class, replace
 from lanescope.devices.ascend.analysis.graph_order import Order, order, transitive_reduction
 from lanescope.devices.ascend.analysis.task_times import TaskTimes, ready_of_graphs, slack_of_tasks, task_times
 from lanescope.devices.ascend.formats.graph_file import GraphFile, number
 from lanescope.errors import UsageError
 from lanescope.trace import Trace
 from lanescope.trace.column import Mask
-from lanescope.trace.declaration import frozen_class, replace
 
 Int64 = npt.NDArray[np.int64]
 
@@ -125,7 +125,9 @@ def task_graph(trace: Trace, file: GraphFile | None = None) -> TaskGraph:
     every, first = np.unique(listed.values("task_id"), return_index=True)
     kinds = listed.column("kind").texts[first].tolist()
     names = listed.values("task")[first].tolist()
-    outer = _graph_of_nodes(every, kinds)
+    owned = listed.valid("graph_task_id")[first]
+    owners = np.searchsorted(every, listed.values("graph_task_id")[first])
+    outer = np.where(owned, np.minimum(owners, len(every) - 1), -1)
     shown = np.flatnonzero(outer < 0)
     rows, ids = first[shown], every[shown]
     place = np.full(len(every), -1, np.int64)
@@ -166,16 +168,6 @@ def task_graph(trace: Trace, file: GraphFile | None = None) -> TaskGraph:
         unit=trace.time.time_unit,
         several_runs=several,
     )
-
-
-def _graph_of_nodes(ids: npt.NDArray[np.uint64], kinds: list[str]) -> Int64:
-    """Return the graph that each node belongs to, int64 [tasks], -1 for other tasks and without its graph."""
-    found = np.full(len(ids), -1, np.int64)
-    at = {task: index for index, task in enumerate(ids.tolist())}
-    for index, kind in enumerate(kinds):
-        if kind == "node":
-            found[index] = at.get((int(ids[index]) & 0xFFFFFFFF) >> 10, -1)
-    return found
 
 
 def _pairs(trace: Trace, ids: npt.NDArray[np.uint64]) -> tuple[Int64, Mask]:

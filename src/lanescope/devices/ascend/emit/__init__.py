@@ -17,12 +17,8 @@ from lanescope.devices.ascend.emit import (
     flows,
     gaps,
     graph_tasks,
-    host_log,
-    host_phases,
     pipeline,
-    pmu,
     schedulers,
-    scopes,
 )
 from lanescope.devices.ascend.emit.context import Style, TimelineBuilder
 from lanescope.devices.ascend.interpret.resolve import Interpreter
@@ -42,18 +38,20 @@ def draw(told: Interpreter, capture: Capture, options: Mapping[str, Any]) -> Tra
         capture: its files, for names and sizes.
         options: decode options that were given, for the record and for what is drawn.
     """
+    if told.parts.has_more:
+        from lanescope.devices.ascend.emit import sidecar_files
     builder = TraceBuilder(told.times.base, details=schema.TABLES, stats=schema.STATS)
     canvas = TimelineBuilder(told, builder, capture, options)
     runs = executions.draw_executions(canvas)
     executions.draw_setups(canvas, runs)
-    pmu.add_pmu(canvas, runs)
-    scopes.add_scopes(canvas)
+    if told.parts.has_more:
+        sidecar_files.add_counters(canvas, runs)
     flights = executions.draw_flights(canvas)
     work = schedulers.draw_phases(canvas)
     submits = schedulers.draw_submits(canvas)
     schedulers.draw_uploads(canvas)
-    spans = host_phases.draw_host_phases(canvas)
-    host_log.add_log(canvas, spans)
+    if told.parts.has_more:
+        sidecar_files.draw_host(canvas)
     bare = schedulers.draw_bare_tasks(canvas, work, submits)
     graph_tasks.draw_graphs(canvas)
     counters.draw_queues(canvas)

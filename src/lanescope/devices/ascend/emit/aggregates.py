@@ -79,7 +79,9 @@ class Sums:
     def threads(self) -> ThreadTimes:
         """Time of each scheduler thread by use."""
         told, phases = self._told, self._told.phases
-        no_work = [kind for kind, known in PHASE_KINDS.items() if known.role != "outer"]
+        # Inner phases lie in others; in version 4 also next to them.
+        roles = ("outer", "inner") if told.format_version == "v4" else ("outer",)
+        no_work = [kind for kind in PHASE_KINDS if told.role(kind) not in roles]
         count = phases["tasks_processed"].astype(np.int64)
         return thread_times(
             phases.group.astype(np.int64),

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from lanescope.devices.ascend.formats.host_phases import HostPhases
+from lanescope.declaration import frozen_class
 from lanescope.devices.ascend.formats.layout import LEVEL_KEYS, QUEUES
 from lanescope.devices.ascend.formats.records import Section
 from lanescope.devices.ascend.formats.versions import Erratum
@@ -23,9 +23,9 @@ from lanescope.devices.ascend.interpret.sidecars import folders_of, rank_and_dev
 from lanescope.devices.ascend.interpret.sorted_index import distinct
 from lanescope.trace import Column, Flag, TraceBuilder
 from lanescope.trace.column import Array, Mask
-from lanescope.trace.declaration import frozen_class
 
 if TYPE_CHECKING:
+    from lanescope.devices.ascend.formats.host_phases import HostPhases
     from lanescope.source import Capture
 
 Int64 = npt.NDArray[np.int64]
@@ -188,13 +188,16 @@ class TimelineBuilder:
         host: dict[str, Any] = {"clock_id": self.host_clock}
         self._host_threads: dict[tuple[int, int], int] = {}
         phases = told.host_phases
-        if len(told.host_submits) or len(told.uploads) or (phases is not None and len(phases)):
+        has_walls = told.walls is not None and bool(len(told.walls.row))
+        if len(told.host_submits) or len(told.uploads) or (phases is not None and len(phases)) or has_walls:
             parent = self.group("Host", "host")
             if phases is not None:
                 self._host_thread_tracks(parent, phases, host)
             self._add("host", parent, "host_thread", numbered(told.host_submits, "Host"), nesting="nested", **host)
             if told.parts.placed_log is not None and len(told.parts.placed_log.messages):
                 self._add("log", parent, "host_log", [(0, "Log")], **host)
+            if has_walls:  # what the host knows of the device: around all that the device recorded itself
+                self._add("wall", parent, "host_thread", [(0, "Device")], nesting="free")
             if len(told.uploads):
                 self._add("upload", parent, "queue", [(0, "H2D")], nesting="free", **host)
         if told.submits.groups:

@@ -10,10 +10,6 @@ import numpy as np
 from lanescope.common.stat_tally import StatTally
 from lanescope.devices.ascend import schema
 from lanescope.devices.ascend.emit.context import TimelineBuilder, some
-from lanescope.devices.ascend.emit.host_log import account_log
-from lanescope.devices.ascend.emit.host_phases import account_host_phases
-from lanescope.devices.ascend.emit.pmu import account_pmu
-from lanescope.devices.ascend.emit.scopes import account_scopes
 from lanescope.devices.ascend.emit.stream_stats import add_stream_stats
 from lanescope.devices.ascend.formats.layout import (
     AICORE,
@@ -130,15 +126,10 @@ def account(canvas: TimelineBuilder) -> None:
         _account_file(canvas, "deps", deps.size, (deps.tasks, deps.edges), 0)
     if "names" in told.parts.sources and "names" not in told.parts.broken:
         builder.add_bytes(decoded=told.parts.sources["names"].size, input_id=canvas.input_of["names"])
-    phases = told.parts.host_file
-    if phases is not None:
-        account_host_phases(canvas, phases, told.parts.sources["host_phases"].size)
-    if told.parts.pmu is not None:
-        account_pmu(canvas, told.parts.pmu, told.parts.sources["pmu"].size)
-    if told.parts.scope_stats is not None:
-        account_scopes(canvas, told.parts.scope_stats, told.parts.sources["scope_stats"].size)
-    for part, log in told.parts.logs.items():
-        account_log(canvas, part, log, told.parts.sources[part].size)
+    if told.parts.has_more:
+        from lanescope.devices.ascend.emit import sidecar_files
+
+        sidecar_files.account(canvas)
     for part in told.parts.broken & set(told.parts.sources):
         builder.add_bytes(decoded=0, input_id=canvas.input_of[part])
     told_of = add_stream_stats(canvas)

@@ -6,6 +6,7 @@ import numpy as np
 import numpy.typing as npt
 
 from lanescope.devices.ascend.emit.context import TimelineBuilder, some
+from lanescope.devices.ascend.interpret import task_kinds
 from lanescope.devices.ascend.interpret.names import function_name
 from lanescope.devices.ascend.interpret.resolve import Interpreter
 from lanescope.devices.ascend.interpret.task_kinds import KINDS, RECORD_STATES
@@ -21,6 +22,8 @@ def draw_graphs(canvas: TimelineBuilder) -> None:
     Its preparation is not its begin: it may come long before the producers of the graph have ended.
     """
     told = canvas.told
+    apart = np.flatnonzero(told.is_task_kind(task_kinds.NODE) & (told.parents < 0))
+    told.problems.append(("ascend_nodes_apart", len(apart), None))
     if told.graph_of is None:
         return
     ends = canvas.kept.ends
@@ -62,6 +65,14 @@ def add_graph_tasks(canvas: TimelineBuilder) -> None:
         ),
         blocks=Column.array(graph.blocks, valid=some(graph.blocks > 0)),
         is_early=Column.array(graph.is_early, valid=some(says_early)),
+        graph_task_id=None if told.graph_of is None else _graphs(told),
+    )
+
+
+def _graphs(told: Interpreter) -> Column:
+    """Return the graph that each task is a node of."""
+    return Column.derived(
+        len(told.graph), lambda: told.graph.ids[np.maximum(told.parents, 0)], valid=some(told.parents >= 0)
     )
 
 

@@ -1,4 +1,4 @@
-"""The log of a host: its spans, of which those of the capture's run are drawn as phases, and its messages."""
+"""The log of a host: its spans, of which those of the capture's run are drawn, and its messages."""
 
 from __future__ import annotations
 
@@ -30,12 +30,19 @@ def add_log(canvas: TimelineBuilder, slice_of: Mapping[int, int]) -> None:
     log, builder, count = placed.log, canvas.builder, len(placed.log)
     slices = np.full(count, -1, np.int64)
     slices[list(slice_of)] = list(slice_of.values())
+    walls = canvas.told.walls
+    if walls is not None and len(walls.row):
+        track = np.full(len(walls.row), canvas.lanes["wall"][0])
+        names = builder.names.codes(log.name[walls.row].tolist())
+        first = canvas.slices(track, walls.begin, walls.end, canvas.told.times.device, name=names, category="host")
+        slices[walls.row] = first + np.arange(len(walls.row))
     clocks = builder.dictionary("ascend_host_spans", "clock").codes(("host", "device"))
     functions = builder.dictionary("ascend_host_spans", "function")
     if count:
         builder.append(
             "ascend_host_spans",
             slice_id=Column.array(np.maximum(slices, 0), valid=some(slices >= 0)),
+            input_id=Column.constant(canvas.main, count, np.int64),
             name=builder.dictionary("ascend_host_spans", "name").codes(log.name.tolist()),
             process=log.process,
             thread=log.thread,
@@ -50,7 +57,8 @@ def add_log(canvas: TimelineBuilder, slice_of: Mapping[int, int]) -> None:
     _messages(canvas, log, placed.messages)
     note = canvas.told.problems.append
     of_device = int(np.count_nonzero(log.of_device))
-    note(("ascend_host_spans_of_device", of_device, None))
+    note(("ascend_host_spans_of_device", of_device - (0 if walls is None else len(walls.row)), None))
+    note(("ascend_host_spans_contradict", placed.contradictions, None))
     note(("ascend_host_spans_of_others", placed.of_others, None))
     note(("ascend_host_spans_unplaced", count - of_device if placed.reason else 0, None))
 

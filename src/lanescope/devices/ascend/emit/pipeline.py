@@ -12,6 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from lanescope._native import core
+from lanescope.declaration import frozen_class
 from lanescope.devices.ascend.emit.context import RecordSlices, TimelineBuilder
 from lanescope.devices.ascend.formats.layout import EARLY_KINDS
 from lanescope.devices.ascend.formats.records import Section
@@ -19,7 +20,6 @@ from lanescope.devices.ascend.interpret import graph as graphs
 from lanescope.devices.ascend.interpret.clock import Alignment
 from lanescope.devices.ascend.interpret.resolve import thread_of_core
 from lanescope.trace import Column
-from lanescope.trace.declaration import frozen_class
 
 Int64 = npt.NDArray[np.int64]
 
@@ -92,7 +92,8 @@ class _Places:
         slice_id[inside], track[inside] = phases.ids[found], phases.track[found]
         # The first that ends at the finish stamp or behind it.
         seen = _last(np.flatnonzero(told.is_kind("complete")), group, -phases.end, thread, -runs.finish)
-        seen[runs.finish <= 0] = -1
+        # A pass that began behind that is not the one: its own record is missing.
+        seen[(runs.finish <= 0) | (np.append(phases.begin, 0)[seen] > runs.finish)] = -1
         return cls(slice_id, track, seen)
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
+from lanescope.declaration import frozen_class
 from lanescope.devices.ascend.emit.context import RecordSlices, TimelineBuilder, ToTs, below_resolution, some
 from lanescope.devices.ascend.formats.layout import GRAPH_KIND, PHASE_KINDS, QUEUES, SUBMITS
 from lanescope.devices.ascend.formats.records import Section
@@ -13,7 +14,6 @@ from lanescope.devices.ascend.interpret import task_kinds
 from lanescope.devices.ascend.interpret.clock import Alignment
 from lanescope.trace import Column, Flag
 from lanescope.trace.column import Mask
-from lanescope.trace.declaration import frozen_class
 
 Int64 = npt.NDArray[np.int64]
 
@@ -33,7 +33,7 @@ def draw_phases(canvas: TimelineBuilder) -> RecordSlices | None:
     named = phases.has("kind")
     codes = builder.names.codes((*kinds, "unknown"))
     kind = np.where(named, phases["kind"], len(kinds))
-    roles = [PHASE_KINDS[kind].role if kind in PHASE_KINDS else "" for kind in (*kinds, "unknown")]
+    roles = [told.role(kind) for kind in (*kinds, "unknown")]
     role = builder.dictionary("ascend_phases", "role").codes(roles)[kind]
     told.note("ascend_unknown_kind", named & ~told.is_kind(*PHASE_KINDS), phases)
     begin, end = phases["start_cycles"], phases["end_cycles"]

@@ -7,6 +7,7 @@ import numpy.typing as npt
 
 from lanescope.devices.ascend.emit.context import TimelineBuilder
 from lanescope.devices.ascend.formats.scope_stats import RESOURCES, RINGED, VERSION, ScopeStats
+from lanescope.devices.ascend.interpret import scope_checks
 from lanescope.trace import Column
 from lanescope.trace.column import Mask
 
@@ -53,7 +54,11 @@ def add_scopes(canvas: TimelineBuilder) -> None:
     )
     note = canvas.told.problems.append
     note(("ascend_scope_unmatched", unmatched, None))
-    note(("ascend_scope_contradicts", int(np.count_nonzero(contradicted(scopes))), None))
+    wrong = contradicted(scopes) | scope_checks.moved_between(scopes)
+    beyond, missing = scope_checks.tasks_of_scopes(canvas.told, scopes)
+    note(("ascend_scope_contradicts", int(np.count_nonzero(wrong)), None))
+    note(("ascend_scope_tasks_contradict", beyond, None))
+    note(("ascend_scope_tasks_missing", missing, None))
     note(("ascend_scopes_untimed", len(begin), None))
 
 

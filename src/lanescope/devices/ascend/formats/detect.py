@@ -20,6 +20,16 @@ _KEYS = (
 )
 _V1_KEYS = ("tasks", "start_time_us", "dispatch_time_us", "duration_us", "ring_id")
 _DEPS_KEYS = ("kernel_ids", "edges", "tensors")
+#: Files next to a capture, and what all of each kind contain.
+_SIDECARS = (
+    ("hardware counters", (b"thread_id,core_id,task_id,", b"event_type")),
+    ("resources of scopes", (b'"task_window_start"', b'"dep_pool_end"', b'"phase"')),
+    ("phases of the host", (b'"host_monotonic_ns"', b'"records"', b'"start_ns"')),
+    ("a task graph", (b'"kernel_ids"', b'"edges"')),
+    ("a task graph", (b'"kernel_ids"', b'"task_id"', b'"tasks"')),
+    ("a name map", (b'"callable_id_to_name"',)),
+    ("a log", (b"[STRACE] v=1 pid=",)),
+)
 #: Bytes behind a key that are looked at: the first row fits.
 _VALUE_BYTES = 256
 
@@ -122,7 +132,7 @@ def detect(head: FileHead) -> Detection:
     data = head.data
     begin = data[:_VALUE_BYTES].lstrip()
     if not (begin.startswith(b"{") and begin[1:].lstrip().startswith(b'"')):
-        return _probe_dump(head) if b"\0" in data[:4096] else Detection(0)
+        return _probe_dump(head) if b"\0" in data[:4096] else _probe_sidecar(data)
     key = next((key for key in _LEVELS if _value(data, key)), "")
     keys = _present(data, _KEYS)
     if not key:
@@ -130,12 +140,27 @@ def detect(head: FileHead) -> Detection:
         if _value(data, "version")[:1] in (b"1", b"2", b"3", b"4") and len(old) >= 4 and not _present(data, _DEPS_KEYS):
             return Detection(90, "v1a", f"keys version, {', '.join(old)}")
         # The level may stand behind the lists.
-        return Detection(min(30 + 20 * len(keys), 89), "", f"keys {', '.join(keys)}") if keys else Detection(0)
+        if keys:
+            return Detection(min(30 + 20 * len(keys), 89), "", f"keys {', '.join(keys)}")
+        return _probe_sidecar(data)
     level = _value(data, key).split(b",")[0].split(b"}")[0].strip()
     if level not in (b"1", b"2", b"3", b"4"):
         return Detection(60, "", f"{key} is not a valid level")
     score = 98 if keys or _present(data, _V1_KEYS) else 70
     return Detection(score, _format_version(key, data, keys), f"keys {', '.join(sorted((key, *keys)))}")
+
+
+def _probe_sidecar(data: bytes) -> Detection:
+    """Look for a file that lies next to a capture, and is none without it."""
+    what = next((what for what, words in _SIDECARS if all(word in data for word in words)), "")
+    if not what:
+        return Detection(0)
+    return Detection(
+        40,
+        "",
+        f"{what} of an Ascend run, without its records",
+        "pass chip_swimlane_records.json of the same run: files next to it are read as well",
+    )
 
 
 def _value(data: bytes, key: str) -> bytes:

@@ -8,7 +8,7 @@ files), pull requests 856 to 1079 (v1);
 
 from __future__ import annotations
 
-from lanescope.trace.declaration import frozen_class
+from lanescope.declaration import frozen_class
 from lanescope.wire import Member, Struct
 
 _V3_SOURCE = "simpler 83728d2, l2_swimlane_profiling.h; sizes and offsets checked by compiling"

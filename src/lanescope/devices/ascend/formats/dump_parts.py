@@ -19,6 +19,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from lanescope.declaration import frozen_class
 from lanescope.devices.ascend.formats.device_structs import (
     AICORE_BUFFER,
     AICPU_BUFFER,
@@ -35,7 +36,6 @@ from lanescope.devices.ascend.formats.device_structs import (
 from lanescope.devices.ascend.formats.layout import MAX_CYCLES
 from lanescope.devices.ascend.formats.records import Bytes
 from lanescope.trace.column import Mask
-from lanescope.trace.declaration import frozen_class
 from lanescope.wire import Struct
 
 Rows = npt.NDArray[Any]

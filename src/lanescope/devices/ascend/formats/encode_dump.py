@@ -9,6 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from lanescope.common.distinct import distinct
+from lanescope.declaration import frozen_class
 from lanescope.devices.ascend.formats.device_dump import LISTS
 from lanescope.devices.ascend.formats.device_structs import (
     AICORE_RECORD,
@@ -23,7 +24,6 @@ from lanescope.devices.ascend.formats.device_structs import (
 from lanescope.devices.ascend.formats.dump_parts import buffer_of, record_dtype, stamps
 from lanescope.devices.ascend.formats.layout import PHASES, SUBMITS
 from lanescope.devices.ascend.formats.records import Bytes, Records, Section
-from lanescope.trace.declaration import frozen_class
 
 Rows = npt.NDArray[Any]
 Lane = tuple[str, int]

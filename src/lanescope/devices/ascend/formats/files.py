@@ -8,6 +8,7 @@ from contextlib import suppress
 
 import numpy as np
 
+from lanescope.declaration import replace
 from lanescope.devices.ascend.formats import v1, v4
 from lanescope.devices.ascend.formats.json_reader import Cut, File, Reader
 from lanescope.devices.ascend.formats.layout import (
@@ -28,7 +29,6 @@ from lanescope.devices.ascend.formats.layout import (
 )
 from lanescope.devices.ascend.formats.records import Bytes, Deps, Records, Section, empty
 from lanescope.errors import InputError
-from lanescope.trace.declaration import replace
 
 #: Lists that v1 writes under the same key, in microseconds.
 _DECIMAL = {PHASES.name: V1_PHASES, SUBMITS.name: V1_SUBMITS}

@@ -11,10 +11,10 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from lanescope.declaration import frozen_class, replace
 from lanescope.devices.ascend.formats.records import Bytes
 from lanescope.errors import InputError
 from lanescope.trace.column import Mask
-from lanescope.trace.declaration import frozen_class, replace
 
 Int64 = npt.NDArray[np.int64]
 

@@ -11,8 +11,8 @@ import numpy as np
 import numpy.typing as npt
 
 from lanescope.common.key_join import Keys, duplicates
+from lanescope.declaration import frozen_class
 from lanescope.devices.ascend.formats.records import Section
-from lanescope.trace.declaration import frozen_class
 
 Int64 = npt.NDArray[np.int64]
 

@@ -12,8 +12,8 @@ files), pull requests 856 to 1079 (v1);
 
 from __future__ import annotations
 
+from lanescope.declaration import frozen_class
 from lanescope.errors import InternalError
-from lanescope.trace.declaration import frozen_class
 
 #: Counter readings stay below this, so that differences of two fit 64 signed bits.
 MAX_CYCLES = (1 << 62) - 1

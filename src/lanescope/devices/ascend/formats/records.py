@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from lanescope.declaration import frozen_class
 from lanescope.devices.ascend.formats.layout import MAX_I32, JsonField, Layout
 from lanescope.trace.column import Array, Mask
-from lanescope.trace.declaration import frozen_class
 
 Int64 = npt.NDArray[np.int64]
 Int32 = npt.NDArray[np.int32]

@@ -1,6 +1,7 @@
 """Logs of a host: spans (``[STRACE]``) between other lines, of any processes, one after the other or in one line.
 
-Source: logs of hw-native-sys/simpler at 6ebaf77, runs of its simulated platforms, and its manual of host traces.
+Source: logs of hw-native-sys/simpler at 6ebaf77, runs of its simulated platforms, and its manual of host traces; of
+counter readings in attributes only its sources at 129e28e.
 """
 
 from __future__ import annotations
@@ -12,10 +13,10 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from lanescope.declaration import frozen_class
 from lanescope.devices.ascend.formats.records import Bytes
 from lanescope.errors import InputError
 from lanescope.trace.column import Mask
-from lanescope.trace.declaration import frozen_class
 
 Int64 = npt.NDArray[np.int64]
 Texts = npt.NDArray[np.object_]
@@ -33,9 +34,10 @@ _WRITTEN = re.compile(rb"\[mono_ns=([0-9]{1,19})\]")
 _MESSAGE = re.compile(rb"\[mono_ns=([0-9]{1,19})\]\[T(0x[0-9a-fA-F]{1,16})\]\[([A-Z0-9_]{1,16})\] +([^:\s]+): ?(.*)")
 _DROPS = re.compile(rb"\[HOSTLOG_DROPS\] +v=1 +pid=([0-9]{1,10}) +new=[0-9]+ +total=([0-9]{1,18})")
 _ESCAPE = re.compile(rb"%([0-9A-Fa-f]{2})")
-#: The attribute of spans whose times are of a device.
-_OF_DEVICE = "clk=dev"
-_MOST, _MOST_ID = (1 << 62) - 1, (1 << 31) - 1
+#: The attribute of spans whose times are of a device, and the point on the clock of the host that has it as well: its
+#: readings of the device are attributes.
+_OF_DEVICE, _POINT = "clk=dev", ".device_boundaries"
+_MOST, _MOST_ID, _DIGITS = (1 << 62) - 1, (1 << 31) - 1, 19
 
 
 @frozen_class
@@ -82,6 +84,14 @@ class HostLog:
 
     def __len__(self) -> int:
         return len(self.begin)
+
+    def numbers(self, rows: Int64, *keys: str) -> Int64:
+        """Return attributes that are numbers, int64 [rows, keys], -1 where one is missing or none."""
+        found = np.full((len(rows), len(keys)), -1, np.int64)
+        for at, row in enumerate(rows.tolist()):
+            values = attributes_of(self.attributes[row])
+            found[at] = [_number(values.get(key, "")) for key in keys]
+        return found
 
     @classmethod
     def join(cls, logs: Sequence[HostLog]) -> HostLog:
@@ -173,14 +183,25 @@ def _span(text: bytes) -> tuple[tuple[Any, ...] | None, int]:
     attributes = " ".join(_text(part) for part in match[9].split())
     line = _WRITTEN.search(text, 0, match.start())
     written = int(line[1]) if line and int(line[1]) <= _MOST else -1
-    rest = text[match.end() :].strip()
+    rest, name = text[match.end() :].strip(), _text(match[6])
+    of_device = _OF_DEVICE in attributes.split() and not name.endswith(_POINT)
     return (
         (
-            *(process, thread, run, match[4].decode().lower(), depth, _text(match[6]), begin, length),
-            *(_OF_DEVICE in attributes.split(), attributes, written),
+            *(process, thread, run, match[4].decode().lower(), depth, name, begin, length),
+            *(of_device, attributes, written),
         ),
         len(text) - len(rest),
     )
+
+
+def attributes_of(text: str | None) -> dict[str, str]:
+    """Return the attributes of a span by their keys."""
+    pairs = (part.partition("=") for part in (text or "").split())
+    return {key: value for key, equals, value in pairs if equals}
+
+
+def _number(text: str) -> int:
+    return int(text) if text.isascii() and text.isdigit() and len(text) <= _DIGITS and int(text) <= _MOST else -1
 
 
 def _text(raw: bytes) -> str:

@@ -12,6 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from lanescope.common.key_join import first_equal, match_unique
+from lanescope.declaration import replace
 from lanescope.devices.ascend.formats.json_reader import File
 from lanescope.devices.ascend.formats.keyed_rows import keyed
 from lanescope.devices.ascend.formats.layout import (
@@ -29,7 +30,6 @@ from lanescope.devices.ascend.formats.layout import (
 from lanescope.devices.ascend.formats.records import Bytes, Deps, Records, Section, empty, section
 from lanescope.errors import InputError
 from lanescope.trace import ticks_to_ns
-from lanescope.trace.declaration import replace
 
 Int64 = npt.NDArray[np.int64]
 

@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from lanescope.declaration import replace
 from lanescope.devices.ascend.formats.json_reader import File, Reader
 from lanescope.devices.ascend.formats.layout import (
     AICORE,
@@ -23,7 +24,6 @@ from lanescope.devices.ascend.formats.layout import (
     V4_PHASES,
 )
 from lanescope.devices.ascend.formats.records import Records, Section, Stream, concat, empty, section
-from lanescope.trace.declaration import replace
 
 #: What a producer tells about its stream.
 _TOLD = ("platform", "producer", "scheduler_id", "worker_id", "core_type", "physical_core_id", "capture")

@@ -10,9 +10,9 @@ from __future__ import annotations
 
 import enum
 
+from lanescope.declaration import frozen_class
 from lanescope.devices.ascend.formats.layout import AICORE, HOST_SUBMITS
 from lanescope.devices.ascend.formats.records import Records
-from lanescope.trace.declaration import frozen_class
 
 
 class Erratum(enum.Enum):

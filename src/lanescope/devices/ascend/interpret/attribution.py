@@ -11,12 +11,12 @@ from itertools import pairwise
 import numpy as np
 import numpy.typing as npt
 
+from lanescope.declaration import frozen_class
 from lanescope.devices.ascend.interpret import graph as graphs
 from lanescope.devices.ascend.interpret.execution_table import Executions, LossSummary
 from lanescope.devices.ascend.interpret.graph import Graph
 from lanescope.devices.ascend.interpret.sorted_index import distinct
 from lanescope.trace.column import Mask
-from lanescope.trace.declaration import frozen_class
 
 Int64 = npt.NDArray[np.int64]
 

@@ -7,9 +7,9 @@ from typing import Any, Literal
 import numpy as np
 import numpy.typing as npt
 
+from lanescope.declaration import frozen_class
 from lanescope.devices.ascend.formats.layout import MAX_CYCLES
 from lanescope.trace import TimeBase, ticks_to_ns
-from lanescope.trace.declaration import frozen_class
 
 Int64 = npt.NDArray[np.int64]
 

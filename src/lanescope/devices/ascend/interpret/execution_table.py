@@ -8,13 +8,13 @@ import numpy as np
 import numpy.typing as npt
 
 from lanescope.common.missing_records import Gaps, sequence_gaps
+from lanescope.declaration import frozen_class, replace
 from lanescope.devices.ascend.formats.keyed_rows import KeyedRows
 from lanescope.devices.ascend.formats.layout import REG_TASK_IDS
 from lanescope.devices.ascend.formats.records import Section, UInt64
 from lanescope.devices.ascend.interpret import graph as graphs
 from lanescope.devices.ascend.interpret.graph import Graph, Intervals
 from lanescope.trace.column import Mask
-from lanescope.trace.declaration import frozen_class, replace
 
 Int64 = npt.NDArray[np.int64]
 UInt8 = npt.NDArray[np.uint8]

@@ -12,18 +12,18 @@ import numpy as np
 import numpy.typing as npt
 
 from lanescope._native import core
+from lanescope.declaration import frozen_class, replace
 from lanescope.devices.ascend.formats.layout import CREATOR, WAIT
 from lanescope.devices.ascend.formats.records import Deps, UInt64
 from lanescope.devices.ascend.interpret.sorted_index import SortedIndex, distinct, union
 from lanescope.trace.column import Mask
-from lanescope.trace.declaration import frozen_class, replace
 
 Int64 = npt.NDArray[np.int64]
 
 #: Halves of a task id: ring and number. Nodes of a graph are on one ring, and their lowest bits tell them apart.
 _HALF, _LOW = np.uint64(32), np.uint64(0xFFFFFFFF)
 _NODE_RING, NODE_BITS = np.uint64(1), np.uint64(10)
-_SPACE = np.uint64(62)
+_SPACE, _OWNER = np.uint64(62), np.uint64((1 << 20) - 1)
 #: Types of a core, as codes: the slots of ``kernel_ids`` that it runs follow from it.
 AIC, AIV, UNKNOWN = 0, 1, 2
 CORE_TYPES = ("aic", "aiv", "")
@@ -210,6 +210,11 @@ def _creators(deps: Deps, pred: Int64, tasks: int) -> Mask:
     return found
 
 
+def number_mask(ids: UInt64) -> UInt64:
+    """Return the bits of ids of nodes that number the nodes of one graph, uint64 [n]."""
+    return np.where(are_in_node_space(ids), _LOW, np.uint64((1 << int(NODE_BITS)) - 1))
+
+
 def are_node_ids(ids: UInt64) -> Mask:
     """Return which ids a host that builds graphs gives to nodes: those of ring 1, in version 4 of space 1, bool [n]."""
     found: Mask = (ids >> _HALF == _NODE_RING) | are_in_node_space(ids)
@@ -240,23 +245,37 @@ def rings(graph: Graph) -> Mask:
 def parents(graph: Graph, outer: Int64) -> Int64:
     """Return the task that each node of a graph belongs to, int64 [tasks], -1 for tasks that are not nodes.
 
-    A host that builds graphs numbers the nodes of a task on ring 1: its own number, and ten bits for the node.
+    A host that builds graphs numbers the nodes of a task on ring 1: its own number, and ten bits for the node. Version
+    4 has a space for nodes, with the lowest 20 bits of the number of their task; where several graphs of a run have
+    these bits, it is not known which one is meant.
 
     Args:
-        graph: the task graph of one run.
+        graph: the task graph.
         outer: int64, tasks that are graphs, any order and repetition.
     """
     found = np.full(len(graph), -1, np.int64)
-    nodes = np.flatnonzero(graph.ids >> _HALF == _NODE_RING)
-    if not len(outer) or not len(nodes):
-        return found
-    is_outer = np.zeros(len(graph), np.bool_)
-    is_outer[outer] = True
-    parent = (graph.ids[nodes] & _LOW) >> NODE_BITS
-    at = np.minimum(np.searchsorted(graph.ids, parent), len(graph) - 1)
-    fits = (graph.ids[at] == parent) & is_outer[at]
-    found[nodes[fits]] = at[fits]
+    outer = distinct(outer[graph.ids[outer] >> _HALF == 0]) if len(outer) else outer
+    for nodes, shift, bits in (
+        (np.flatnonzero(graph.ids >> _HALF == _NODE_RING), NODE_BITS, _LOW >> NODE_BITS),
+        (np.flatnonzero(are_in_node_space(graph.ids)), _HALF, _OWNER),
+    ):
+        if not len(nodes) or not len(outer):
+            continue
+        wanted = _of_run(graph, nodes, graph.ids[nodes] >> shift & bits)
+        # A number that has more bits than a node can name is of no node.
+        known = _of_run(graph, outer, graph.ids[outer] & (_LOW if shift == NODE_BITS else bits))
+        order = np.argsort(known, kind="stable")
+        low, high = (np.searchsorted(known[order], wanted, side=side) for side in ("left", "right"))
+        found[nodes] = np.where(high - low == 1, outer[order[np.minimum(low, len(outer) - 1)]], -1)
     return found
+
+
+def _of_run(graph: Graph, task: Int64, number: UInt64) -> Int64:
+    """Return numbers of tasks as numbers that differ between the runs of a capture, int64 [n]."""
+    if graph.runs is None:
+        return number.astype(np.int64)
+    run = graph.runs.keys[task] // max(len(graph.runs.ids), 1)
+    return (run << 32) | number.astype(np.int64)
 
 
 def functions(graph: Graph, task: Int64, core_type: npt.NDArray[np.uint8]) -> Int64:

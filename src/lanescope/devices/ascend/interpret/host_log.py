@@ -1,20 +1,29 @@
-"""Which spans of a host's log belong to a capture, and whether its clock is proven to be that of the capture."""
+"""Which spans of a host's log belong to a capture, and whether its clocks are proven to be those of the capture.
+
+The span of a device around a run has readings of the counter that the capture's records are stamped with; parts of it
+count from the first of these parts, and when that began is not in the log.
+"""
 
 from __future__ import annotations
 
 import numpy as np
 import numpy.typing as npt
 
+from lanescope.declaration import frozen_class
 from lanescope.devices.ascend.formats.host_phases import HostPhases
 from lanescope.devices.ascend.formats.layout import AICORE, AICPU, HOST_SUBMITS, PHASES, SUBMITS, UPLOADS
 from lanescope.devices.ascend.formats.records import Records
 from lanescope.devices.ascend.formats.strace import HostLog
 from lanescope.devices.ascend.interpret.clock import Alignment, align
+from lanescope.devices.ascend.interpret.sorted_index import distinct
 from lanescope.trace.column import Mask
-from lanescope.trace.declaration import frozen_class
 
 Int64 = npt.NDArray[np.int64]
 
+#: Attributes of the span of a device around a run: its counter at both ends, and how fast that counts.
+_READINGS = "dev_start_cycle", "dev_end_cycle", "dev_cnt_hz"
+#: The span of the host that waits for the device, and the parts of its names.
+_RUNNER = ".runner_run"
 #: Lists with stamps of the device, and their stamps.
 _DEVICE = (
     (AICORE, ("start_cycles", "end_cycles")),
@@ -34,6 +43,8 @@ class PlacedLog:
         messages: rows of the messages that are.
         of_others: how many spans of the host are of other runs than the capture's.
         reason: why no span is placed; empty if some are.
+        walls: spans of the device around the runs of the capture.
+        contradictions: spans of the device that are of a run of the capture, and not around its records.
     """
 
     log: HostLog
@@ -41,6 +52,36 @@ class PlacedLog:
     messages: Int64
     of_others: int
     reason: str
+    walls: Walls
+    contradictions: int
+
+
+@frozen_class
+class Walls:
+    """Spans of a device around runs, by its counter.
+
+    Attributes:
+        row: int64 [n], rows of the log.
+        begin, end: int64 [n], cycles.
+        frequency: int64 [n], Hz.
+    """
+
+    row: Int64
+    begin: Int64
+    end: Int64
+    frequency: Int64
+
+    def take(self, which: Int64 | Mask) -> Walls:
+        """Return some of them."""
+        return Walls(self.row[which], self.begin[which], self.end[which], self.frequency[which])
+
+
+def walls_of(log: HostLog) -> Walls:
+    """Return the spans of devices that have readings of a counter."""
+    rows = np.flatnonzero(log.of_device & np.array(["dev_start_cycle=" in text for text in log.attributes], np.bool_))
+    begin, end, frequency = log.numbers(rows, *_READINGS).T
+    # A phase without a stamp reads as 0.
+    return Walls(rows, begin, end, frequency).take((begin > 0) & (end >= begin) & (frequency > 0))
 
 
 def place(log: HostLog, records: Records, phases: HostPhases | None) -> PlacedLog:
@@ -57,25 +98,114 @@ def place(log: HostLog, records: Records, phases: HostPhases | None) -> PlacedLo
     """
     none = np.empty(0, np.int64)
     is_host = ~log.of_device
-    window = _window(records, phases)
-    if isinstance(window, str):
-        return PlacedLog(log, none, none, 0, window)
-    first, last = window
-    roots = np.flatnonzero(is_host & (log.depth == 0) & (log.run > 0))
-    roots = roots[(log.begin[roots] <= first) & (log.begin[roots] + log.length[roots] >= last)]
-    if phases is not None and len(phases):
-        roots = roots[np.isin(log.process[roots], phases.process) & np.isin(log.run[roots], phases.run)]
-    if len(roots) != 1:
-        reason = "no run of the log contains the capture" if not len(roots) else "several runs contain the capture"
-        return PlacedLog(log, none, none, 0, reason)
-    root = roots[0]
+    window, root = _window(records, phases), -1
+    reason = window if isinstance(window, str) else ""
+    if not isinstance(window, str):
+        first, last = window
+        roots = np.flatnonzero(is_host & (log.depth == 0) & (log.run > 0))
+        roots = roots[(log.begin[roots] <= first) & (log.begin[roots] + log.length[roots] >= last)]
+        if phases is not None and len(phases):
+            roots = roots[np.isin(log.process[roots], phases.process) & np.isin(log.run[roots], phases.run)]
+        if len(roots) == 1:
+            root = int(roots[0])
+        else:
+            reason = "no run of the log contains the capture" if not len(roots) else "several runs contain the capture"
+    walls, contradictions = _walls(log, records, root)
+    if root < 0:
+        return PlacedLog(log, none, none, 0, reason, walls, contradictions)
     begin, end = log.begin[root], log.begin[root] + log.length[root]
     mine = is_host & (log.process == log.process[root]) & (log.run == log.run[root])
     # Spans of no run are of whoever drives the runs.
     mine |= is_host & (log.run == 0) & (log.begin < end) & (log.begin + log.length > begin)
     during: Mask = (log.message_at >= begin) & (log.message_at <= end)
     others = int(np.count_nonzero(is_host & ~mine))
-    return PlacedLog(log, np.flatnonzero(mine), np.flatnonzero(during), others, "")
+    return PlacedLog(log, np.flatnonzero(mine), np.flatnonzero(during), others, "", walls, contradictions)
+
+
+def _walls(log: HostLog, records: Records, root: int) -> tuple[Walls, int]:
+    """Return the spans of the device around the runs of a capture, and how many contradict its records.
+
+    The counter is that of the capture if it counts as fast, and if everything that the device stamped in a run lies
+    inside exactly one span: the spans of a device do not overlap. Chips of one host may have started together, so where
+    several spans fit, the run has to be known by its host, or by its number.
+
+    Args:
+        log: the log.
+        records: the capture.
+        root: row of the outermost span of the run that the capture is proven to be of; -1: not known.
+    """
+    frequency = records.metadata.get("clock_freq_hz")
+    every, contradictions = walls_of(log), 0
+    if type(frequency) is not int or not (every.frequency == frequency).any():
+        return every.take(np.empty(0, np.int64)), 0
+    every = every.take(every.frequency == frequency)
+    kept: list[int] = []
+    joined = align(records.metadata, frequency, None)
+    for epoch, first, last in _extents(records):
+        known = _identified(log, every, root, epoch)
+        fits: Mask = (every.begin <= first) & (every.end >= last)
+        if known is not None:
+            contradictions += int(np.count_nonzero(known & ~fits))
+            fits &= known
+        found = np.flatnonzero(fits)
+        if len(found) != 1:
+            continue
+        if isinstance(joined, Alignment) and not _is_in_time(log, every.take(found), joined):
+            contradictions += 1
+            continue
+        kept.append(int(found[0]))
+    return every.take(np.array(sorted(set(kept)), np.int64)), contradictions
+
+
+def _extents(records: Records) -> list[tuple[int, int, int]]:
+    """Return number, first and last device stamp of each run of a capture."""
+    numbers, stamps = [], []
+    for layout, names in _DEVICE:
+        rows = records[layout]
+        for name in names:
+            stamps.append(rows[name])
+            has_epoch = any(cell.name == "run_epoch" for cell in rows.layout.cells)
+            numbers.append(rows["run_epoch"].astype(np.int64) if has_epoch else np.full(len(rows), -1, np.int64))
+    epoch, stamp = np.concatenate(numbers), np.concatenate(stamps)
+    epoch, stamp = epoch[stamp > 0], stamp[stamp > 0]
+    listed = distinct(epoch[epoch >= 0]).tolist()
+    if len(listed) < 2:
+        # Submissions do not say their run.
+        return [(listed[0] if listed else 0, int(stamp.min()), int(stamp.max()))] if len(stamp) else []
+    return [(number, int(stamp[epoch == number].min()), int(stamp[epoch == number].max())) for number in listed]
+
+
+def _identified(log: HostLog, walls: Walls, root: int, epoch: int) -> Mask | None:
+    """Return the spans of the device of a run of the capture, bool [n]; None: which they are is not known."""
+    if root >= 0:
+        named: Mask = (log.process[walls.row] == log.process[root]) & (log.run[walls.row] == log.run[root])
+        return named
+    if epoch <= 0:
+        return None
+    roots = np.flatnonzero(~log.of_device & (log.depth == 0) & (log.run > 0))
+    roots = roots[log.numbers(roots, "run_epoch")[:, 0] == epoch]
+    if len(distinct(log.process[roots])) != 1:
+        return None
+    numbered: Mask = (log.process[walls.row] == log.process[roots[0]]) & np.isin(log.run[walls.row], log.run[roots])
+    return numbered
+
+
+def _is_in_time(log: HostLog, wall: Walls, joined: Alignment) -> bool:
+    """Tell whether a span of the device is within both readings of the clocks and the span of the host around it."""
+    first, last = joined.first.cycles, joined.last.cycles if joined.last is not None else int(wall.end[0])
+    if joined.last is not None and not first <= wall.begin[0] <= wall.end[0] <= last:
+        return False
+    row, error = wall.row[0], max(reading.error_ns for reading in joined.readings)
+    outer = np.flatnonzero(
+        ~log.of_device
+        & (log.process == log.process[row])
+        & (log.run == log.run[row])
+        & np.array([name.endswith(_RUNNER) for name in log.name], np.bool_)
+    )
+    if len(outer) != 1:
+        return True
+    begin, end = joined.host_ns(np.array([wall.begin[0], wall.end[0]])).tolist()
+    return bool(log.begin[outer[0]] - error <= begin and end <= log.begin[outer[0]] + log.length[outer[0]] + error)
 
 
 def _window(records: Records, phases: HostPhases | None) -> tuple[int, int] | str:

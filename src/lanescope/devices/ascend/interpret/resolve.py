@@ -4,20 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from functools import cached_property
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
 
 from lanescope.common.key_join import match_unique
+from lanescope.declaration import replace
 from lanescope.devices.ascend.formats import versions
-from lanescope.devices.ascend.formats.host_phases import HostPhases
 from lanescope.devices.ascend.formats.keyed_rows import KeyedRows, keyed, keys, repeated
 from lanescope.devices.ascend.formats.layout import (
     AICORE,
     AICPU,
     EARLY_KINDS,
     HOST_SUBMITS,
+    PHASE_KINDS,
     PHASES,
     RECORDS,
     SUBMITS,
@@ -43,7 +44,10 @@ from lanescope.devices.ascend.interpret.graph import Graph, Intervals
 from lanescope.devices.ascend.interpret.sidecars import Sidecars
 from lanescope.devices.ascend.interpret.task_kinds import TaskKinds
 from lanescope.trace.column import Mask
-from lanescope.trace.declaration import replace
+
+if TYPE_CHECKING:
+    from lanescope.devices.ascend.formats.host_phases import HostPhases
+    from lanescope.devices.ascend.interpret.host_log import Walls
 
 Int64 = npt.NDArray[np.int64]
 
@@ -76,6 +80,7 @@ class Interpreter:
         marker_is_concluded: bool [phases], only half of that id was recorded.
         epochs: the runs of a file with several: int64 [executions], [phases], [submits], [host submits]; else None.
         host_phases: records of the host that have a place on the time axis; None without such a file.
+        walls: spans of the device in a log of the host that have a place on the time axis; None without any.
         runs: the executions.
         lost: what is missing.
         graph_of: int64 [executions], the graph that each is a node of, -1 without; None where there are no nodes.
@@ -149,12 +154,18 @@ class Interpreter:
         # Of a clock that is not on the axis, nothing can be placed.
         has_axis = records.metadata.get("clock_freq_hz") is not None and Erratum.MICROSECONDS not in self.errata
         self.host_phases: HostPhases | None = None
+        self.walls: Walls | None = None
         if parts_host is not None:
             near = (np.maximum(parts_host.begin, parts_host.end) <= host_limit) & has_axis
             near &= parts_host.begin >= (base_host[0] if base_host else 0) - longest(1_000_000_000) // 2
             self.host_phases = parts_host.take(near)
             self.problems.append(("ascend_host_phases_unplaced", int(np.count_nonzero(~near)), None))
             kept_host += [self.host_phases.begin, self.host_phases.end[self.host_phases.end > 0]]
+        # Spans of the device in a log enclose what it recorded.
+        log = self.parts.placed_log if has_axis else None
+        if log is not None and len(log.walls.row) and kept:
+            self.walls = log.walls.take(log.walls.end <= limit)
+            kept += [self.walls.begin, self.walls.end]
         self.times: Times = times(
             records.metadata,
             records.metadata.get("clock_freq_hz"),
@@ -252,11 +263,15 @@ class Interpreter:
 
     def _graph_of(self) -> Int64 | None:
         """Return the graph that each execution is a node of, int64 [executions], -1 without; None: there are none."""
-        if self.runtime == versions.RINGS or self.graph.runs is not None:
+        if self.runtime == versions.RINGS:
             return None
-        outer = np.flatnonzero(self.is_task_kind(task_kinds.GRAPH))
-        found = graphs.parents(self.graph, outer)[self.runs.task]
+        found = self.parents[self.runs.task]
         return found if (found >= 0).any() else None
+
+    @cached_property
+    def parents(self) -> Int64:
+        """The graph that each task is a node of, int64 [tasks], -1 for tasks that are not."""
+        return graphs.parents(self.graph, np.flatnonzero(self.is_task_kind(task_kinds.GRAPH)))
 
     def _markers(self, with_id: Mask) -> tuple[Int64, Mask]:
         """Return the task that each phase names, int64 [phases], -1 without one, and whether that was concluded.
@@ -307,6 +322,15 @@ class Interpreter:
             found.flags.writeable = False
             self._of_kind[kinds] = found
         return self._of_kind[kinds]
+
+    def role(self, kind: str) -> str:
+        """Return the role of phases of a kind, empty if it is unknown.
+
+        Schedulers on cores resolve outside of other phases; so do threads of version 4 that do nothing else.
+        """
+        if kind == "resolve" and self.format_version == "v4" and self.on_host:
+            return "outer"
+        return PHASE_KINDS[kind].role if kind in PHASE_KINDS else ""
 
     def _staging(self) -> Staging:
         """Return what is known about early dispatch."""

@@ -157,10 +157,14 @@ def threads_without_flush(told: Interpreter) -> int:
 
 
 def repeated_kinds(told: Interpreter) -> Mask:
-    """Return which phases are the second of their kind in one iteration of their thread, bool [phases]."""
+    """Return which phases are the second of their kind in one iteration of their thread, bool [phases].
+
+    The record that brings the last counts of pops is written behind the loop, with the number of its last iteration.
+    """
     phases = told.phases
     wrong = np.zeros(len(phases), np.bool_)
-    rows = np.flatnonzero(told.is_kind(*_ONCE) & phases.has("loop_iter"))
+    is_flush = (phases["start_cycles"] == phases["end_cycles"]) & (phases["tasks_processed"] == 0)
+    rows = np.flatnonzero(told.is_kind(*_ONCE) & phases.has("loop_iter") & ~(is_flush & told.is_kind("dispatch")))
     kind, lane, loop = phases["kind"][rows], phases.group[rows], phases["loop_iter"][rows]
     epoch = phases["run_epoch"][rows]
     order = np.lexsort((phases["end_cycles"][rows], kind, loop, epoch, lane))

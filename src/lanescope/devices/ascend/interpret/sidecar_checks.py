@@ -10,6 +10,7 @@ import numpy.typing as npt
 from lanescope.devices.ascend.formats.host_phases import SUBMITTING, HostPhases
 from lanescope.devices.ascend.formats.layout import HOST_SUBMITS, UPLOADS
 from lanescope.devices.ascend.formats.strace import HostLog
+from lanescope.devices.ascend.interpret.host_log import walls_of
 from lanescope.devices.ascend.interpret.resolve import Interpreter
 from lanescope.trace.column import Mask
 
@@ -84,7 +85,7 @@ def _spans(log: HostLog) -> Found:
         parent[row] = names.get((process, run, name.rpartition(".")[0]), -1)
     yield "ascend_host_span_unmatched", int(np.count_nonzero(is_in_run & (log.depth > 0) & (parent < 0)))
     end = log.begin + log.length
-    wrong = _apart_from_line(log, end) | _overlapping(log, end)
+    wrong = _apart_from_line(log, end) | _overlapping(log, end) | _apart_from_counter(log)
     # What a run does is done in runs only.
     of_runs = {(process, name) for process, run, name in keys if run > 0}
     wrong |= ~is_in_run & np.array([(process, name) in of_runs for process, _, name in keys], np.bool_)
@@ -113,6 +114,20 @@ def _apart_from_line(log: HostLog, end: Int64) -> Mask:
     one, other = rows[:-1], rows[1:]
     same = (log.thread[one] == log.thread[other]) & (log.process[one] == log.process[other])
     wrong[other] |= same & (log.written[other] < log.written[one])
+    return wrong
+
+
+def _apart_from_counter(log: HostLog) -> Mask:
+    """Return the spans of devices whose length is not that of the counter's readings, bool [n].
+
+    Writers divide in floating point and cut off what is left: a nanosecond, or a part in 2 to the 50th, may be missing.
+    """
+    walls, wrong = walls_of(log), np.zeros(len(log), np.bool_)
+    for row, ticks, frequency in zip(
+        walls.row.tolist(), (walls.end - walls.begin).tolist(), walls.frequency.tolist(), strict=True
+    ):
+        length = ticks * 1_000_000_000 // frequency
+        wrong[row] = abs(int(log.length[row]) - length) > 1 + (length >> 50)
     return wrong
 
 

@@ -8,14 +8,14 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from lanescope.devices.ascend.formats.files import read_deps, read_names
-from lanescope.devices.ascend.formats.host_phases import HostPhases, read_host_phases
-from lanescope.devices.ascend.formats.pmu import Pmu, read_pmu
 from lanescope.devices.ascend.formats.records import Bytes, Deps
-from lanescope.devices.ascend.formats.scope_stats import ScopeStats, read_scope_stats
 from lanescope.errors import InputError
 
 if TYPE_CHECKING:
+    from lanescope.devices.ascend.formats.host_phases import HostPhases
+    from lanescope.devices.ascend.formats.pmu import Pmu
     from lanescope.devices.ascend.formats.records import Records
+    from lanescope.devices.ascend.formats.scope_stats import ScopeStats
     from lanescope.devices.ascend.formats.strace import HostLog
     from lanescope.devices.ascend.interpret.host_log import PlacedLog
     from lanescope.source import Capture, Source
@@ -68,6 +68,12 @@ class Sidecars:
         self.placed_log: PlacedLog | None = None
         self.pmu: Pmu | None = None
         self.scope_stats: ScopeStats | None = None
+
+    @property
+    def has_more(self) -> bool:
+        """Whether there is any file besides the task graph and the names."""
+        files = self.host_file, self.pmu, self.scope_stats
+        return bool(self.logs) or any(file is not None for file in files)
 
     @classmethod
     def find(cls, capture: Capture, options: Mapping[str, Any]) -> Sidecars:
@@ -155,12 +161,18 @@ class Sidecars:
         self.deps = read_deps(load(source), source.path)
 
     def _read_host_phases(self, source: Source) -> None:
+        from lanescope.devices.ascend.formats.host_phases import read_host_phases
+
         self.host_phases = self.host_file = read_host_phases(load(source)[:-1], source.path)
 
     def _read_pmu(self, source: Source) -> None:
+        from lanescope.devices.ascend.formats.pmu import read_pmu
+
         self.pmu = read_pmu(load(source)[:-1], source.path)
 
     def _read_scopes(self, source: Source) -> None:
+        from lanescope.devices.ascend.formats.scope_stats import read_scope_stats
+
         self.scope_stats = read_scope_stats(load(source)[:-1], source.path)
 
     def _read_names(self, source: Source) -> None:

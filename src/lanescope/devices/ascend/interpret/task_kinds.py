@@ -22,13 +22,13 @@ from typing import TYPE_CHECKING
 import numpy as np
 import numpy.typing as npt
 
+from lanescope.declaration import frozen_class
 from lanescope.devices.ascend.formats.layout import GRAPH_KIND, HOST_SUBMITS, SUBMITS
 from lanescope.devices.ascend.formats.versions import HOST_BUILT, RINGS, on_host
 from lanescope.devices.ascend.interpret import graph as graphs
 from lanescope.devices.ascend.interpret.completeness import is_whole
 from lanescope.devices.ascend.interpret.graph import Graph
 from lanescope.trace.column import Mask
-from lanescope.trace.declaration import frozen_class
 
 if TYPE_CHECKING:
     from lanescope.devices.ascend.interpret.resolve import Interpreter
@@ -63,6 +63,8 @@ class Evidence:
         has_deps: whether the capture has a task graph.
         runtime: ``versions.HOST_BUILT``, ``versions.RINGS``; empty: not known.
         marks_dummies: whether each dummy that ran is named by a phase in this format version.
+        marks_graphs: whether each graph is named by a phase in this format version: in version 4, schedulers on cores
+            have none for that.
         knows_predicates: whether tasks can be skipped in this format version.
         may_list_allocations: whether task graphs of this format version may list allocations, as tasks without a
             function: only captures of version 3c prove that they do not.
@@ -80,6 +82,7 @@ class Evidence:
     has_deps: bool
     runtime: str = ""
     marks_dummies: bool = True
+    marks_graphs: bool = True
     knows_predicates: bool = True
     may_list_allocations: bool = False
     is_complete: bool = True
@@ -108,6 +111,7 @@ class Evidence:
             has_deps=told.deps is not None and bool(len(told.deps.tasks)),
             runtime=told.runtime,
             marks_dummies=not is_old and all_named,
+            marks_graphs=told.format_version != "v4",
             knows_predicates=not is_old,
             may_list_allocations=told.format_version != "v3c",
             is_complete=not told.lost.lost and not told.lost.holes and told.records.cut is None,
@@ -174,7 +178,7 @@ def decide(evidence: Evidence) -> TaskKinds:
     settle(evidence.is_dummy, DUMMY, RECORDED)
     settle(evidence.is_skip, SKIPPED, RECORDED)
     settle(evidence.is_prepared, GRAPH, RECORDED)
-    settle(_outer(evidence), GRAPH, LOST if evidence.level >= _PHASES else NO_RECORD)
+    settle(_outer(evidence), GRAPH, LOST if evidence.marks_graphs and evidence.level >= _PHASES else NO_RECORD)
     settle(graph.has_no_kernel, *_without_kernel(evidence))
     settle(graph.is_listed, *_without_execution(evidence))
     if evidence.has_deps:
@@ -240,8 +244,6 @@ def _outer(evidence: Evidence) -> Mask:
 def _parents(evidence: Evidence) -> npt.NDArray[np.int64]:
     """Return the graph of each recorded node that is not listed, int64 [tasks], -1 for other tasks."""
     graph = evidence.graph
-    if graph.runs is not None:
-        return np.full(len(graph), -1, np.int64)
     parent = graphs.parents(graph, np.flatnonzero(graph.has_no_kernel))
     return np.where(evidence.has_rows & ~graph.is_listed, parent, -1)
 

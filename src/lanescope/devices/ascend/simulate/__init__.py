@@ -88,10 +88,12 @@ def simulate(options: Mapping[str, Any], seed: int) -> Simulation:
     if s.pmu:
         files["pmu.csv"] = pmu_file(run, np.random.Generator(np.random.PCG64([seed, 2])))
     if s.scopes:
-        content = scope_file(s.tasks, np.random.Generator(np.random.PCG64([seed, 3])))
+        rings = (tasks.task_id >> np.uint64(32)).astype(np.int64)
+        content = scope_file(rings, np.random.Generator(np.random.PCG64([seed, 3])))
         files["scope_stats/scope_stats.jsonl"] = content
     if s.log:
-        files["host.1000.log"] = log_file(run, pool, host_truth, np.random.Generator(np.random.PCG64([seed, 4])))
+        random = np.random.Generator(np.random.PCG64([seed, 4]))
+        files["host.1000.log"] = log_file(run, pool, host_truth, random, base)
     return Simulation(files, made)
 
 

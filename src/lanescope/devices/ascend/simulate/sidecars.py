@@ -53,22 +53,40 @@ def pmu_file(run: Run, random: np.random.Generator) -> bytes:
     )
 
 
-def scope_file(tasks: int, random: np.random.Generator) -> bytes:
-    """Return the boundaries of an outer scope and of inner ones that submit so many tasks, one after the other."""
+def scope_file(rings: Int64, random: np.random.Generator) -> bytes:
+    """Return the boundaries of an outer scope, and of inner ones, one in the other, that submit the tasks of a run.
+
+    Args:
+        rings: int64 [tasks], ring of each task in the order of submission; tasks of ring 0 are of the outer scope.
+        random: for what nothing else determines.
+    """
     rows: list[tuple[str, bool, int, Int64, Int64]] = []
-    none = np.zeros(len(RINGED), np.int64)
-    head, tail = none, none
-    rows.append((_OUTER, True, 0, none, none))
-    for number, first in enumerate(range(0, max(tasks, 1), _SCOPE_TASKS)):
-        site = f"orchestration.cpp:{20 + number % 3}"
-        rows.append((site, True, 1, tail, head))
-        count = min(_SCOPE_TASKS, tasks - first)
+    deepest = int(rings.max(initial=0)) + 1
+    tail, head = (np.zeros((deepest, len(RINGED)), np.int64) for _ in range(2))
+    inside: list[str] = []
+
+    def enter(site: str) -> None:
+        rows.append((site, True, len(inside), tail[len(inside)].copy(), head[len(inside)].copy()))
+        inside.append(site)
+
+    def leave() -> None:
+        site, depth = inside.pop(), len(inside)
         # What earlier scopes used may be released while this one runs.
-        tail = head if random.random() < _RELEASED else tail
-        head = head + np.array([count, *(count * random.integers(0, _MOST_OF_TASK))])
-        tail = np.maximum(tail, head - _CAPACITY[: len(RINGED)])
-        rows.append((site, False, 1, tail, head))
-    rows.append((_OUTER, False, 0, none, none))
+        if random.random() < _RELEASED:
+            tail[depth] = head[depth]
+        tail[depth] = np.maximum(tail[depth], head[depth] - _CAPACITY[: len(RINGED)])
+        rows.append((site, False, depth, tail[depth].copy(), head[depth].copy()))
+
+    enter(_OUTER)
+    for number, ring in enumerate(rings.tolist()):
+        # A scope of some tasks, or of as many as follow on its ring.
+        while len(inside) - 1 > ring or (ring and len(inside) - 1 == ring and number % _SCOPE_TASKS == 0):
+            leave()
+        while len(inside) - 1 < ring:
+            enter(f"orchestration.cpp:{20 + len(inside)}")
+        head[ring] += np.array([1, *random.integers(0, _MOST_OF_TASK)])
+    while inside:
+        leave()
     sites, begins, depths, tails, heads = zip(*rows, strict=True)
     depth = np.array(depths, np.int64)
     return encode_scope_stats(
@@ -94,7 +112,9 @@ def scope_file(tasks: int, random: np.random.Generator) -> bytes:
     )
 
 
-def log_file(run: Run, pool: list[dict[str, Any]], host: dict[str, Any] | None, random: np.random.Generator) -> bytes:
+def log_file(
+    run: Run, pool: list[dict[str, Any]], host: dict[str, Any] | None, random: np.random.Generator, base: int
+) -> bytes:
     """Return the log of a host: spans of the run of the capture, and of one of the same process after it.
 
     Args:
@@ -102,6 +122,7 @@ def log_file(run: Run, pool: list[dict[str, Any]], host: dict[str, Any] | None, 
         pool: what the host recorded of itself; empty if the device orchestrates.
         host: where the counter of the device begins on the clock of the host; None if that is in no file.
         random: for what nothing else determines.
+        base: reading of the counter when the run began; later logs have it.
     """
     zero = int(random.integers(1 << 40, 1 << 44)) if host is None else host["device_zero_host_ns"]
     wall = window(run) * 1_000_000_000 // run.scenario.clock
@@ -115,12 +136,13 @@ def log_file(run: Run, pool: list[dict[str, Any]], host: dict[str, Any] | None, 
 
     # Twice as long as the device's part, which the counter may take longer for than its nominal frequency says.
     for number, shift in ((1, 0), (2, 2 * wall + 3_000_000)):
+        epoch = f" run_epoch={number}" if run.scenario.format_version == "v4" else ""
         begin, bound, done = first - 20_000 + shift, last + 1000 + shift, zero + 2 * wall + 500_000 + shift
         add(number, 1, "chip.run.bind", begin + 5000, bound)
         add(number, 1, "chip.run.runner_run", bound + 2000, done)
-        add(number, 2, "chip.run.runner_run.device_wall", 0, wall, "clk=dev")
+        add(number, 2, "chip.run.runner_run.device_wall", 0, wall, _readings(run, base, number - 1))
         add(number, 1, "chip.run.validate", done + 1000, done + 20_000)
-        add(number, 0, "chip.run", begin, done + 30_000, "run_id=0 slot_id=0")
+        add(number, 0, "chip.run", begin, done + 30_000, f"run_id=0 slot_id=0{epoch}")
     numbers, depths, names, begins, lengths, attributes, written = zip(*spans, strict=True)
     count = len(spans)
     message = f"[CLOCK_ANCHOR] v=1 pid=1000 mono_ns={first - 5_000_000} wall_ns={1_700_000_000_000_000_000 + first}"
@@ -135,7 +157,7 @@ def log_file(run: Run, pool: list[dict[str, Any]], host: dict[str, Any] | None, 
             name=np.array(names, object),
             begin=np.array(begins, np.int64),
             length=np.array(lengths, np.int64),
-            of_device=np.array([text == "clk=dev" for text in attributes], np.bool_),
+            of_device=np.array([text.startswith("clk=dev") for text in attributes], np.bool_),
             attributes=np.array(attributes, object),
             written=np.array(written, np.int64),
             message_at=np.array([last, first - 5_000_000], np.int64),
@@ -150,3 +172,13 @@ def log_file(run: Run, pool: list[dict[str, Any]], host: dict[str, Any] | None, 
             bad_first=None,
         )
     )
+
+
+def _readings(run: Run, base: int, calls: int) -> str:
+    """Return the attributes of the span of the device: of later versions with its counter at both ends."""
+    scenario, length = run.scenario, window(run)
+    if scenario.format_version != "v4" or scenario.epochs > 1:
+        return "clk=dev"
+    begin = base + calls * (2 * length + scenario.clock // 1000)
+    readings = f"dev_start_cycle={begin} dev_end_cycle={begin + length} dev_cnt_hz={scenario.clock}"
+    return f"clk=dev dev_id=0 {readings}"

@@ -152,7 +152,7 @@ def _task_ids(s: Scenario, n: int) -> npt.NDArray[np.uint64]:
     """Return the ids of tasks: a ring, and a number that counts up within it where that is known."""
     number = np.arange(n)
     if not s.is_observed:
-        ring, local = number // 512 % 4, number
+        ring, local = number // 512 % 4, number // 2048 * 512 + number % 512 if s.is_chip else number
     elif s.host:
         ring, local = np.zeros_like(number), number
     else:

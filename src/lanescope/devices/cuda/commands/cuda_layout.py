@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from lanescope.declaration import replace
 from lanescope.errors import UsageError
 from lanescope.families.command import Argument, CommandContext, Values
 from lanescope.families.options import non_negative_int, positive_int
-from lanescope.trace.declaration import replace
 
 if TYPE_CHECKING:
     from lanescope.devices.cuda.formats.declared.arrays import Arrays

@@ -8,9 +8,9 @@ from typing import Any, Protocol
 import numpy as np
 import numpy.typing as npt
 
+from lanescope.declaration import frozen_class
 from lanescope.devices.cuda.formats.lanes import I64, U32, Decoded
 from lanescope.trace import Table
-from lanescope.trace.declaration import frozen_class
 
 Mask = npt.NDArray[np.bool_]
 Summary = dict[str, I64]

@@ -22,12 +22,12 @@ import numpy as np
 import numpy.typing as npt
 
 from lanescope.common.distinct import distinct
+from lanescope.declaration import frozen_class
 from lanescope.devices.cuda.formats.buffer import Summary
 from lanescope.devices.cuda.formats.lanes import I64, STEP_BACK, turns_of
 from lanescope.devices.cuda.formats.layout import BEGIN, END, FINALIZE, STAMP_BITS, STAMP_WRAP, TIRX_RECORD
 from lanescope.devices.cuda.formats.tirx import TirxBuffer
 from lanescope.devices.cuda.formats.word_source import Words, WordStore
-from lanescope.trace.declaration import frozen_class
 
 Mask = npt.NDArray[np.bool_]
 

@@ -6,7 +6,6 @@ stay integers. Source: the tool's published documentation, and the code of progr
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, TypeGuard
 
@@ -14,9 +13,7 @@ from lanescope.devices.cuda.formats.iket_contradictions import RANGE_TYPES, is_o
 from lanescope.devices.cuda.formats.iket_contradictions import found as contradictions
 from lanescope.devices.cuda.formats.iket_records import Event, Launch, Place
 from lanescope.errors import InputError
-from lanescope.source import CERTAIN, Detection, FileHead
 
-FORMAT = "iket-json"
 #: Steps of the timer: the number of the event is in its lowest five bits.
 RESOLUTION_NS = 32
 START_END, PUSH_POP, SEVERAL = 1, 2, 3
@@ -38,19 +35,6 @@ _PAYLOAD_TYPES = {
     14: "float64",
     15: "pointer",
 }
-_KEYS = (b'"launches"', b'"graphLaunches"', b'"stringTable"', b'"locationTable"', b'"warpLifetimes"')
-#: So many of them in the beginning of a file are no coincidence.
-_ENOUGH_KEYS = 2
-
-
-def detect(head: FileHead) -> Detection:
-    """Detect files by the keys of their objects."""
-    if not re.match(rb"\s*\{", head.data[:64]):
-        return Detection(0, "", "not a JSON object")
-    found = [key.decode().strip('"') for key in _KEYS if key in head.data]
-    if len(found) < _ENOUGH_KEYS:
-        return Detection(0, "", "keys of IKET not found")
-    return Detection(CERTAIN, FORMAT, f"JSON object with {', '.join(found)}")
 
 
 def read(data: bytes | memoryview) -> tuple[list[Launch], int, int]:

@@ -11,6 +11,7 @@ import numpy.typing as npt
 
 from lanescope._native import core
 from lanescope.common.wrapping_counters import at_or_after
+from lanescope.declaration import frozen_class
 from lanescope.devices.cuda.formats import layout, ls2_contradictions
 from lanescope.devices.cuda.formats.buffer import (
     UNKNOWN,
@@ -29,7 +30,6 @@ from lanescope.devices.cuda.formats.tirx import MAX_SLOTS
 from lanescope.devices.cuda.formats.word_source import PIECE_WORDS, Words, WordStore, store_of
 from lanescope.errors import InputError
 from lanescope.trace import Table
-from lanescope.trace.declaration import frozen_class
 
 _FILE, _LANE = layout.LS2_FILE_WORDS, layout.LS2_LANE_WORDS
 #: Columns of the core's table of lanes.

@@ -7,10 +7,10 @@ from collections.abc import Mapping
 import numpy as np
 import numpy.typing as npt
 
+from lanescope.declaration import frozen_class
 from lanescope.devices.cuda.formats import layout
 from lanescope.devices.cuda.formats.buffer import Grid, LaneSpan, Summary
 from lanescope.devices.cuda.formats.lanes import I64
-from lanescope.trace.declaration import frozen_class
 
 Mask = npt.NDArray[np.bool_]
 

@@ -11,6 +11,7 @@ import numpy.typing as npt
 
 from lanescope._native import core
 from lanescope.common.distinct import distinct
+from lanescope.declaration import frozen_class
 from lanescope.devices.cuda.formats import layout
 from lanescope.devices.cuda.formats.buffer import (
     Bounds,
@@ -27,7 +28,6 @@ from lanescope.devices.cuda.formats.layout import PROTON_BLOCK, PROTON_ENTRY, PR
 from lanescope.devices.cuda.formats.raw_records import table_of
 from lanescope.errors import InputError
 from lanescope.trace import Column, Dictionary, Table
-from lanescope.trace.declaration import frozen_class
 from lanescope.trace.schema import ColumnSpec, TableSpec
 
 PROTON_ENTRIES = TableSpec(

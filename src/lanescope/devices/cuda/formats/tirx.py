@@ -8,6 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from lanescope._native import core
+from lanescope.declaration import frozen_class
 from lanescope.devices.cuda.formats.lanes import Decoded, Outputs
 from lanescope.devices.cuda.formats.layout import (
     BEGIN,
@@ -21,7 +22,6 @@ from lanescope.devices.cuda.formats.layout import (
 )
 from lanescope.devices.cuda.formats.word_source import LaneMajorStore, Words, WordStore, store_of
 from lanescope.errors import InputError, UsageError
-from lanescope.trace.declaration import frozen_class
 
 #: Beyond this positions do not fit the 32 bits that the core keeps them in.
 MAX_SLOTS = 1 << 32

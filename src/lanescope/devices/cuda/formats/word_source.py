@@ -11,9 +11,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from lanescope.declaration import frozen_class
 from lanescope.errors import InputError
 from lanescope.source import Reader, SpooledFile, npy
-from lanescope.trace.declaration import frozen_class
 
 Words = npt.NDArray[np.uint64]
 

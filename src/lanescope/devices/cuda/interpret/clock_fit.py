@@ -9,8 +9,8 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
+from lanescope.declaration import frozen_class
 from lanescope.devices.cuda.formats.buffer import Bounds
-from lanescope.trace.declaration import frozen_class
 
 #: No counter runs faster or slower, in ns a cycle; what looks so is damaged.
 FASTEST, SLOWEST = 0.01, 1000.0

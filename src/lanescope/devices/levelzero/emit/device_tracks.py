@@ -8,10 +8,10 @@ import numpy as np
 import numpy.typing as npt
 
 from lanescope.common.asof_join import Int64, group, join
+from lanescope.declaration import frozen_class
 from lanescope.devices.levelzero.interpret.resolved import Attributed
 from lanescope.devices.levelzero.schema import QUEUE_DETAILS
 from lanescope.trace import TraceBuilder
-from lanescope.trace.declaration import frozen_class
 
 UNKNOWN_DEVICE = "unknown device"
 

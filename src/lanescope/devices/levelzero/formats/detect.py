@@ -4,18 +4,21 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from lanescope.devices.levelzero.formats import layout
-from lanescope.devices.levelzero.formats.host_apis import PROVIDERS
 from lanescope.source.detection import Detection
 
 if TYPE_CHECKING:
     from lanescope.source.detection import FileHead
+
+#: Every provider's name begins with one of them; the modules with the names are dear to load for other families' files.
+_PROVIDER_WORDS = (b"lttng_ust_", b"lanescope_ze")
 
 
 def detect_ctf(head: FileHead) -> Detection:
     """Look for the description of a recording."""
     if not head.data.startswith(b"/* CTF 1.8 */"):
         return Detection(0)
+    from lanescope.devices.levelzero.formats import layout
+
     if b'domain = "lanescope_ze"' in head.data:
         return Detection(100, layout.CTF_FORMAT, "a CTF trace that names our recorder")
     return Detection(20, layout.CTF_FORMAT, "a CTF trace of another producer")
@@ -23,8 +26,11 @@ def detect_ctf(head: FileHead) -> Detection:
 
 def detect_text(head: FileHead) -> Detection:
     """Look for records of the known providers."""
-    if head.data.startswith(b"/* CTF 1.8 */"):
+    if head.data.startswith(b"/* CTF 1.8 */") or not any(word in head.data for word in _PROVIDER_WORDS):
         return Detection(0)
+    from lanescope.devices.levelzero.formats import layout
+    from lanescope.devices.levelzero.formats.host_apis import PROVIDERS
+
     lines = head.data.split(b"\n")
     if not head.is_whole:
         lines.pop()

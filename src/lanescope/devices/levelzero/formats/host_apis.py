@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from lanescope.trace.declaration import frozen_class
+from lanescope.declaration import frozen_class
 
 
 @frozen_class

@@ -12,8 +12,8 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 
+from lanescope.declaration import frozen_class
 from lanescope.devices.levelzero.formats.host_apis import HOST_APIS, OPENMP
-from lanescope.trace.declaration import frozen_class
 
 #: Names of the formats: THAPI text and lanescope's recordings.
 TEXT_FORMAT = "thapi_text"

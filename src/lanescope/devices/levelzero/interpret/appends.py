@@ -6,11 +6,11 @@ import numpy as np
 import numpy.typing as npt
 
 from lanescope.common.asof_join import Int64, Mask, group, join
+from lanescope.declaration import frozen_class
 from lanescope.devices.levelzero.formats.event_model import Events, is_text
 from lanescope.devices.levelzero.interpret.allocations import kinds_of
 from lanescope.devices.levelzero.interpret.call_matching import Calls
 from lanescope.trace import Table
-from lanescope.trace.declaration import frozen_class
 
 
 @frozen_class

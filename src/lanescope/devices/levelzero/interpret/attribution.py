@@ -13,12 +13,12 @@ import numpy.typing as npt
 
 from lanescope.common.asof_join import Int64, Mask, group, join, pick
 from lanescope.common.stat_tally import StatTally
+from lanescope.declaration import frozen_class
 from lanescope.devices.levelzero.formats import layout
 from lanescope.devices.levelzero.formats.event_model import Events, is_text
 from lanescope.devices.levelzero.interpret.appends import Appends
 from lanescope.devices.levelzero.interpret.call_matching import NEVER, Calls, is_error
 from lanescope.devices.levelzero.schema import STATS
-from lanescope.trace.declaration import frozen_class
 
 #: How an operation is timed that is not.
 UNTIMED = "UNTIMED"

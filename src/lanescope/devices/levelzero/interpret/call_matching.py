@@ -6,10 +6,10 @@ import numpy as np
 
 from lanescope.common.asof_join import Int64, Mask
 from lanescope.common.pairing import pair_stack
+from lanescope.declaration import frozen_class
 from lanescope.devices.levelzero.formats import layout
 from lanescope.devices.levelzero.formats.host_apis import ANSWERS
 from lanescope.trace import Table
-from lanescope.trace.declaration import frozen_class
 
 
 @frozen_class

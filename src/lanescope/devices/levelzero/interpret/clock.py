@@ -8,7 +8,6 @@ that is off by a tick must not move it by a whole period.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
 from fractions import Fraction
 
 import numpy as np
@@ -16,6 +15,7 @@ import numpy.typing as npt
 
 from lanescope.common.asof_join import Int64, Mask
 from lanescope.common.wrapping_counters import at_or_after, nearest
+from lanescope.declaration import frozen_class, replace
 from lanescope.devices.levelzero.formats.layout import NS_PER_SECOND
 from lanescope.trace import Flag
 
@@ -32,7 +32,7 @@ _JITTER_NS = 1_000_000
 _FAR = 1 << 59
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@frozen_class
 class Pairs:
     """Readings of both clocks, unwrapped, in order of time; at least 50 ms apart. All arrays are [n].
 
@@ -186,7 +186,7 @@ class Clock:
         return away
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@frozen_class
 class Placed:
     """When operations ran. All arrays are [n].
 

@@ -10,13 +10,13 @@ import numpy.typing as npt
 from lanescope.common.asof_join import Int64, Mask, join
 from lanescope.common.distinct import distinct
 from lanescope.common.stat_tally import StatTally
+from lanescope.declaration import frozen_class
 from lanescope.devices.levelzero.formats import layout
 from lanescope.devices.levelzero.formats.event_model import Events, is_text
 from lanescope.devices.levelzero.interpret.appends import Appends
 from lanescope.devices.levelzero.interpret.attribution import Operations
 from lanescope.devices.levelzero.interpret.clock import TOLERANCE_NS, Clock, mul_div
 from lanescope.trace import Flag
-from lanescope.trace.declaration import frozen_class
 
 _FAR = 1 << 59
 EXACT, ESTIMATED, INFERRED = 0, 1, 2

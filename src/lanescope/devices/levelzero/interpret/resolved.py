@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from lanescope.declaration import frozen_class
 from lanescope.devices.levelzero.formats.event_model import Events
 from lanescope.devices.levelzero.interpret.appends import Appends, describe
 from lanescope.devices.levelzero.interpret.attribution import Operations, attribute
@@ -9,7 +10,6 @@ from lanescope.devices.levelzero.interpret.call_matching import Calls, match
 from lanescope.devices.levelzero.interpret.clock import TOLERANCE_NS
 from lanescope.devices.levelzero.interpret.contradictions import note_contradictions
 from lanescope.devices.levelzero.interpret.device_time import Devices, Times, devices_of, place
-from lanescope.trace.declaration import frozen_class
 
 
 @frozen_class

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import unicodedata
 
+from lanescope.declaration import frozen_class
 from lanescope.devices.ascend.analysis.task_graph import Reason, TaskGraph
 from lanescope.devices.ascend.analysis.task_times import slack_of_edges
 from lanescope.devices.ascend.export.graph.layered import WIDTH, Layout, Point, layout
-from lanescope.trace.declaration import frozen_class
 
 #: Height of the title of a box, of one port, and below the last one, in pixels; ports that a box shows at most.
 HEAD, PORT, FOOT, MAX_PORTS = 40.0, 12.0, 4.0, 24

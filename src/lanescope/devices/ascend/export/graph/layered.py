@@ -11,8 +11,8 @@ from itertools import accumulate, pairwise
 import numpy as np
 import numpy.typing as npt
 
+from lanescope.declaration import frozen_class
 from lanescope.devices.ascend.analysis.graph_order import neighbors
-from lanescope.trace.declaration import frozen_class
 
 Int64 = npt.NDArray[np.int64]
 Point = tuple[float, float]

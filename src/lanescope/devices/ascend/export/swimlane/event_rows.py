@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from lanescope._native import core
-from lanescope.trace.declaration import frozen_class
+from lanescope.declaration import frozen_class
 
 #: Between two events of the list.
 SEPARATOR = ",\n"

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 import numpy as np
 
 from lanescope.common.distinct import distinct
+from lanescope.declaration import frozen_class
 from lanescope.devices.ascend.export.swimlane.event_rows import SEPARATOR, Numbers, Words, write
 from lanescope.devices.ascend.export.swimlane.trace_view import (
     ORCHESTRATOR,
@@ -20,7 +21,6 @@ from lanescope.devices.ascend.export.swimlane.trace_view import (
     scheduler_tid,
     worker_tid,
 )
-from lanescope.trace.declaration import frozen_class
 
 #: An arrow leaves a bar so much before its end: exactly at the end it would belong to no bar.
 _INSIDE_US = 0.01

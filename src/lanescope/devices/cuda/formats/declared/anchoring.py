@@ -5,11 +5,11 @@ from __future__ import annotations
 import numpy as np
 
 from lanescope.common.distinct import distinct
+from lanescope.declaration import frozen_class
 from lanescope.devices.cuda.formats.buffer import Bounds, Summary, WrapOffsets
 from lanescope.devices.cuda.formats.declared.declaration import ClockDecl
 from lanescope.devices.cuda.formats.declared.lane_table import LaneTable
 from lanescope.devices.cuda.formats.lanes import I64, turns_of
-from lanescope.trace.declaration import frozen_class
 
 
 @frozen_class

@@ -10,11 +10,11 @@ from collections.abc import Mapping
 import numpy as np
 import numpy.typing as npt
 
+from lanescope.declaration import frozen_class
 from lanescope.devices.cuda.formats.declared.declaration import MAIN, Declaration
 from lanescope.devices.cuda.formats.word_source import FileBytes, WordSource
 from lanescope.errors import InputError
 from lanescope.source import npy
-from lanescope.trace.declaration import frozen_class
 
 Bytes = npt.NDArray[np.uint8]
 

@@ -9,13 +9,13 @@ import numpy as np
 import numpy.typing as npt
 
 from lanescope._native import core
+from lanescope.declaration import frozen_class
 from lanescope.devices.cuda.formats.buffer import UNKNOWN
 from lanescope.devices.cuda.formats.declared.columns import Columns
 from lanescope.devices.cuda.formats.declared.declaration import Declaration, FieldSpec
 from lanescope.devices.cuda.formats.declared.expression import Expression
 from lanescope.devices.cuda.formats.declared.geometry import Window
 from lanescope.devices.cuda.formats.lanes import I64, Decoded, Outputs
-from lanescope.trace.declaration import frozen_class
 
 #: Bits of the events of the decoder, of kinds that are looked up by index, and of numbers of SMs.
 _EVENT_BITS, _KIND_BITS, _SM_BITS = 16, 16, 32

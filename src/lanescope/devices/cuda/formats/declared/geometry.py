@@ -11,12 +11,12 @@ import numpy.typing as npt
 
 from lanescope._native import core
 from lanescope.common.distinct import distinct
+from lanescope.declaration import frozen_class
 from lanescope.devices.cuda.formats.declared.arrays import Arrays
 from lanescope.devices.cuda.formats.declared.declaration import MAIN, Declaration, FieldSpec
 from lanescope.devices.cuda.formats.declared.expression import Expression
 from lanescope.devices.cuda.formats.word_source import FileBytes
 from lanescope.errors import InputError, UsageError
-from lanescope.trace.declaration import frozen_class
 
 I64 = npt.NDArray[np.int64]
 

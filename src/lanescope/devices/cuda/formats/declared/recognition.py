@@ -11,6 +11,7 @@ from collections.abc import Iterator
 import numpy as np
 import numpy.typing as npt
 
+from lanescope.declaration import frozen_class
 from lanescope.devices.cuda.formats.declared import catalog
 from lanescope.devices.cuda.formats.declared.arrays import Arrays, is_npz
 from lanescope.devices.cuda.formats.declared.columns import Columns
@@ -19,7 +20,6 @@ from lanescope.devices.cuda.formats.declared.geometry import locate, parameters
 from lanescope.devices.cuda.formats.declared.records import EMPTY, UNREADABLE, kinds
 from lanescope.devices.cuda.formats.word_source import WordSource
 from lanescope.errors import LanescopeError
-from lanescope.trace.declaration import frozen_class
 
 #: Layouts that are tried, in the order in which they win where several fit.
 _TRIED = (

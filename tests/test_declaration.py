@@ -6,8 +6,8 @@ from functools import cached_property
 import numpy as np
 import pytest
 
-from lanescope.trace import declaration as module
-from lanescope.trace.declaration import as_dict, frozen_class, replace, value_names
+from lanescope import declaration as module
+from lanescope.declaration import as_dict, frozen_class, replace, value_names
 
 
 @frozen_class

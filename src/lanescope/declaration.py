@@ -1,7 +1,7 @@
 """Immutable classes of named values, as ``dataclass(frozen=True)`` makes them, but nothing is compiled at a start.
 
-A dataclass compiles its methods when its module is imported; for what is declared here and in the rooms above, tables
-and families, that is more than reading a small capture. Here the methods are shared and look the names up.
+A dataclass compiles its methods when its module is imported; for what every start declares, formats, tables and
+families, that is more than reading a small capture. Here the methods are shared and look the names up.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ def frozen_class(cls: type[T]) -> type[T]:
     """Make the annotated names of a class its values, given by position or by name; those with a value have defaults.
 
     A descriptor under such a name reads the value, and has its default as ``default``. ``__post_init__``, where there
-    is one, checks the values.
+    is one, checks the values. A method that the class has is kept.
 
     Example:
         >>> @frozen_class
@@ -35,18 +35,19 @@ def frozen_class(cls: type[T]) -> type[T]:
     defaults = {name: value.default if hasattr(value, "__set__") else value for name, value in given.items()}
     made: Any = cls
     made._names = names
-    made._all = frozenset(names)
+    made._places = {name: place for place, name in enumerate(names)}
     made._defaults = {name: value for name, value in defaults.items() if value is not REQUIRED}
     made._check = getattr(cls, "__post_init__", None)
     for method in (__init__, __setattr__, __delattr__, __eq__, __hash__, __repr__):
-        setattr(cls, method.__name__, method)
+        if method.__name__ not in vars(cls):
+            setattr(cls, method.__name__, method)
     return cls
 
 
 def replace(values: T, **changes: Any) -> T:
-    """Return a copy with other values for some names; what was computed from the values is not copied."""
-    made: Any = values
-    return type(values)(**{**{name: vars(values)[name] for name in made._names}, **changes})
+    """Return a copy with other values for some names."""
+    kept = {name: vars(values)[name] for name in value_names(type(values))}
+    return type(values)(**{**kept, **changes})
 
 
 def value_names(cls: type[Any]) -> tuple[str, ...]:
@@ -67,16 +68,19 @@ def _plain(value: Any) -> Any:
 
 
 def __init__(self: Any, *args: Any, **given: Any) -> None:
-    names = self._names
-    values = dict(zip(names, args, strict=False))
-    values.update(given)
-    if len(values) != len(args) + len(given) or not values.keys() <= self._all:
+    names, count = self._names, len(args)
+    places = self._places
+    for name in given:
+        if places.get(name, -1) < count:
+            count = len(names) + 1
+    if count > len(names):
         raise TypeError(f"{type(self).__name__} takes {', '.join(names)}, once each")
+    values = self._defaults.copy()
+    values.update(zip(names, args, strict=False))
+    values.update(given)
     if len(values) < len(names):
-        values = {**self._defaults, **values}
-        if len(values) < len(names):
-            raise TypeError(f"{type(self).__name__} lacks {', '.join(name for name in names if name not in values)}")
-    vars(self).update(values)
+        raise TypeError(f"{type(self).__name__} lacks {', '.join(name for name in names if name not in values)}")
+    object.__setattr__(self, "__dict__", values)
     if self._check is not None:
         self._check()
 

@@ -1,0 +1,26 @@
+"""Is it JSON of IKET? Every JSON file of any family is asked, so this loads nothing else."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING
+
+from lanescope.source import CERTAIN, Detection
+
+if TYPE_CHECKING:
+    from lanescope.source import FileHead
+
+FORMAT = "iket-json"
+_KEYS = (b'"launches"', b'"graphLaunches"', b'"stringTable"', b'"locationTable"', b'"warpLifetimes"')
+#: So many of them in the beginning of a file are no coincidence.
+_ENOUGH_KEYS = 2
+
+
+def detect(head: FileHead) -> Detection:
+    """Detect files by the keys of their objects."""
+    if not re.match(rb"\s*\{", head.data[:64]):
+        return Detection(0, "", "not a JSON object")
+    found = [key.decode().strip('"') for key in _KEYS if key in head.data]
+    if len(found) < _ENOUGH_KEYS:
+        return Detection(0, "", "keys of IKET not found")
+    return Detection(CERTAIN, FORMAT, f"JSON object with {', '.join(found)}")
