@@ -27,9 +27,9 @@ TEXT_APPENDS = 20_000
 _ATTRIBUTE = """
 import json, resource, sys, time
 import numpy as np
-from lanescope.devices.levelzero.attributed import attributed
-from lanescope.devices.levelzero.events import Events
-from lanescope.devices.levelzero.schema import EVENTS
+from lanescope.devices.levelzero.formats.event_model import Events
+from lanescope.devices.levelzero.formats.event_tables import EVENTS
+from lanescope.devices.levelzero.interpret.resolved import attributed
 from lanescope.trace import Column, Dictionary, Table
 texts = json.load(open(sys.argv[1] + "/texts.json"))
 tables = {}

@@ -48,11 +48,12 @@ def run() -> list[Row]:
         for index, what in enumerate(("AppendBarrier", "EventQueryStatus", "EventHostReset"))
         for way in WAYS
     ]
-    append, _, reset = zip(*(costs[way, 1] for way in WAYS), strict=True)
+    append, status, reset = zip(*(costs[way, 1] for way in WAYS), strict=True)
     many = costs["recorded", THREADS][0]
     return [
         *rows,
         Row("untimed call through the recorder, nothing written", reset[1] / reset[0], "x", 1.6),
+        Row("EventQueryStatus through the recorder, nothing written", status[1] / status[0], "x", 1.5),
         Row("added to an AppendBarrier, all written", append[3] - append[0], "ns", 150),
         Row(
             f"rate of {THREADS} threads, by processor time",

@@ -162,7 +162,8 @@ def layouts() -> str:
         "# Layouts of in-kernel profilers",
         "Each of them is a layout file that comes with lanescope: `--layout NAME` decodes a buffer with it, and "
         "`lanescope cuda-layout new FILE.toml --from NAME` copies it. *verified*: decoded to the known truth of a "
-        "buffer that was packed after the producer's stores. *read*: declared from the producer's source only.",
+        "buffer that was packed after the producer's stores. *read*: declared from the producer's source, and tested "
+        "with buffers that a test writes as that source does. {doc}`/explain/kernel-profilers` has what is not read.",
     ]
     for name in catalog.shipped():
         of = catalog.load(name)

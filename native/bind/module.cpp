@@ -12,6 +12,7 @@ NB_MODULE(core, m) {
     lanescope::bind::check(m);
     lanescope::bind::chrome(m);
     lanescope::bind::ctf(m);
+    lanescope::bind::ctf_program(m);
     lanescope::bind::cuda(m);
     lanescope::bind::cuda_declared(m);
     lanescope::bind::cuda_layouts(m);

@@ -9,6 +9,7 @@ void ascend(nanobind::module_& m);
 void check(nanobind::module_& m);
 void chrome(nanobind::module_& m);
 void ctf(nanobind::module_& m);
+void ctf_program(nanobind::module_& m);
 void cuda(nanobind::module_& m);
 void cuda_declared(nanobind::module_& m);
 void cuda_layouts(nanobind::module_& m);

@@ -17,7 +17,12 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
     // Any position may be called the first of an earlier launch; the rows of all are asked for.
     std::vector<int64_t> cuts;
     if (data[1] % 4 == 0) {
-        for (uint64_t lane = 0; lane < lanes; ++lane) cuts.push_back(data[(2 + lane) % size] % 32);
+        const auto depth = 1 + data[1] % 3u;
+        for (uint64_t lane = 0; lane < lanes; ++lane) {
+            for (unsigned i = 0; i < depth; ++i) {
+                cuts.push_back((i > 0 ? cuts.back() : 0) + data[(2 + lane + i) % size] % 32);
+            }
+        }
     }
     decode_tirx(words, lanes, stride, data[0] < 128, data[0] % 16 == 15, cuts);
     return 0;

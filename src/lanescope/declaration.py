@@ -35,7 +35,7 @@ def frozen_class(cls: type[T]) -> type[T]:
     defaults = {name: value.default if hasattr(value, "__set__") else value for name, value in given.items()}
     made: Any = cls
     made._names = names
-    made._places = {name: place for place, name in enumerate(names)}
+    made._place_of_name = {name: place for place, name in enumerate(names)}
     made._defaults = {name: value for name, value in defaults.items() if value is not REQUIRED}
     made._check = getattr(cls, "__post_init__", None)
     for method in (__init__, __setattr__, __delattr__, __eq__, __hash__, __repr__):
@@ -69,7 +69,7 @@ def _plain(value: Any) -> Any:
 
 def __init__(self: Any, *args: Any, **given: Any) -> None:
     names, count = self._names, len(args)
-    places = self._places
+    places = self._place_of_name
     for name in given:
         if places.get(name, -1) < count:
             count = len(names) + 1

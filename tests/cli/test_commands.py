@@ -326,7 +326,7 @@ def test_convert_merges_captures_on_a_common_clock(call, tmp_path):
 def test_convert_refuses_what_has_no_common_clock(call, run_file, lossy_file):
     done = call("convert", "run.blink", "lossy.blink", "-o", "both.pftrace")
     assert (done.status, is_one_error(done.err)) == (2, True)
-    assert "have no common clock\n  hint: convert each capture separately" in done.err
+    assert "have no common clock\n  hint: use --side-by-side for a time axis each" in done.err
     done = call("convert", "run.blink", "run.blink", "-o", "both.pftrace")
     assert (
         done.err == "lanescope: error: cannot merge: run.blink and run.blink are the same capture\n"

@@ -54,8 +54,8 @@ def test_a_refused_merge_names_the_options_that_would_help(call, tmp_path):
     assert (done.status, is_one_error(done.err)) == (2, True)
     assert done.err.endswith(
         "have no common clock\n  hint: decode with --anchor NS or --host-anchor"
-        " NS,UNIX_NS[,ERROR_NS] or --device NAME (family cuda), or --device NAME (family ascend), or convert each"
-        " capture separately\n"
+        " NS,UNIX_NS[,ERROR_NS] or --device NAME (family cuda), or --device NAME (family ascend), or use"
+        " --side-by-side\n"
     )
     assert call("sim", "aie", "--records", 50, "-o", "run.bin").status == 0
     done = call("convert", first, "run.bin", "-o", "both.pftrace")
@@ -72,4 +72,9 @@ def test_dumps_of_one_file_name_are_not_put_together_by_guess(call):
         assert call("sim", "aie", "--records", 50, "--seed", seed, "-o", f"{folder}/run.bin").status == 0
     done = call("convert", "a/run.bin", "b/run.bin", "-o", "both.pftrace")
     assert done.status == 2
-    assert "have no common clock\n  hint: convert each capture separately" in done.err
+    assert "have no common clock\n  hint: use --side-by-side for a time axis each" in done.err
+    done = call("convert", "a/run.bin", "b/run.bin", "-o", "both.parquet", "--side-by-side")
+    assert done.status == 0, done.err
+    assert "b/run.bin: starts at 0 cycles of time axis 2\n" in done.err
+    assert "the captures are on 2 time axes, whose times are not comparable (LS305)" in done.err
+    assert "captures on a time axis of their own" in call("check", "both.parquet").out

@@ -54,5 +54,5 @@ def test_what_another_package_lacks_is_said_with_the_way_out():
 
 def test_families_are_told_apart_by_format():
     families = {family.name: [format.name for format in family.formats] for family in registry.builtin()}
-    assert families["levelzero"] == ["thapi_text", "lanescope_ctf"]
+    assert families["levelzero"] == ["thapi_text", "lanescope_ctf", "ctf"]
     assert all(families.values())

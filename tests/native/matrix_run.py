@@ -77,6 +77,7 @@ FAULTS: tuple[tuple[str, int, int | None], ...] = (
     ("zeCommandListAppendQueryKernelTimestamps", 1, None),
     ("zeEventQueryStatus", 1, 5),
     ("zeEventQueryKernelTimestamp", 1, 5),
+    ("zeEventQueryKernelTimestamp", 1, None),
     ("zeDeviceGetCommandQueueGroupProperties", 1, None),
     ("zeDeviceGetGlobalTimestamps", 1, None),
 )
@@ -116,8 +117,6 @@ class Row:
     def can_run(self, quirks: Quirks) -> bool:
         """Whether the program comes to its end under these quirks, and does there what it is for."""
         order = quirks.get("order", "list")
-        if self.traits & OVERLAPPING and "torn" in quirks:
-            return False  # a run is taken for over when its list is executed again, as the API demands
         if self.traits & OVERTAKING and order != "free":
             return False
         return not (self.traits & INTERLEAVING and order == "engine")
@@ -599,6 +598,13 @@ class _Comparison:
         self.has_signal: dict[str, bool] = {}
         lists: dict[tuple[str, str], int] = {}
         self.untimed = self.verdict.untimed_marks
+        self.list_of: dict[str, int] = {}
+        degraded = self.events["degradations"]
+        self.overlapping = {
+            number
+            for number, reason in zip(degraded["number"].tolist(), degraded["reason"].tolist(), strict=True)
+            if reason == "overlapping"
+        }
         if {tid: len(ops) for tid, ops in recorded.items()} != {tid: len(ops) for tid, ops in noted.items()}:
             self.fail(
                 f"{sum(map(len, recorded.values()))} operations recorded, {sum(map(len, noted.values()))} appended"
@@ -613,6 +619,7 @@ class _Comparison:
                 if op_id in self.marks:
                     self.fail(f"two operations have the number {op_id}")
                 self.marks[op_id], self.how[mark], self.has_signal[mark] = mark, how, signal == "1"
+                self.list_of[mark] = list_id
                 if lists.setdefault((name, life), list_id) != list_id:
                     self.fail(f"{mark}: list {list_id} instead of {lists[name, life]}")
                 if how == "UNTIMED":
@@ -641,6 +648,13 @@ class _Comparison:
         if self.is_faulty or "query_limit" in self.quirks:
             return {"INLINE", "CHAINED", "BARE"}
         return {"INLINE"} if engine == "compute" and not self.host_read else by_host
+
+    def _is_unclear(self, mark: str) -> bool:
+        """Whether the host reads an event that stays signalled, of runs that overlap: parts of two look alike.
+
+        What is recorded of such a list may be wrong until an overlap is noticed; the recording names the list then.
+        """
+        return bool(self.traits & OVERLAPPING) and "torn" in self.quirks and self.how.get(mark) in ("BARE", "WATCH")
 
     def _count(self) -> None:
         """No two results of one run; nothing lost, unless it may be."""
@@ -678,6 +692,8 @@ class _Comparison:
             self.verdict.lost += 1
             if self.watches and reason in ("shared_event", "event_destroyed") and self.how.get(key[0]) == "WATCH":
                 continue
+            if reason == "overlapping" and self._is_unclear(key[0]):
+                continue
             if not (self.is_faulty or (self.traits & LEAVING and reason == "not_drained")):
                 self.fail(f"{key[0]}, run {run}: lost ({reason})")
 
@@ -692,7 +708,8 @@ class _Comparison:
         for key in self.found.keys() - wanted.keys():
             self.fail(f"{key[0]}, run {key[1]}: a result, but it did not run")
         for key in wanted.keys() & self.found.keys():
-            if wanted[key] != self.found[key]:
+            is_unclear = self._is_unclear(key[0]) and self.list_of.get(key[0]) in self.overlapping
+            if wanted[key] != self.found[key] and not is_unclear:
                 self.fail(f"{key[0]}, run {key[1]}: {self.found[key]} instead of {wanted[key]}")
 
     def _chains(self) -> None:

@@ -10,7 +10,8 @@ from lanescope.analysis import check
 from lanescope.errors import InternalError, MergeError
 from lanescope.testing import assert_consistent
 from lanescope.trace import ColumnSpec, StatSpec, Table, TableSpec, TimeBase, TraceBuilder, accounting
-from lanescope.trace.merge import RUN_ROLE, align, merge
+from lanescope.trace.merge import align, merge
+from lanescope.trace.merge_tables import RUN_ROLE
 from lanescope.trace.schema import Flag
 
 TASKS = TableSpec(
@@ -245,7 +246,50 @@ def test_different_epochs_without_anchors_are_refused(kind):
     other = toy("b", time=TimeBase(epoch_kind=kind))
     with pytest.raises(MergeError, match="no common clock") as caught:
         merge([at(0, "a"), other])
-    assert "convert each capture separately" in caught.value.hint
+    assert "--side-by-side" in caught.value.hint
+
+
+def test_captures_without_a_common_clock_lie_side_by_side_if_asked_to():
+    """Two of one clock, two of another, one alone: three time axes, each with an origin of its own."""
+    gpu = [(0, 5_000, 0, 1)]
+    traces = [
+        at(100, "a"),
+        toy("b", time=FIRST, clocks=(GPU,), anchors=gpu),
+        at(0, "c"),
+        toy("d", time=FIRST, clocks=(GPU,), anchors=[(0, 4_000, 0, 1)]),
+        toy("e", time=FIRST),
+    ]
+    placed = align(traces, side_by_side=True)
+    assert [(one.axis, one.shift) for one in placed] == [(0, 100), (1, 1_000), (0, 0), (1, 0), (2, 0)]
+    merged = merge(traces, side_by_side=True)
+    assert_consistent(merged)
+    roots = [row["name"] for row in merged.tracks.rows() if row["parent_id"] is None]
+    assert roots == [f"{name} (time axis {axis})" for name, axis in zip("abcde", (1, 2, 1, 2, 3), strict=True)]
+    # No clock is the one of all: times are those of nothing but the axes.
+    assert (merged.time.epoch_kind, merged.time.epoch_ns) == ("first_event", 0)
+    found = [row for row in merged.stats.rows() if row["name"] == "unaligned_capture"]
+    names = dict(zip(merged.inputs["id"].tolist(), merged.inputs["capture"].tolist(), strict=True))
+    assert [names[row["input_id"]] for row in found] == ["b", "d", "e"]
+    (finding,) = {(one.code, one.severity) for one in check.run(merged) if one.stat == "unaligned_capture"}
+    assert finding == ("LS305", "warning")
+    # What shares a clock is what it is without the others.
+    alone = merge([traces[1], traces[3]])
+    names = merged.tables()["slices"], alone.tables()["slices"]
+    assert names[0]["ts"].tolist()[1:4:2] == names[1]["ts"].tolist()
+
+
+def test_side_by_side_changes_nothing_where_clocks_agree():
+    traces = [at(100, "a"), at(0, "b")]
+    for name, table in merge(traces).tables().items():
+        assert list(table.rows()) == list(merge(traces, side_by_side=True).tables()[name].rows())
+
+
+def test_what_lies_side_by_side_is_not_merged_again():
+    merged = merge([at(0, "a"), toy("b", time=FIRST)], side_by_side=True)
+    for side_by_side in (False, True):
+        with pytest.raises(MergeError, match="has several time axes; pass the captures"):
+            merge([merged, at(5, "c")], side_by_side=side_by_side)
+    assert merge([merged]) is merged
 
 
 def test_two_captures_that_count_from_their_first_events_are_refused():

@@ -175,11 +175,13 @@ void lanescope::bind::cuda_declared(nb::module_& m) {
             const auto roles = roles_of(of, lanes, data.size());
             const auto found = structs<declared::LaneCount>(counts);
             if (found.size() != lanes.size() || overwritten.size() != lanes.size() || full.size() != lanes.size() ||
-                (cuts.size() != 0 && cuts.size() != lanes.size())) {
+                (cuts.size() != 0 && (lanes.size() == 0 || cuts.size() % lanes.size() != 0))) {
                 throw nb::value_error("columns of different lengths");
             }
-            for (const auto cut : view(cuts)) {
-                if (cut < 0) throw nb::value_error("no such cuts");
+            const auto depth = cuts.size() == 0 ? 1 : cuts.size() / lanes.size();
+            for (size_t i = 0; i < cuts.size(); ++i) {
+                const bool falls = i % depth != 0 && cuts.data()[i] < cuts.data()[i - 1];
+                if (cuts.data()[i] < 0 || falls) throw nb::value_error("no such cuts");
             }
             const declared::LaneFacts facts{view(overwritten), view(full), view(cuts), keeps_earlier};
             const bool is_narrow = roles.stamp.mask >> stamp_bits == 0;
@@ -207,7 +209,8 @@ void lanescope::bind::cuda_declared(nb::module_& m) {
         "Decode lanes straight from the bytes into the columns: (slices, instants, gaps, flags of any slice, slices below "
         "the resolution, tick step or 0). Places, roles and counts as cuda_count_records has them, or larger counts. "
         "`known` of the lanes: whether position 0 represents overwritten records, whether more may have been dropped than is "
-        "counted, the first position that an earlier launch left (empty: there are none), and whether those are decoded.");
+        "counted, the first positions that earlier launches left (as many for each lane and not falling; empty: there are "
+        "none), and whether those are decoded.");
     m.def(
         "cuda_decode_columns",
         [](const In<uint64_t>& stamp, const In<uint16_t>& event, const In<uint8_t>& kind, const Starts& start,

@@ -75,6 +75,7 @@ class Format:
         emits_sorted: slices and instants of a lane come in order of time over all batches, and flows stay within one:
             such batches can be drawn one by one.
         bytes_per_row: memory per row while decoding, for formats that do not stream.
+        advise: what a user may do with a file that no family recognizes, begun with a verb; empty: nothing.
     """
 
     name: str
@@ -88,6 +89,7 @@ class Format:
     random_access: bool = False
     emits_sorted: bool = False
     bytes_per_row: int = 0
+    advise: Reference[Callable[[FileHead], str] | None] = Reference(None)
 
     def lines(self, stage: str, capture: Capture, options: Mapping[str, Any]) -> Iterator[str]:
         """Yield the lines of a stage of ``dump``.

@@ -95,6 +95,10 @@ def _unknown(capture: Capture, head: FileHead, failed: list[Candidate]) -> Input
     if near is not None:
         return InputError(f"{capture.main.path}: unrecognized format: {near.reason}", hint=near.advice)
     what, hint = "unrecognized format", _USE_FAMILY
+    formats = [format for family in registry.builtin() for format in family.formats]
+    advice = [text for format in formats if format.advise is not None and (text := format.advise(head))]
+    if advice:
+        return InputError(f"{capture.main.path}: {what}", hint="; ".join(advice))
     if not any(head.data):
         what = f"starts with {len(head.data):,} zero bytes"
         if head.is_whole:

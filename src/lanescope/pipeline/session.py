@@ -245,13 +245,15 @@ def derived_tables(trace: Trace) -> dict[str, LazyTable]:
     return {lazy.spec.name: lazy for lazy in found}
 
 
-def merge(traces: Iterable[Trace]) -> Trace:
+def merge(traces: Iterable[Trace], *, side_by_side: bool = False) -> Trace:
     """Put several traces on one timeline, each capture in a group of its own.
 
     Times are shifted by what the traces themselves say about their clocks: a common epoch, or clocks that they share.
 
     Args:
         traces: two or more traces; one comes back as it is.
+        side_by_side: traces that share no clock with those before them begin a time axis of their own, at 0: their
+            groups are named so, and ``check`` reports them.
 
     Raises:
         MergeError: no common clock, different time units, or the same capture twice; the hint says the way out.
@@ -260,16 +262,16 @@ def merge(traces: Iterable[Trace]) -> Trace:
 
     given = list(traces)
     with _naming_options(given):
-        return merging.merge(given)
+        return merging.merge(given, side_by_side=side_by_side)
 
 
-def align(traces: Iterable[Trace]) -> list[TimelineShift]:
-    """Return where ``merge`` puts each of the traces; errors as there."""
+def align(traces: Iterable[Trace], *, side_by_side: bool = False) -> list[TimelineShift]:
+    """Return where ``merge`` puts each of the traces; arguments and errors as there."""
     from lanescope.trace import merge as merging
 
     given = list(traces)
     with _naming_options(given):
-        return merging.align(given)
+        return merging.align(given, side_by_side=side_by_side)
 
 
 @contextmanager
@@ -283,7 +285,8 @@ def _naming_options(traces: Sequence[Trace]) -> Iterator[None]:
         named = ", or ".join(text for text in which if text)
         if not named:
             raise
-        hint = f"decode with {named}, or convert each capture separately"
+        otherwise = "use --side-by-side" if error.lacks == "clock" else "convert each capture separately"
+        hint = f"decode with {named}, or {otherwise}"
         raise MergeError(error.message, hint=hint, lacks=error.lacks, traces=error.traces) from None
 
 

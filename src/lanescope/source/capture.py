@@ -14,7 +14,12 @@ if TYPE_CHECKING:
 
 #: Files that stand for a folder that is one capture, in the order in which they are looked for: the description of a
 #: CTF trace, in the folder itself or, where several processes wrote one each, in those inside.
-_OF_FOLDERS = ("metadata", "*/metadata")
+_OF_FOLDERS = (
+    "metadata",
+    "*/metadata",
+    # As LTTng and iprof keep them: the traces of users or processes, with the kernel's, below a session or a host.
+    *(f"{above}{trace}/metadata" for above in ("", "*/", "*/*/") for trace in ("kernel", "ust/*/*", "ust/*/*/*")),
+)
 
 #: Characters by which a pattern may match other names than itself.
 _WILDCARDS = frozenset("*?[")

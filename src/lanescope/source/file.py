@@ -23,6 +23,7 @@ CHUNK_BYTES = 1 << 20
 
 #: ID1, ID2 and the only compression method there is. Source: RFC 1952, section 2.3.
 _GZIP_MAGIC = b"\x1f\x8b\x08"
+_ZIP_MAGIC = b"PK\x03\x04"
 #: Bounds what a hostile gzip file can cost: it unpacks to one GiB, or to so many times its own size.
 _UNPACKED_BYTES = 1 << 30
 _UNPACKED_RATIO = 200
@@ -35,7 +36,7 @@ _PATIENCE_MS = 5000
 
 
 class Source:
-    """One input file: plain, gzip, or ``-`` for standard input.
+    """One input file: plain, gzip, a compressed archive of arrays, or ``-`` for standard input.
 
     Packed files and pipes are unpacked into an unnamed temporary file first, so that every source can be read twice.
 
@@ -49,7 +50,7 @@ class Source:
 
     Attributes:
         path: as the user gave it.
-        container: ``raw``, ``gzip`` or ``pipe`` (where the bytes lay; a packed pipe is a ``pipe``).
+        container: ``raw``, ``gzip``, ``npz`` or ``pipe`` (where the bytes lay; a packed pipe is a ``pipe``).
         size: bytes of content, after decompression, when it was opened; what a writer adds later is not read.
     """
 
@@ -63,9 +64,14 @@ class Source:
             if begin is not None:
                 self.container = "pipe"
                 self._replace(_copy(self._file, self.path, begin=begin))
-            if self._file.read(len(_GZIP_MAGIC)) == _GZIP_MAGIC:
-                self.container = "gzip" if begin is None else "pipe"
-                self._replace(_gunzip(self._file, self.path))
+            magic = self._file.read(len(_ZIP_MAGIC))
+            packed = None
+            if magic.startswith(_GZIP_MAGIC):
+                packed, self.container = _gunzip(self._file, self.path), "gzip" if begin is None else "pipe"
+            elif magic == _ZIP_MAGIC and (packed := _unzip(self._file, self.path)) is not None and begin is None:
+                self.container = "npz"
+            if packed is not None:
+                self._replace(packed)
             self.size = self._file.seek(0, os.SEEK_END)
             self._state = None if hashes else _state(self._file)
         except OSError as error:
@@ -438,16 +444,25 @@ def _gunzip(file: BinaryIO, path: str) -> BinaryIO:
         unpacked.close()
 
 
+def _unzip(file: BinaryIO, path: str) -> BinaryIO | None:
+    from lanescope.source import npz
+
+    return npz.unpacked(file, path, _spool, _check_space)
+
+
+def _spool() -> BinaryIO:
+    import tempfile
+
+    return tempfile.TemporaryFile(prefix="lanescope-", buffering=0)
+
+
 def _copy(file: BinaryIO, path: str, *, begin: bytes = b"", limit: int | None = None) -> BinaryIO:
     """Copy ``begin`` and the file into an unnamed temporary file.
 
     Raises:
         InputError: it is longer than ``limit``, or the temporary folder's disk fills up.
     """
-    import tempfile
-
-    spool: BinaryIO = tempfile.TemporaryFile(prefix="lanescope-", buffering=0)  # noqa: SIM115
-    done = 0
+    spool, done = _spool(), 0
     try:
         _write(spool, begin)
         while (piece := file.read(CHUNK_BYTES)) != b"":

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import io
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from lanescope.source.capture import Capture
 from lanescope.source.detection import HEAD_BYTES, FileHead
 from lanescope.source.file import CHUNK_BYTES, Source
+
+_ZIP_MAGIC = b"PK\x03\x04"
 
 if TYPE_CHECKING:
     import numpy as np
@@ -20,11 +23,16 @@ class MemorySource(Source):
     Args:
         data: uint8 [n]; it must not change while it is decoded.
         name: what it is called.
+
+    Raises:
+        InputError: it is a damaged or hostile archive of arrays.
     """
 
     def __init__(self, data: npt.NDArray[np.uint8], name: str) -> None:
         self.path = name
         self.container = "memory"
+        if data[:4].tobytes() == _ZIP_MAGIC:
+            data = _unpacked(data, name)
         self.size = len(data)
         self._hashes = True
         self._data = data
@@ -55,6 +63,16 @@ class MemorySource(Source):
 
     def close(self) -> None:
         """There is nothing to close."""
+
+
+def _unpacked(data: npt.NDArray[np.uint8], name: str) -> npt.NDArray[np.uint8]:
+    """Return an archive of arrays with its arrays uncompressed."""
+    import numpy as np
+
+    from lanescope.source import npz
+
+    found = npz.unpacked(io.BytesIO(data.data), name, io.BytesIO)
+    return data if found is None else np.frombuffer(found.read(), np.uint8)
 
 
 class MemoryCapture(Capture):

@@ -3,21 +3,27 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from fractions import Fraction
 from typing import Any
 
 import numpy as np
 
 from lanescope.declaration import frozen_class, replace
-from lanescope.errors import InternalError, MergeError
-from lanescope.trace.column import Column
-from lanescope.trace.schema import Flag
+from lanescope.errors import MergeError
+from lanescope.trace.merge_tables import (
+    UNALIGNED,
+    distinct_runs,
+    doubted,
+    grouped,
+    is_merged,
+    joined,
+    moved,
+    on_axis,
+    record_maker,
+)
 from lanescope.trace.table import Table
 from lanescope.trace.trace import EPOCH_KINDS, Records, TimeBase, Trace
-
-#: Role of the group that holds the tracks of one capture in a merged trace.
-RUN_ROLE = "run"
 
 _NS = 1_000_000_000
 _INT64_MAX = (1 << 63) - 1
@@ -41,12 +47,14 @@ class TimelineShift:
         wrap_period: 0 where ``shift`` is certain within that error. Else the wrap period, in the common time unit, of
             the narrow counter that is all it rests on: the nearest place was taken, and the true one may be any number
             of periods away.
+        axis: number of the time axis; above 0 for traces that share no clock with the first one and lie beside it.
     """
 
     shift: int
     clock: str = ""
     error_ns: int | None = 0
     wrap_period: int = 0
+    axis: int = 0
 
 
 @frozen_class
@@ -73,23 +81,27 @@ class _Reading:
     lanes_ns: int | None = 0
 
 
-def merge(traces: Sequence[Trace]) -> Trace:
+def merge(traces: Sequence[Trace], *, side_by_side: bool = False) -> Trace:
     """Return one trace that holds all ``traces``, the tracks of each in a group of its own.
 
     Ids count on from trace to trace; texts are united; raw records stay reachable. Merging merged traces again gives
     what merging all at once would have given. Slices and instants whose place is assumed
-    (``TimelineShift.wrap_period``) have the flag ``WRAP_AMBIGUOUS``.
+    (``TimelineShift.wrap_period``) have the flag ``WRAP_AMBIGUOUS``. Groups on several time axes are named after
+    theirs, and all captures but those on the first one are counted by the stat ``unaligned_capture``.
 
     Args:
         traces: one or more; one comes back as it is.
+        side_by_side: see ``align``.
 
     Raises:
         MergeError: see ``align``.
     """
     if len(traces) == 1:
         return traces[0]
-    placements = align(traces)
-    parts = [trace if _is_merged(trace) else _grouped(trace) for trace in traces]
+    placements = align(traces, side_by_side=side_by_side)
+    parts = [trace if is_merged(trace) else grouped(trace) for trace in traces]
+    if any(placement.axis for placement in placements):
+        parts = [on_axis(part, placement.axis) for part, placement in zip(parts, placements, strict=True)]
     names = list(dict.fromkeys(name for part in parts for name in part.tables()))
     pieces: dict[str, list[Table]] = {name: [] for name in names}
     offsets = dict.fromkeys(names, 0)
@@ -97,18 +109,19 @@ def merge(traces: Sequence[Trace]) -> Trace:
     for part, placement in zip(parts, placements, strict=True):
         before = dict(offsets)
         for name, table in part.tables().items():
-            moved = _moved(table, before, placement.shift)
-            pieces[name].append(_doubted(moved) if placement.wrap_period and name in ("slices", "instants") else moved)
+            shifted = moved(table, before, placement.shift)
+            is_doubted = placement.wrap_period and name in ("slices", "instants")
+            pieces[name].append(doubted(shifted) if is_doubted else shifted)
             offsets[name] += len(table)
         for name in part.records:
-            makers.setdefault(name, []).append(_record_maker(part, name, before, placement.shift))
+            makers.setdefault(name, []).append(record_maker(part, name, before, placement.shift))
     tables = {name: Table.concat(pieces[name]) for name in names}
-    tables["tracks"] = _distinct_runs(tables["tracks"])
+    tables["tracks"] = distinct_runs(tables["tracks"])
     details = {name: tables[name] for name in names if tables[name].spec.key}
-    return Trace(_time(traces, placements), tables, details, Records({n: _joined(m) for n, m in makers.items()}))
+    return Trace(_time(traces, placements), tables, details, Records({n: joined(m) for n, m in makers.items()}))
 
 
-def align(traces: Sequence[Trace]) -> list[TimelineShift]:
+def align(traces: Sequence[Trace], *, side_by_side: bool = False) -> list[TimelineShift]:
     """Find the position of each trace on a common timeline.
 
     Two traces share a clock when both count from the same epoch (the Unix epoch; a host's monotonic clock; the zero of
@@ -120,13 +133,19 @@ def align(traces: Sequence[Trace]) -> list[TimelineShift]:
     the last resort, for traces whose times count on nothing else: each is taken to lie within half a period of the one
     that was placed on that counter before it, and its ``TimelineShift`` states the period.
 
+    Args:
+        traces: one or more.
+        side_by_side: traces without a path of clocks to those before them begin a time axis of their own, at 0.
+
     Raises:
-        MergeError: no traces, different time units, the same capture twice, or no path of clocks from one to another.
+        MergeError: no traces, different time units, the same capture twice, no path of clocks from one to another, or
+            one that was merged side by side before.
     """
     if not traces:
         raise MergeError("no captures given", hint="pass at least one capture")
     _refuse_mixed_units(traces)
     _reject_duplicates(traces)
+    _reject_several_axes(traces)
     clocks, narrow = [_readings(trace) for trace in traces], [_narrow(trace) for trace in traces]
     found: dict[int, TimelineShift] = {0: TimelineShift(0)}
     queue = deque([0])
@@ -148,17 +167,23 @@ def align(traces: Sequence[Trace]) -> list[TimelineShift]:
                 link = _nearest(clock, narrow[start][clock], narrow[other][clock], traces[other].time.time_unit)
                 found[other] = _beyond(found[start], link)
                 queue.append(other)
+        if not queue and side_by_side and len(found) < len(traces):
+            begun = next(index for index in range(len(traces)) if index not in found)
+            found[begun] = TimelineShift(0, axis=1 + max(placement.axis for placement in found.values()))
+            queue.append(begun)
     for index, trace in enumerate(traces):
         if index not in found:
             raise MergeError(
                 f"cannot merge: {_name(traces[0])} ({_counts_from(traces[0])}) and"
                 f" {_name(trace)} ({_counts_from(trace)}) have no common clock",
-                hint="convert each capture separately or record both with anchors on one clock",
+                hint="use --side-by-side for a time axis each, or record both with anchors on one clock",
                 lacks="clock",
                 traces=(0, index),
             )
-    earliest = min(placement.shift for placement in found.values())
-    placed = [replace(found[index], shift=found[index].shift - earliest) for index in range(len(traces))]
+    earliest: dict[int, int] = {}
+    for placement in found.values():
+        earliest[placement.axis] = min(placement.shift, earliest.get(placement.axis, placement.shift))
+    placed = [replace(at, shift=at.shift - earliest[at.axis]) for at in (found[index] for index in range(len(traces)))]
     for trace, placement in zip(traces, placed, strict=True):
         if placement.shift > _INT64_MAX - _latest(trace):
             raise MergeError(
@@ -194,6 +219,12 @@ def _reject_duplicates(traces: Sequence[Trace]) -> None:
                     hint="pass each capture once",
                 )
             seen[row["sha256"]] = row["path"]
+
+
+def _reject_several_axes(traces: Sequence[Trace]) -> None:
+    for trace in traces:
+        if len(traces) > 1 and UNALIGNED in trace.stats.values("name").tolist():
+            raise MergeError(f"cannot merge: {_name(trace)} has several time axes", hint="pass the captures themselves")
 
 
 def _readings(trace: Trace) -> dict[_Clock, list[_Reading]]:
@@ -280,7 +311,9 @@ def _nearest(clock: _Clock, known: _Reading, other: _Reading, time_unit: str) ->
 def _beyond(start: TimelineShift, link: TimelineShift) -> TimelineShift:
     """Return the placement of a trace that lies by ``link`` as seen from one that lies at ``start``."""
     error = _sum(start.error_ns, link.error_ns)
-    return TimelineShift(start.shift + link.shift, link.clock, error, max(start.wrap_period, link.wrap_period))
+    return TimelineShift(
+        start.shift + link.shift, link.clock, error, max(start.wrap_period, link.wrap_period), start.axis
+    )
 
 
 def _length(ticks: int, clock: _Clock, time_unit: str) -> int:
@@ -337,6 +370,8 @@ def _time(traces: Sequence[Trace], placements: Sequence[TimelineShift]) -> TimeB
         zip((trace.time for trace in traces), placements, strict=True),
         key=lambda pair: (EPOCH_KINDS.index(pair[0].epoch_kind), pair[1].shift),
     )
+    if any(one.axis for one in placements):
+        return TimeBase(epoch_kind="first_event", time_unit=at.time_unit)
     return replace(at, epoch_ns=at.epoch_ns - placement.shift)
 
 
@@ -364,111 +399,3 @@ def _counts_from(trace: Trace) -> str:
         "device": "counts on its device's own clock",
         "first_event": "counts from its first event",
     }[trace.time.epoch_kind]
-
-
-# --- tables -------------------------------------------------------------------------------------------------------
-
-
-def _moved(table: Table, offsets: dict[str, int], shift: int) -> Table:
-    """Return ``table`` with its ids and references counted on and its times shifted, as its columns declare it."""
-    columns = {}
-    for spec in table.spec.columns:
-        column = table.column(spec.name)
-        if spec.is_time:
-            column = _plus(column, shift)
-        elif spec.references:
-            if spec.references not in offsets:
-                where = f"column {table.spec.name}.{spec.name}"
-                raise InternalError(f"{where} references table {spec.references}, which the trace does not have")
-            column = _plus(column, offsets[spec.references])
-        elif spec.name == "id" and not table.spec.key:  # what a detail table calls so is the device's number
-            column = _plus(column, offsets.get(table.spec.name, 0))
-        columns[spec.name] = column
-    return Table(table.spec, columns)
-
-
-def _doubted(table: Table) -> Table:
-    """Return ``table`` with the flag of an ambiguous place on all rows."""
-    columns = {name: table.column(name) for name in table.spec.names}
-    flags, doubt = columns["flags"], np.uint32(Flag.WRAP_AMBIGUOUS)
-    if flags.constant_value is not None:
-        columns["flags"] = Column.constant(np.uint32(flags.constant_value) | doubt, len(flags), np.uint32)
-    else:
-        columns["flags"] = Column.derived(len(flags), lambda: flags.values | doubt)
-    return Table(table.spec, columns)
-
-
-def _plus(column: Column, delta: int) -> Column:
-    """Return a column of ``values + delta``, made when it is read; nulls stay 0."""
-    valid = column.valid
-    if not delta or (valid is not None and not valid.any()):
-        return column
-    if column.constant_value is not None and valid is None:
-        return Column.constant(column.constant_value + delta, len(column), np.int64)
-    if valid is None:
-        return Column.derived(len(column), lambda: column.values + delta)
-    return Column.derived(len(column), lambda: np.where(valid, column.values + delta, 0), valid=valid)
-
-
-def _record_maker(part: Trace, name: str, offsets: dict[str, int], shift: int) -> Callable[[], Table]:
-    return lambda: _moved(part.records[name], offsets, shift)
-
-
-def _joined(makers: Sequence[Callable[[], Table]]) -> Callable[[], Table]:
-    return lambda: Table.concat([make() for make in makers])
-
-
-def _is_merged(trace: Trace) -> bool:
-    tracks = trace.tracks
-    roots = ~tracks.valid("parent_id")
-    return bool(roots.any()) and bool((tracks.values("role")[roots] == RUN_ROLE).all())
-
-
-def _grouped(trace: Trace) -> Trace:
-    """Return ``trace`` with one more group, of id 0, above all its roots."""
-    tracks = trace.tracks
-    mains = [row for row in trace.inputs.rows() if row["role"] == "main"]
-    group = Table.from_arrays(
-        tracks.spec,
-        {
-            "id": [0],
-            "parent_id": [None],
-            "input_id": [mains[0]["id"] if mains else None],
-            "kind": ["group"],
-            "role": [RUN_ROLE],
-            "name": [mains[0]["capture"] if mains else RUN_ROLE],
-            "sort_key": [0],
-            "nesting": ["disjoint"],
-            "clock_id": [None],
-            "unit": [""],
-        },
-    )
-    one_more = {**dict.fromkeys(trace.tables(), 0), "tracks": 1}
-    tables = {name: _moved(table, one_more, 0) for name, table in trace.tables().items()}
-    below = tables["tracks"]
-    columns = {name: below.column(name) for name in below.spec.names}
-    columns["parent_id"] = Column.array(np.where(below.valid("parent_id"), below.values("parent_id"), 0))
-    tables["tracks"] = Table.concat([group, Table(below.spec, columns)])
-    makers = {name: _record_maker(trace, name, one_more, 0) for name in trace.records}
-    return Trace(trace.time, tables, {name: tables[name] for name in trace.details}, Records(makers))
-
-
-def _distinct_runs(tracks: Table) -> Table:
-    """Number the groups of the captures in order, and tell those of one name apart."""
-    names, order = tracks.values("name").copy(), tracks.values("sort_key").copy()
-    taken: set[str] = set()
-    for ordinal, root in enumerate(np.flatnonzero(~tracks.valid("parent_id")).tolist()):
-        names[root] = next(name for name in _variants(names[root]) if name not in taken)
-        order[root] = ordinal
-        taken.add(names[root])
-    columns = {name: tracks.column(name) for name in tracks.spec.names}
-    columns["name"], columns["sort_key"] = Column.array(names), Column.array(order)
-    return Table(tracks.spec, columns)
-
-
-def _variants(name: str) -> Iterator[str]:
-    yield name
-    number = 2
-    while True:
-        yield f"{name} ({number})"
-        number += 1

@@ -120,4 +120,10 @@ CORE_STATS: tuple[StatSpec, ...] = (
         silent="says how well the format is known, nothing about this capture",
     ),
     StatSpec("truncated", "data_loss", "truncated inputs: the file ends inside a unit"),
+    StatSpec(
+        "unaligned_capture",
+        "notice",
+        "captures on a time axis of their own: merged side by side, as they share no clock with the first one",
+        finding="LS305 warning",
+    ),
 )

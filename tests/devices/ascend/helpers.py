@@ -181,3 +181,11 @@ def recorded(trace, role="core"):
 def listing(trace):
     """Return every table as lists of rows, for comparison."""
     return {name: list(table.rows()) for name, table in trace.tables().items()}
+
+
+def assert_all_bytes_count(content, found, name):
+    """The bytes of a sidecar file are all accounted for: as its reader counted them (``Tally``), and in a trace."""
+    assert found.good_bytes + found.bad_bytes <= len(content)
+    trace = decode(records([[0, 1, 1, 2000, 3000, 0]], level=1), beside={name: content})
+    (account,) = (row for row in trace.accounting.rows() if row["input_id"] == 1 and row["scope"] == "input")
+    assert (account["total"], account["lost"]) == (len(content), found.bad_bytes)

@@ -8,7 +8,15 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from devices.ascend.helpers import decode, decode_file, decode_simulated, records, simulated, stats
+from devices.ascend.helpers import (
+    assert_all_bytes_count,
+    decode,
+    decode_file,
+    decode_simulated,
+    records,
+    simulated,
+    stats,
+)
 from devices.ascend.test_host_phases import ANCHORS, line, row
 from effort import some
 from lanescope.devices.ascend.formats.strace import encode_log, read_log
@@ -213,10 +221,7 @@ def test_any_bytes_are_read_or_refused(content):
         found = read_log(np.frombuffer(content, np.uint8), "a")
     except InputError:
         return
-    assert found.good_bytes + found.bad_bytes <= len(content)
-    trace = decode(records([[0, 1, 1, 2000, 3000, 0]], level=1), beside={NAME: content})
-    (account,) = (row for row in trace.accounting.rows() if row["input_id"] == 1 and row["scope"] == "input")
-    assert (account["total"], account["lost"]) == (len(content), found.bad_bytes)
+    assert_all_bytes_count(content, found.tally, NAME)
 
 
 @pytest.mark.parametrize("seed", range(6))
@@ -224,7 +229,7 @@ def test_simulated_logs_are_placed_and_written_as_they_are_read(seed):
     simulation = simulated(seed, format_version="v3c", host=True, tasks=60, log=True)
     content = simulation.files["host.1000.log"]
     log = read_log(np.frombuffer(content, np.uint8), "a")
-    assert log.good_bytes == len(content) - content.count(b"\n")
+    assert log.tally.good_bytes == len(content) - content.count(b"\n")
     assert len(encode_log(log)) == len(content)
     trace = decode_simulated(simulation)
     expected = {"ascend_host_spans_of_others": 4, "ascend_host_spans_of_device": 2}

@@ -103,7 +103,7 @@ def test_any_bytes_are_read_or_refused(content):
         found = read_host_phases(np.frombuffer(content, np.uint8), "a")
     except InputError:
         return
-    assert found.good_bytes + found.bad_bytes <= len(content)
+    assert found.tally.good_bytes + found.tally.bad_bytes <= len(content)
 
 
 def test_phases_of_the_producer_keep_their_places(corpus):

@@ -112,7 +112,7 @@ def test_any_bytes_are_read_or_refused(content):
         pmu = read_pmu(np.frombuffer(content, np.uint8), "a")
     except InputError:
         return
-    assert pmu.good_bytes + pmu.bad_bytes <= len(content)
+    assert pmu.tally.good_bytes + pmu.tally.bad_bytes <= len(content)
 
 
 #: A number and how it may be written.
@@ -131,12 +131,12 @@ LINES = st.tuples(NUMBERS, CORES, TASKS, NUMBERS, NUMBERS, NUMBERS, NUMBERS, NUM
 def test_numbers_are_read_however_they_are_written(lines):
     texts = [HEADER, *(",".join(text for _, text in line[:-1]) + line[-1] for line in lines)]
     pmu = read_pmu(np.frombuffer("\n".join(texts).encode(), np.uint8), "a")
-    assert (len(pmu), pmu.bad_lines) == (len(lines), 0)
+    assert (len(pmu), pmu.tally.bad_count) == (len(lines), 0)
     assert pmu.core.tolist() == [line[1][0] for line in lines]
     assert pmu.task_id.tolist() == [line[2][0] for line in lines]
     assert pmu.values.tolist() == [[line[5][0], line[6][0]] for line in lines]
     assert pmu.event_type.tolist() == [line[7][0] for line in lines]
-    assert pmu.good_bytes == sum(map(len, texts))
+    assert pmu.tally.good_bytes == sum(map(len, texts))
 
 
 def test_numbers_that_do_not_fit_are_not_valid():
@@ -147,7 +147,7 @@ def test_numbers_that_do_not_fit_are_not_valid():
         "0,0,,1,0,1,1,2",
     ]
     for row in rows:
-        assert read_pmu(np.frombuffer(f"{HEADER}\n{row}".encode(), np.uint8), "a").bad_lines == 1, row
+        assert read_pmu(np.frombuffer(f"{HEADER}\n{row}".encode(), np.uint8), "a").tally.bad_count == 1, row
 
 
 @pytest.mark.parametrize("options", [{}, {"format_version": "v3c", "host": True, "graphs": 0.1}, {"drop_aicore": 3}])
@@ -173,4 +173,4 @@ def test_counters_of_the_producer(corpus):
     assert list(pmu.counters) == names[5:-1]
     assert pmu.core.tolist() == [8, 8, 8, 8, 9]
     assert pmu.task_id.tolist() == [0, 1 << 32 | 1, 1 << 32 | 2, 1 << 32 | 3, 1 << 32]
-    assert pmu.bad_lines == 0
+    assert pmu.tally.bad_count == 0

@@ -7,6 +7,7 @@ import pytest
 
 from devices.ascend.helpers import records
 from lanescope import cli
+from lanescope.devices.ascend.analysis.report import summarize
 from lanescope.errors import MergeError
 from lanescope.pipeline import session
 from lanescope.trace.merge import align
@@ -183,3 +184,30 @@ def test_a_rank_that_only_comes_after_its_host_has_an_unknown_error(tmp_path):
         rank_file(tmp_path, 1, {**capture(90_000, {}), "host_orchestrator_phases": [[host]]}),
     ]
     assert [placement.error_ns for placement in align([session.open(path) for path in paths])] == [0, None]
+
+
+def test_edges_and_arrows_of_ranks_with_the_same_tasks_stay_in_their_rank(corpus, tmp_path):
+    made = []
+    for rank, path in enumerate(sorted((corpus / "producers" / "ascend" / "graph_l4").iterdir())):
+        folder = tmp_path / f"rank{rank}" / "d0"
+        folder.mkdir(parents=True)
+        for name in (NAME, "deps.json"):
+            (folder / name).write_bytes((path / name).read_bytes())
+        made.append(session.open(folder / NAME))
+    merged = session.merge(made)
+    edges, flows, slices = merged.details["ascend_edges"], merged.flows, merged.slices
+    file_of = merged.tracks["input_id"][slices["track_id"]]
+    src, dst = (file_of[flows[f"{side}_slice_id"]] for side in ("src", "dst"))
+    assert (src == dst).all()
+    drawn = edges.valid("flow_id")
+    assert drawn.sum() > 4
+    assert (edges["input_id"][drawn] == src[edges.values("flow_id")[drawn]]).all()
+    # Both ranks have the same tasks and edges: only the file tells them apart.
+    pairs = list(zip(edges["pred_task_id"].tolist(), edges["succ_task_id"].tolist(), strict=True))
+    assert len(set(pairs)) * 2 == len(pairs) == len(set(zip(edges["input_id"].tolist(), pairs, strict=True)))
+    # What a core could have run is the same as in each capture alone.
+    alone = [row for trace in made for row in summarize("core-idle", trace).rows()]
+    parts = ("launch", "scheduler_late", "no_ready_task", "unknown")
+    found = list(summarize("core-idle", merged).rows())
+    for part in parts:
+        assert sum(row[part] for row in found) == sum(row[part] for row in alone), part

@@ -8,7 +8,16 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from devices.ascend.helpers import decode, decode_file, decode_simulated, graph, records, simulated, stats
+from devices.ascend.helpers import (
+    assert_all_bytes_count,
+    decode,
+    decode_file,
+    decode_simulated,
+    graph,
+    records,
+    simulated,
+    stats,
+)
 from effort import some
 from lanescope.devices.ascend.formats.scope_stats import RESOURCES, encode_scope_stats, read_scope_stats
 from lanescope.devices.ascend.simulate.sidecars import scope_file
@@ -151,10 +160,7 @@ def test_any_bytes_are_read_or_refused(content):
         found = read_scope_stats(np.frombuffer(content, np.uint8), "a")
     except InputError:
         return
-    assert found.good_bytes + found.bad_bytes <= len(content)
-    trace = decode(records([[0, 1, 1, 2000, 3000, 0]], level=1), beside={NAME: content})
-    (account,) = (row for row in trace.accounting.rows() if row["input_id"] == 1 and row["scope"] == "input")
-    assert (account["total"], account["lost"]) == (len(content), found.bad_bytes)
+    assert_all_bytes_count(content, found.tally, NAME)
 
 
 @given(st.integers(0, 200), st.integers(0, 1 << 32))
@@ -164,7 +170,7 @@ def test_what_is_written_is_read(tasks, seed):
     content = scope_file(random.integers(0, 4, tasks), random)
     found = read_scope_stats(np.frombuffer(content, np.uint8), "a")
     assert encode_scope_stats(found) == content
-    assert (found.total, found.bad_lines, found.unknown_keys) == (len(found), 0, 0)
+    assert (found.total, found.tally.bad_count, found.unknown_keys) == (len(found), 0, 0)
 
 
 def test_simulated_scopes_add_up():

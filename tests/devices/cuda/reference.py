@@ -266,11 +266,26 @@ def pair_regions(records, *, by_event):
         # A lane is read in the order in which it was written.
         latest[lane, launch] = time = max(time, latest.get((lane, launch), time))
         events.append(((block, key, None if across else lane), time, at, lane, is_end, across))
-    passes = [True] if by_event else [False, True]
     for key in {event[0] for event in events}:
-        for leaves_lane in passes:
-            rest = [event for event in events if event[0] == key and partner[event[2]] == -1]
-            _pair(records, sorted(rest, key=lambda event: event[1:3]), partner, ambiguous, by_event, leaves_lane)
+        mine = [event for event in events if event[0] == key]
+        for passes in [[True]] if by_event else [[False]] if key[2] is not None else [[True], [False, True]]:
+            for event in mine:
+                partner[event[2]], ambiguous[event[2]] = -1, False
+            for leaves_lane in passes:
+                rest = [event for event in mine if partner[event[2]] == -1]
+                for event in rest:
+                    ambiguous[event[2]] = False
+                _pair(records, sorted(rest, key=lambda event: event[1:3]), partner, ambiguous, by_event, leaves_lane)
+            if all(partner[event[2]] != -1 for event in mine if event[4]):
+                break  # no end is left
+    if not by_event:
+        # The only two records of a key, in two lanes, are one region even if it ends before it starts.
+        for block, key in {(event[0][0], event[0][1]) for event in events}:
+            rest = [at for at, row in enumerate(records) if (row[0], row[3]) == (block, key)]
+            if len(rest) == 2 and records[rest[0]][6] and partner[rest[0]] == partner[rest[1]] == -1:
+                (_, first, _, _, _, is_end, _), (_, second, *_, other_is_end, _) = (records[at] for at in rest)
+                if first != second and is_end != other_is_end:
+                    partner[rest[0]], partner[rest[1]] = rest[1], rest[0]
     return partner, ambiguous
 
 

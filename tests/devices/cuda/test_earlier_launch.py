@@ -29,6 +29,7 @@ from lanescope.cli import main
 from lanescope.devices.cuda.formats.encode import strided
 from lanescope.devices.cuda.formats.layout import STAMP_WRAP
 from lanescope.devices.cuda.schema import STATS
+from lanescope.errors import UsageError
 from lanescope.trace import Flag
 
 REPRO = Path(__file__).parent / "repro"
@@ -202,6 +203,126 @@ def test_more_than_two_launches():
     assert [row[2] for row in spans(trace)] == [0, 0]
 
 
+def laid_in_order(launches):
+    """Return the words of one buffer after several launches, the earliest first."""
+    length = max(len(records) for launch in launches for records in launch)
+    made = [buffer(launch, slots=1 + len(launch) * (length + 1)) for launch in launches]
+    words = made[0]
+    for later in made[1:]:
+        words = np.where(later != 0, later, words)
+    return words
+
+
+def told_apart(trace):
+    """Return the names of slices by launch, the latest first."""
+    launch = trace.details["cuda_regions"]["launch"].tolist()
+    names = trace.slices["name"].tolist()
+    return [sorted(name for name, of in zip(names, launch, strict=True) if of == n) for n in range(max(launch) + 1)]
+
+
+def test_each_of_several_launches_has_a_number_of_its_own():
+    first = [(kind, at // 2, 1000 + 100 * at) for at in range(8) for kind in ("BE"[at % 2],)]
+    launches = [[shifted(first[:count], by)] * 2 for count, by in ((8, 0), (6, 50_000), (4, 100_000), (2, 150_000))]
+    words = laid_in_order(launches)
+    assert len(decode(words).slices) == 2
+    kept = decode(words, stale="keep")
+    assert told_apart(kept) == [[f"event_{n}"] * 2 for n in range(4)]
+    assert stats(kept) == {"cuda_stale": 12}
+    assert [row["launches"] for row in lanes(kept).values()] == [4, 4]
+    starts = [kept.slices["ts"][kept.details["cuda_regions"]["launch"] == n].max() for n in range(4)]
+    assert starts == sorted(starts, reverse=True)
+
+
+def test_a_launch_that_left_nothing_in_a_lane_keeps_its_number():
+    first = [(kind, at // 2, 1000 + 100 * at) for at in range(8) for kind in ("BE"[at % 2],)]
+    second, third = shifted(first[:4], 50_000), shifted(first[:2], 100_000)
+    # In the second lane, the third launch wrote as much as the second one.
+    words = laid_in_order([[first, first, first], [second, second, second], [third, shifted(second, 50_000), third]])
+    kept = decode(words, stale="keep")
+    rows = zip(
+        kept.details["cuda_regions"]["group"].tolist(), kept.details["cuda_regions"]["launch"].tolist(), strict=True
+    )
+    assert list(rows) == [
+        (0, 0),
+        (0, 1),
+        (0, 2),
+        (0, 2),
+        (1, 0),
+        (1, 0),
+        (1, 2),
+        (1, 2),
+        (2, 0),
+        (2, 1),
+        (2, 2),
+        (2, 2),
+    ]
+    assert [row["launches"] for row in lanes(kept).values()] == [3, 2, 3]
+
+
+@st.composite
+def many_launches(draw):
+    """Return the records of each lane of several launches of one kernel, the earliest first, each shorter."""
+    count, tiles = draw(st.integers(1, 4)), draw(st.integers(3, 9))
+    time, found = draw(st.sampled_from([1000, STAMP_WRAP - 50_000, HALF])), []
+    while tiles > 0:
+        launch = []
+        for lane in range(count):
+            at = time + 32 * lane
+            launch.append([(kind, 0, at + 100 * k + 50 * (kind == "E")) for k in range(tiles) for kind in "BE"])
+        found.append(launch)
+        time += 100 * tiles + 32 * count + draw(st.sampled_from([2_000_000, 30_000_000]))
+        tiles -= draw(st.integers(1, 3))
+    return found
+
+
+@settings(max_examples=some(100))
+@given(many_launches())
+def test_any_number_of_launches_is_told_apart(launches):
+    kept = decode(laid_in_order(launches), stale="keep", launch_ns=10**6)
+    launch = kept.details["cuda_regions"]["launch"].tolist()
+    lengths = [len(made[0]) // 2 for made in launches][::-1]
+    wanted = [length - before for length, before in zip(lengths, [0, *lengths], strict=False)]
+    assert [launch.count(n) for n in range(len(launches))] == [n * len(launches[0]) for n in wanted]
+    assert set(kept.slices["dur"].tolist()) == {50}
+    assert "cuda_clock_reversal" not in stats(kept)
+
+
+@pytest.mark.parametrize("layout", ["tirx", "flashinfer1", "flashinfer2", "warpscope"])
+@pytest.mark.parametrize("launches", [1, 2, 4])
+def test_simulated_launches_are_told_apart(layout, launches):
+    simulation = simulate(7, layout=layout, blocks=5, tiles=3, stale=5, launches=launches, apart=3_000_000)
+    left = [sum(row[3] for row in rows_of) for rows_of in simulation.truth["stale_launches"]]
+    assert len(left) == launches
+    assert all(left)
+    trace = decode_simulation(simulation, launch_ns=10**6)
+    assert stats(trace)["cuda_stale"] == sum(left)
+    kept = decode_simulation(simulation, launch_ns=10**6, stale="keep")
+    launch = kept.details["cuda_regions"]["launch"]
+    assert int(np.count_nonzero(launch == 0)) == len(trace.slices)
+    assert set(launch.tolist()) == set(range(launches + 1))
+    # Each launch is over before the one that follows it begins.
+    for later in range(launches):
+        assert kept.slices["ts"][launch == later].min() - kept.slices["ts"][launch == later + 1].max() >= 2_900_000
+
+
+def test_earlier_launches_are_only_simulated_in_a_buffer_that_was_not_cleared():
+    with pytest.raises(UsageError, match="--launches requires --stale"):
+        simulate(1, launches=2)
+
+
+def test_parts_of_a_file_tell_launches_apart_as_well(monkeypatch):
+    first = [("BE"[at % 2], 0, 1000 + 100 * at) for at in range(12)]
+    words = laid_in_order([[shifted(first[: 12 - 2 * n], 50_000 * n)] * 5 for n in range(5)])
+    whole = decode(words, stale="keep")
+    monkeypatch.setattr("lanescope.devices.cuda.formats.earlier_launch._RECORDS_AT_ONCE", 7)
+    monkeypatch.setattr("lanescope.devices.cuda.formats.earlier_launch._AT_ONCE", 10)
+    monkeypatch.setattr("lanescope.devices.cuda.decoder.WHOLE_BYTES", 0)
+    monkeypatch.setattr("lanescope.devices.cuda.formats.word_source.PIECE_WORDS", 10)
+    parted = decode(words, stale="keep")
+    assert rows(parted) == rows(whole)
+    assert set(parted.details["cuda_regions"]["launch"].tolist()) == set(range(5))
+
+
 def test_lanes_that_the_latest_launch_never_wrote():
     words = laid_over([shifted(LANE[:2], 5_000_000), [], shifted(LANE, 5_000_000)], [LANE, shifted(LANE, 100), LANE])
     trace = decode(words)
@@ -304,8 +425,6 @@ def test_raw_records_say_which_were_read():
 
 
 def test_what_is_asked_for_must_be_known():
-    from lanescope.errors import UsageError
-
     with pytest.raises(UsageError, match="neither drop nor keep"):
         decode(buffer([LANE]), stale="some")
 

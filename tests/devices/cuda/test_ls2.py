@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 import lanescope
@@ -15,7 +15,14 @@ from lanescope.analysis import check
 from lanescope.cuda import advice as cuda_advice
 from lanescope.devices.cuda.formats.encode import ls2 as encode_ls2
 from lanescope.devices.cuda.formats.lanes import STEP_BACK
-from lanescope.devices.cuda.formats.layout import LS2_FILE_WORDS, LS2_HEADER, LS2_LANE_WORDS, LS2_RECORD, STAMP_WRAP
+from lanescope.devices.cuda.formats.layout import (
+    LS2_FILE_WORDS,
+    LS2_HEADER,
+    LS2_LANE_WORDS,
+    LS2_RECORD,
+    LS2_VERSIONS,
+    STAMP_WRAP,
+)
 from lanescope.devices.cuda.formats.ls2 import Ls2Buffer
 from lanescope.errors import InputError, UsageError
 from lanescope.trace import Flag
@@ -262,10 +269,28 @@ def test_any_counts_are_read(counts):
     assert len(spans(trace)) == 2
 
 
+@given(offered())
+def test_buffers_of_the_second_version_are_what_they_were(given_buffer):
+    newer = given_buffer[0]
+    older = newer.copy()
+    older[1] = older[1] & ~np.uint64(0xFF) | np.uint64(2)
+    new, old = lanescope.cuda.decode(newer).tables(), lanescope.cuda.decode(older).tables()
+    assert {name: list(new[name].rows()) for name in new if name != "inputs"} == {
+        name: list(old[name].rows()) for name in old if name != "inputs"
+    }
+
+
+def test_no_version_is_one_wrong_bit_away_from_another():
+    assert {(a ^ b).bit_count() for a in LS2_VERSIONS for b in LS2_VERSIONS if a != b} == {2}
+
+
 @given(offered(), st.lists(st.integers(0, 2**64 - 1), min_size=4, max_size=4))
 def test_buffers_of_the_first_version_are_what_they_were(given_buffer, behind):
     """All tables without the additions of newer buffers; words that older ones never wrote have no effect."""
     newer = given_buffer[0]
+    # Their regions end where they began.
+    ends = lanescope.cuda.decode(newer).details["cuda_regions"]
+    assume(not ends.valid("end_group").any())
     older = newer.copy()
     older[1] = older[1] & ~np.uint64(0xFF) | np.uint64(1)
     older[12:16] = behind
@@ -306,10 +331,11 @@ def test_the_count_of_a_file_that_was_cut_is_there():
     [
         (0, 0, "header not found"),
         (1, 3 | 1 << 8, "version 3"),
+        (1, 5 | 1 << 8, "version 5"),
         (1, 1 << 8, "version 0"),
-        (1, 2 | 3 << 8, "invalid LS2 header"),
-        (1, 2 | 1 << 8 | 2 << 16, "invalid LS2 header"),
-        (1, 2 | 1 << 8 | 2 << 24, "invalid LS2 header"),
+        (1, 4 | 3 << 8, "invalid LS2 header"),
+        (1, 4 | 1 << 8 | 2 << 16, "invalid LS2 header"),
+        (1, 4 | 1 << 8 | 2 << 24, "invalid LS2 header"),
         (2, 0, "invalid LS2 header"),
         (2, 1 << 20 | 2 << 32, "invalid LS2 header"),
         (3, 3, "invalid LS2 header"),

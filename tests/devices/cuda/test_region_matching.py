@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from devices.cuda import reference
-from devices.cuda.helpers import decode, lanes, ls2, stats
+from devices.cuda.helpers import decode, decode_simulation, lanes, ls2, simulate, stats
 from devices.cuda.test_proton import file
 from effort import some
 from lanescope._native import core
@@ -175,3 +175,135 @@ def test_within_one_step_of_the_clock_a_start_of_another_lane_comes_first():
     assert [row["dur"] for row in trace.slices.rows()] == [0]
     trace = decode(ls2([[("e", 3, 100, 5), ("b", 3, 100, 5)], []], groups=2))
     assert [row["dur"] for row in trace.slices.rows()] == [None]
+
+
+# --- regions of LS2 over lanes: all that can be wrong -------------------------------------------------------------
+
+
+def ends_of(trace):
+    return [(row["dur"], of["group"], of["end_group"]) for row, of in zip(
+        trace.slices.rows(), trace.details["cuda_regions"].rows(), strict=True)]  # fmt: skip
+
+
+def test_an_end_in_another_lane_before_its_only_start_is_named():
+    trace = decode(ls2([[("b", 3, 200, 5)], [("e", 3, 150, 5)]], groups=2))
+    assert stats(trace) == {"cuda_negative_duration": 1}
+    assert ends_of(trace) == [(None, 0, 1)]
+    assert trace.slices["flags"].tolist() == [int(Flag.NEGATIVE_DURATION)]
+    # An effect before its cause has no arrow.
+    assert len(trace.flows) == 0
+
+
+@pytest.mark.parametrize(
+    "rows",
+    [
+        [[("b", 3, 200, 5)], [("e", 3, 150, 5), ("e", 3, 160, 5)]],  # which of the two ends?
+        [[("b", 3, 200, 5), ("b", 3, 210, 5)], [("e", 3, 150, 5)]],  # which of the two starts?
+        [[("b", 3, 200, 0)], [("e", 3, 150, 0)]],  # no token
+        [[("b", 3, 200, 5)], [("e", 4, 150, 5)]],  # another event
+    ],
+)
+def test_an_early_end_is_joined_with_nothing_where_there_is_a_choice(rows):
+    found = stats(decode(ls2(rows, groups=2)))
+    assert "cuda_negative_duration" not in found
+    assert found["cuda_end_unmatched"] == sum(row[0] == "e" for lane in rows for row in lane)
+    assert found["cuda_unfinished_region"] == sum(row[0] == "b" for lane in rows for row in lane)
+
+
+def test_an_early_end_is_joined_with_nothing_where_records_were_lost():
+    full = [("e", 3, 150, 5), *(("I", 1, 160 + at) for at in range(9))]
+    found = stats(decode(ls2([[("b", 3, 200, 5)], full], groups=2, capacity=8)))
+    assert (found["cuda_end_unmatched"], found["cuda_unfinished_region"]) == (1, 1)
+    assert "cuda_negative_duration" not in found
+
+
+def test_a_token_that_begins_again_while_it_is_open_is_named():
+    trace = decode(ls2([[("b", 3, 100, 5), ("b", 3, 120, 5)], [("e", 3, 150, 5), ("e", 3, 170, 5)]], groups=2))
+    assert stats(trace)["cuda_ambiguous_async_end"] == 2
+    assert set(trace.slices["quality"].tolist()) == {"inferred"}
+    # Once it is free again, nothing is ambiguous.
+    trace = decode(ls2([[("b", 3, 100, 5), ("b", 3, 160, 5)], [("e", 3, 150, 5), ("e", 3, 170, 5)]], groups=2))
+    assert stats(trace) == {}
+    assert ends_of(trace) == [(50, 0, 1), (10, 0, 1)]
+
+
+def test_a_token_of_a_stage_may_end_in_either_lane_by_turns():
+    first = [("b", 3, 100, 5), ("b", 3, 160, 5), ("e", 3, 170, 5), ("b", 3, 200, 5)]
+    trace = decode(ls2([first, [("e", 3, 150, 5), ("e", 3, 230, 5)]], groups=2))
+    assert stats(trace) == {}
+    assert ends_of(trace) == [(50, 0, 1), (10, 0, None), (30, 0, 1)]
+    # The last one was never ended.
+    trace = decode(ls2([first, [("e", 3, 150, 5)]], groups=2))
+    assert stats(trace) == {"cuda_unfinished_region": 1}
+    assert ends_of(trace) == [(50, 0, 1), (10, 0, None), (None, 0, None)]
+
+
+def test_an_end_whose_start_is_missing_takes_no_start_that_its_own_lane_ends():
+    trace = decode(ls2([[("b", 3, 100, 5), ("e", 3, 150, 5)], [("e", 3, 120, 5)]], groups=2))
+    assert ends_of(trace) == [(50, 0, None)]
+    assert stats(trace) == {"cuda_end_unmatched": 1}
+
+
+def test_a_region_over_lanes_lies_on_no_lane():
+    begin, end = [("B", 0, 90), ("b", 3, 100, 5), ("E", 0, 110)], [("B", 1, 140), ("e", 3, 150, 5), ("E", 1, 160)]
+    trace = decode(ls2([begin, end], groups=2))
+    tracks = {row["id"]: row for row in trace.tracks.rows()}
+    (region,) = [row for row in trace.slices.rows() if row["category"] == "async"]
+    assert (tracks[region["track_id"]]["role"], tracks[region["track_id"]]["nesting"]) == ("async", "free")
+    (flow,) = trace.flows.rows()
+    (around,) = [row for row in trace.slices.rows() if row["name"] == "event_1"]
+    assert (flow["src_track_id"], flow["src_slice_id"]) == (region["track_id"], region["id"])
+    assert (flow["dst_track_id"], flow["dst_slice_id"]) == (around["track_id"], around["id"])
+    assert flow["dst_ts"] - flow["src_ts"] == 50
+
+
+def test_probes_of_the_first_version_end_regions_where_they_began():
+    words = ls2([[("b", 3, 100, 5)], [("e", 3, 150, 5)]], groups=2)
+    assert ends_of(decode(words)) == [(50, 0, 1)]
+    words[1] = words[1] & ~np.uint64(0xFF) | np.uint64(1)
+    assert (stats(decode(words))["cuda_end_unmatched"], stats(decode(words))["cuda_unfinished_region"]) == (1, 1)
+
+
+@settings(max_examples=some(40))
+@given(st.integers(0, 2**32), st.booleans(), st.booleans(), st.integers(2, 4))
+def test_simulated_regions_over_lanes_are_found(seed, payload, clock64, groups):
+    simulation = simulate(seed, layout="ls2", across=True, blocks=3, groups=groups, tiles=6, payload=payload,
+                          clock64=clock64)  # fmt: skip
+    trace = decode_simulation(simulation)
+    truth = simulation.truth
+    rows = [
+        (of["block"], of["group"], of["event_id"], of["end_group"])
+        for row, of in zip(trace.slices.rows(), trace.details["cuda_regions"].rows(), strict=True)
+        if row["category"] == "async"
+    ]
+    assert sorted(rows) == sorted((block, group, event, end) for block, group, event, _, _, end in truth["across"])
+    assert len(rows) == 3 * 6
+    assert not {"cuda_end_unmatched", "cuda_unfinished_region", "cuda_ambiguous_async_end"} & set(stats(trace))
+    if not clock64:
+        found = sorted((row["ts"], row["dur"]) for row in trace.slices.rows() if row["category"] == "async")
+        origin = int(trace.details["cuda_buffers"]["t0_ticks"][0]) - truth["origin_ns"]
+        assert found == sorted((row[3] - origin, row[4] - row[3]) for row in truth["across"])
+
+
+@settings(max_examples=some(60))
+@given(st.integers(0, 2**32), st.sampled_from([(0, 0), (1, 0), (2, 0), (0, 1), (0, 2)]), st.booleans())
+def test_damage_of_regions_over_lanes_is_counted(seed, damage, overflow):
+    """Every start and end is a region's, an unfinished one's or an unmatched one; nothing else and nothing less."""
+    # Of a lane that was killed, words after a hole are counted as such and not read.
+    unfinished, holes = damage
+    simulation = simulate(seed, layout="ls2", across=True, blocks=3, groups=3, tiles=5, unfinished=unfinished,
+                          holes=holes, overflow=overflow)  # fmt: skip
+    trace = decode_simulation(simulation)
+    rows = [row for row in trace.slices.rows() if row["category"] == "async"]
+    unfinished_rows = sum(bool(row["flags"] & Flag.UNFINISHED) for row in rows)
+    strays = sum(row["category"] == "unmatched_end" and row["name"] == "end fetch?" for row in trace.instants.rows())
+    name = next(iter(trace.records))
+    kinds = [row["kind"] for row in trace.records[name].rows()]
+    assert kinds.count("async_begin") == len(rows)
+    assert kinds.count("async_end") == len(rows) - unfinished_rows + strays
+    # A region that is certain is one that there was.
+    whole = {(block, end - begin) for block, _, _, begin, end, _ in simulation.truth["across"]}
+    blocks = dict(zip(trace.details["cuda_regions"]["slice_id"].tolist(),
+                      trace.details["cuda_regions"]["block"].tolist(), strict=True))  # fmt: skip
+    sure = {(blocks[row["id"]], row["dur"]) for row in rows if row["dur"] is not None and row["quality"] == "exact"}
+    assert holes or sure <= whole

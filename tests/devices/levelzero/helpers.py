@@ -27,7 +27,7 @@ class Script:
     lines: list[str] = field(default_factory=list)
     ticks: int = 0
 
-    def record(self, event: str, **fields: Any) -> Script:
+    def record(self, event: str, /, **fields: Any) -> Script:
         seconds, ns = divmod(self.now, 1_000_000_000)
         clock = f"{seconds // 3600:02d}:{seconds // 60 % 60:02d}:{seconds % 60:02d}.{ns:09d}"
         self.now += self.step

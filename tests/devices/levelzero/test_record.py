@@ -21,6 +21,7 @@ import lanescope
 import lanescope.levelzero
 from effort import some
 from lanescope.cli import main
+from lanescope.devices.levelzero.analysis.tally import RECORDER, tally
 from lanescope.devices.levelzero.formats import ctf_reader
 from lanescope.devices.levelzero.recorder import launcher
 from lanescope.errors import LanescopeError, MissingDependencyError, UsageError
@@ -214,6 +215,54 @@ def test_what_fails_is_told_as_it_failed(fake_ze, recording):
     assert len(events_of(done.folder).events["allocations"]) == 0
 
 
+def test_the_recorders_own_time_stands_apart(fake_ze, recording):
+    """Each call has it, the tally has it as a line of its own, and the end says what it was in all."""
+    done = recording(fake_ze.app, "saxpy")
+    trace = lanescope.open(done.folder)
+    calls, slices = trace.details["levelzero_calls"], trace.slices
+    rows = calls["slice_id"]
+    own, whole = calls["recorder_ns"], slices["dur"][rows]
+    assert calls.valid("recorder_ns").all()
+    assert (own > 0).all()
+    assert (own <= whole).all()
+    # Making the first list, the recorder asks the driver whether resets work: most of that time is its own.
+    names = np.array(slices["name"][rows].tolist())
+    first = np.flatnonzero(names == "zeCommandListCreateImmediate")[0]
+    assert own[first] > whole[first] / 2
+    found = {row["name"]: row for row in tally(trace).rows() if row["section"] == "host"}
+    assert (found[RECORDER]["count"], found[RECORDER]["total"]) == (len(own), own.sum())
+    assert sum(row["total"] for row in found.values()) == whole.sum()
+    barriers = names == "zeCommandListAppendBarrier"
+    assert found["zeCommandListAppendBarrier"]["total"] == (whole - own)[barriers].sum()
+    assert f"the recorder took {own.sum() / 1e6:.3f} ms within {len(own)} recorded calls" in done.err
+
+
+def test_a_recorder_that_does_not_measure_itself_is_named(fake_ze, recording):
+    done = recording(fake_ze.app, "saxpy")
+    (about,) = done.folder.glob("*/metadata")
+    about.write_text(about.read_text().replace(" recorder_ns;", " another_ns;"))
+    trace = lanescope.open(done.folder)
+    assert not trace.details["levelzero_calls"].valid("recorder_ns").any()
+    assert RECORDER not in {row["name"] for row in tally(trace).rows()}
+    stats = {row["name"]: row["count"] for row in trace.stats.rows()}
+    assert stats["levelzero_recorder_unmeasured"] == 1
+
+
+def test_more_time_of_the_recorder_than_a_call_took_is_found(fake_ze, recording):
+    done = recording(fake_ze.app, "saxpy")
+    (stream,) = done.folder.glob("*/stream_0")
+    found = events_of(done.folder)
+    (process,) = found.processes
+    numbers = {event.name: number for number, event in process.reader.about.events.items()}
+    events = found.streams[0].events
+    at = int(events.payloads[np.flatnonzero(events.classes == numbers["zeInit_exit"])[0]])
+    content = bytearray(stream.read_bytes())
+    content[at : at + 4] = (4_000_000_000).to_bytes(4, "little")
+    stream.write_bytes(content)
+    stats = {row["name"]: row["count"] for row in lanescope.open(done.folder).stats.rows()}
+    assert stats["levelzero_recorder_time"] == 1
+
+
 def test_events_are_small(fake_ze, recording):
     done = recording(fake_ze.app, "threads", "2")
     streams = events_of(done.folder).streams
@@ -307,6 +356,43 @@ def test_children_are_followed(programs, recording):
     assert len(threads) >= 2
 
 
+def test_a_child_without_the_recorders_environment_is_named(fake_ze, programs, recording, require_tool, capsys):
+    """By its number, on standard error, in the recording and by the check; a child that uses no Level Zero is not."""
+    plain = fake_ze.environment()
+    cleaned = ["env", "-i", *(f"{name}={plain[name]}" for name in ("LD_LIBRARY_PATH", "ZE_ENABLE_ALT_DRIVERS"))]
+    script = '"$0" saxpy; env -i sleep 0.2; "$@" & echo $!; wait'
+    done = recording("sh", "-c", script, fake_ze.app, *cleaned, programs / "recorder_leave")
+    assert done.out.splitlines()[0::2] == ["saxpy: right", "left"], done.err
+    pid = done.out.splitlines()[1]
+    said = [line for line in done.err.splitlines() if "was not recorded" in line]
+    assert len(said) == 1
+    assert f"process {pid} ({programs / 'recorder_leave'})" in said[0]
+    assert "LANESCOPE_ZE_OUTPUT" in said[0]
+    found = events_of(done.folder)
+    assert [process.unrecorded for process in found.processes if process.part.endswith(f"-{pid}")] == [
+        "LANESCOPE_ZE_OUTPUT"
+    ]
+    assert len(found.processes) == 2
+    stats = {row["name"]: row["count"] for row in lanescope.open(done.folder).stats.rows()}
+    assert stats["levelzero_unrecorded_process"] == 1
+    assert "levelzero_abnormal_exit" not in stats
+    main(["check", str(done.folder)])
+    (told,) = [line for line in capsys.readouterr().out.splitlines() if "without the environment" in line]
+    assert "LS002" in told
+    assert f"-{pid}/metadata" in told
+    assert "saxpy" in babeltrace(require_tool, done.folder)
+    assert launcher.is_recording(done.folder)
+
+
+def test_a_child_that_lost_a_part_of_the_environment_is_named(fake_ze, programs, recording):
+    lost = {"LD_LIBRARY_PATH": f"LD_LIBRARY_PATH={fake_ze.levelzero / 'lib'}", "ZE_ENABLE_TRACING_LAYER": ""}
+    for name, given in lost.items():
+        change = ["env", given] if given else ["env", "-u", name]
+        done = recording("sh", "-c", '"$0" saxpy; "$@"', fake_ze.app, *change, programs / "recorder_leave")
+        assert done.status == 0
+        assert f"lacks the recorder's {name};" in done.err
+
+
 # --- how it runs --------------------------------------------------------------------------------------------------
 
 
@@ -337,7 +423,7 @@ def test_status_and_signals_are_the_programs(fake_ze, recording):
     assert recording("sh", "-c", "exit 7").status == 7
     done = recording("sh", "-c", '"$0" saxpy; kill -TERM $$', fake_ze.app)
     assert (done.status, done.out) == (-signal.SIGTERM, "saxpy: right\n")
-    assert "zeInit" in done.err
+    assert "zeCommandListAppendLaunchKernel" in done.err
     assert recording("sh", "-c", "kill -SEGV $$").status == -signal.SIGSEGV
     # SIGPIPE does what it does everywhere else.
     assert recording("sh", "-c", "kill -PIPE $$; echo alive").out == ""
@@ -353,6 +439,37 @@ def test_a_signal_to_us_reaches_the_program(number, tmp_path):
         process.send_signal(number)
         out, _ = process.communicate(timeout=60)
         assert (out, process.returncode) == ("got it\n", 3)
+
+
+def test_a_signal_to_the_group_arrives_once(tmp_path):
+    """As without us: the program is in the group itself. One to us alone is forwarded, once."""
+    program = """
+import os, signal, time
+count = 0
+def got(*_):
+    global count
+    count += 1
+    print(count, flush=True)
+signal.signal(signal.SIGUSR1, got)
+signal.signal(signal.SIGTERM, lambda *_: exit(count))
+print("ready", os.getpgrp(), flush=True)
+while True:
+    time.sleep(1)
+"""
+    command = disposed(*record_of(tmp_path / "r", sys.executable, "-u", "-c", program))
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, start_new_session=True) as process:
+        assert process.stdout is not None
+        assert process.stdout.readline() == f"ready {process.pid}\n"
+        sent = 0
+        for number in range(12):
+            send = process.send_signal if number % 3 == 2 else lambda n: os.killpg(process.pid, n)
+            send(signal.SIGUSR1)
+            sent += 1
+            assert process.stdout.readline() == f"{sent}\n"
+            time.sleep(0.02)  # time enough for a second one to come
+        os.killpg(process.pid, signal.SIGTERM)
+        out, _ = process.communicate(timeout=60)
+        assert (out, process.returncode) == ("", sent)
 
 
 def test_a_signal_finds_no_other_thread_of_ours(tmp_path):
@@ -562,6 +679,15 @@ def test_long_pauses_keep_their_length(programs, tmp_path, require_tool):
     babeltrace(require_tool, tmp_path / "out")
 
 
+def test_stamps_are_the_clocks(programs):
+    """By the counter of the processor or not: every stamp is within a microsecond of the clock."""
+    done = execute([programs / "recorder_streams", "stamps"], {**os.environ, "LANESCOPE_ZE_OUTPUT": "/nowhere"})
+    wrong, is_counted = done.stdout.split()
+    source = Path("/sys/devices/system/clocksource/clocksource0/current_clocksource")
+    is_kept_so = os.uname().machine == "x86_64" and source.exists() and source.read_text() == "tsc\n"
+    assert (wrong, is_counted) == ("0", "1" if is_kept_so else "0")
+
+
 def test_packets_follow_one_another(programs, tmp_path, require_tool):
     found, _ = stream_case(programs, tmp_path, "packets")
     assert values_of(found) == list(range(40_000))
@@ -712,7 +838,7 @@ def test_large_recordings_are_not_summed_up_unasked(fake_ze, tmp_path, monkeypat
 
 def test_every_stage_is_shown(kept):
     for stage, wanted in (
-        ("packet", r"zeInit_exit  zeResult=ZE_RESULT_SUCCESS"),
+        ("packet", r"zeInit_exit  recorder_ns=\d+ zeResult=ZE_RESULT_SUCCESS"),
         ("record", r"calls +ts=\d+ thread_id=0 function=zeInit"),
         ("row", r"slice  .*thread \d+  dur=\d+ name=zeInit"),
     ):

@@ -111,6 +111,23 @@ void closed() {
     packets();
 }
 
+// Stamps against the clock, for longer than the rate needs to be known and to be taken anew: prints how many were read
+// after the clock was but have an earlier time, or the other way round, by more than a microsecond.
+void stamps() {
+    int wrong = 0, counted = 0;
+    const u64 begin = host_ns();
+    for (u64 after = begin; after - begin < 400'000'000;) {
+        local.clock.prepare();
+        const u64 before = host_ns();
+        const u64 stamp = local.clock.read();
+        after = host_ns();
+        const u64 time = local.clock.time(stamp);
+        wrong += time + 1000 < before || time > after + 1000;
+        counted += local.clock.rate != 0;
+    }
+    std::printf("%d %d\n", wrong, counted > 1000);
+}
+
 }  // namespace
 
 int main(int, char** arguments) {
@@ -124,5 +141,6 @@ int main(int, char** arguments) {
     if (name == "child") child();
     if (name == "gone") gone();
     if (name == "closed") closed();
+    if (name == "stamps") stamps();
     return 0;
 }

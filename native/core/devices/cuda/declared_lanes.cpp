@@ -265,11 +265,12 @@ void decode_lane(const Source& source, const gather::Lanes& lanes, const Roles& 
                  Summary& summary, LaneDecoder& decoder) noexcept {
     Reader<Source, is_wide> records(source, length_of(lanes, lane), roles, expected_of(roles, lane), facts.overwritten[lane]);
     records.leave_out_empty_end();
-    const auto cut = facts.cuts.empty() ? LaneDecoder::no_cut : static_cast<size_t>(facts.cuts[lane]);
-    const bool is_cut = cut < records.size();
-    if (is_cut && !facts.keeps_earlier) records.leave_out_from(cut);
+    const auto depth = facts.cuts.size() / lanes.size();
+    const auto cuts = facts.cuts.subspan(depth * lane, depth);
+    const bool is_cut = !cuts.empty() && static_cast<size_t>(cuts[0]) < records.size();
+    if (is_cut && !facts.keeps_earlier) records.leave_out_from(static_cast<size_t>(cuts[0]));
     // What an earlier launch left behind this one's records was room that this one did not need.
-    decoder.decode(static_cast<uint32_t>(lane), records, facts.full[lane] != 0 && !is_cut, summary, cut);
+    decoder.decode(static_cast<uint32_t>(lane), records, facts.full[lane] != 0 && !is_cut, summary, cuts);
 }
 
 }  // namespace

@@ -57,7 +57,8 @@ bool is_copied(const gather::Lanes& lanes, const Roles& roles) noexcept;
 struct LaneFacts {
     std::span<const uint8_t> overwritten;  // 1: position 0 represents overwritten records
     std::span<const uint8_t> full;         // 1: more may have been dropped than is counted
-    std::span<const int64_t> cuts;         // first position that an earlier launch left; empty: none has any
+    // The first positions that earlier launches left, as many for each lane and not falling; empty: none has any.
+    std::span<const int64_t> cuts;
     bool keeps_earlier = false;            // those positions are decoded too
 };
 

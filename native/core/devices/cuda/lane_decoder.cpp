@@ -129,18 +129,20 @@ void LaneDecoder::close_launch(Lane& lane, int64_t last_seen, uint32_t gap_index
     }
 }
 
-// Begin the records of an earlier launch, of which this is the first that is readable. It was over before this one began,
+// Begin the records of an earlier launch, so many before the one in front, of which this is the first that is readable. It was over before this one began,
 // so its stamps lie in the past, however large they are.
-void LaneDecoder::go_back(const Record& first, Lane& lane) noexcept {
+void LaneDecoder::go_back(const Record& first, Lane& lane, uint32_t launches) noexcept {
     auto& summary = lane.summary;
     close_launch(lane, lane.last, lane.gap_index, 0);
     if (lane.is_stack) leave_stack(lane);
     lane.finalized = false;
     lane.is_earlier = true;
     lane.base = lane.rows;
-    ++lane.launch;
+    lane.launch += launches;
+    // Launches that left nothing here have a number all the same, and so has one that wrote nothing in front of them.
+    lane.absent += launches - 1;
     if (summary.records == 0) {
-        lane.absent = 1;
+        lane.absent += 1;
         return;
     }
     summary.max = std::max(summary.max, lane.last);
@@ -309,7 +311,8 @@ void LaneDecoder::finish(Lane& lane, bool is_full, size_t lane_base, size_t inst
     result = summary;
 }
 
-template void LaneDecoder::decode(uint32_t, const std::span<const Record>&, bool, Summary&, size_t) noexcept;
+template void LaneDecoder::decode(uint32_t, const std::span<const Record>&, bool, Summary&,
+                                           std::span<const int64_t>) noexcept;
 
 namespace {
 

@@ -146,17 +146,16 @@ class LaneDecoder {
     LaneDecoder(const LaneRules& rules, const Workspace& work, Slices& slices, Instants& instants, Gaps& gaps) noexcept
         : rules_(rules), work_(work), slices_(slices), instants_(instants), gaps_(gaps) {}
 
-    static constexpr size_t no_cut = std::numeric_limits<size_t>::max();
-
     // Decode one lane: append its rows and fill its summary. Linear in the records; n log n where stamps step back.
     //
     //   records  anything with a size() and an operator[] that returns a Record; lanes_decode.hpp has the definition for
     //            whoever needs it for other types than spans
     //   is_full  the lane's last position holds a record, so more may have been dropped
-    //   cut      which of the records is the first of an earlier launch: from there on they are rows of a further launch,
-    //            at times before all of this one's; nothing pairs over it
+    //   cuts     which of the records are the first of an earlier launch, and of those before it, not falling: from each on
+    //            they are rows of a further launch, at times before all in front of it; nothing pairs over a cut
     template <typename Records>
-    void decode(uint32_t lane, const Records& records, bool is_full, Summary& result, size_t cut = no_cut) noexcept;
+    void decode(uint32_t lane, const Records& records, bool is_full, Summary& result,
+                std::span<const int64_t> cuts = {}) noexcept;
 
     // Decode a lane whose records are whole regions, in the order in which they were stored: that of their starts or of
     // their ends. Each start is the reading next to the one before it. The results are those of `decode`.
@@ -174,7 +173,7 @@ class LaneDecoder {
     template <bool is_stack>
     bool step(const Record& record, Lane& lane) noexcept;
     void leave_stack(Lane& lane) noexcept;
-    void go_back(const Record& first, Lane& lane) noexcept;
+    void go_back(const Record& first, Lane& lane, uint32_t launches) noexcept;
     void finish(Lane& lane, bool is_full, size_t lane_base, size_t instants_base, Summary& result) noexcept;
     void add_gap(Lane& lane, int64_t dur, uint32_t missing) noexcept;
     void close_row(int32_t local, const Lane& lane, int64_t last_seen, uint32_t gap_index, uint32_t flags) noexcept;
@@ -195,7 +194,8 @@ class LaneDecoder {
     bool is_whole_ = true;
 };
 
-extern template void LaneDecoder::decode(uint32_t, const std::span<const Record>&, bool, Summary&, size_t) noexcept;
+extern template void LaneDecoder::decode(uint32_t, const std::span<const Record>&, bool, Summary&,
+                                           std::span<const int64_t>) noexcept;
 
 // Where a part of the lanes has its rows among those of all: from here on, and room for so many.
 struct OutputSpan {

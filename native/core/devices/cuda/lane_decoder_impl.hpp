@@ -125,7 +125,7 @@ size_t LaneDecoder::run(const Records& all, size_t at, size_t end, Lane& lane) n
 
 template <typename Records>
 void LaneDecoder::decode(uint32_t number, const Records& records, bool is_full, Summary& result,
-                         size_t cut) noexcept {
+                         std::span<const int64_t> cuts) noexcept {
     const auto lane_base = slices_.size;
     const auto instants_base = instants_.size;
     Lane lane{number, Clock{int64_t{1} << rules_.stamp_bits, static_cast<int64_t>(rules_.step_back)}};
@@ -138,7 +138,7 @@ void LaneDecoder::decode(uint32_t number, const Records& records, bool is_full, 
     }
     lane.last = lane.stamp;
     lane.summary.first = lane.summary.min = lane.summary.max = lane.stamp;
-    const size_t end = std::min(cut, records.size());
+    const size_t end = cuts.empty() ? records.size() : std::min(static_cast<size_t>(cuts[0]), records.size());
     size_t at = 0;
     for (; at < end; ++at) {
         at = run(records, at, end, lane);
@@ -146,11 +146,13 @@ void LaneDecoder::decode(uint32_t number, const Records& records, bool is_full, 
     }
     if (at < end) leave_stack(lane);
     for (; at < end; ++at) step<false>(records[at], lane);
-    for (bool is_first = true; at < records.size(); ++at) {
+    size_t passed = 0, left = 0;  // cuts so far; those since the last readable record
+    for (; at < records.size(); ++at) {
+        for (; passed < cuts.size() && static_cast<size_t>(cuts[passed]) <= at; ++passed) ++left;
         const Record record = records[at];
-        if (is_first && record.kind < Kind::unreadable) {
-            go_back(record, lane);
-            is_first = false;
+        if (left > 0 && record.kind < Kind::unreadable) {
+            go_back(record, lane, static_cast<uint32_t>(left));
+            left = 0;
         }
         if (lane.is_stack) leave_stack(lane);
         step<false>(record, lane);

@@ -31,13 +31,37 @@ class KeyPairing {
           is_ambiguous_(is_ambiguous) {}
 
     void run() noexcept {
-        for (uint32_t at = 0; at < events_.size(); ++at) partner_[place(at)] = no_partner;
-        // With a token, lanes are looked at one by one before what is left of them is joined.
-        if (!rules_.is_open_once) pass(false);
-        if (across_ || rules_.is_open_once) pass(across_);
+        forget_all();
+        if (rules_.is_open_once) return pass(across_);
+        if (across_) {
+            pass(true);
+            if (every_end_has_a_start()) return;
+            forget_all();
+        }
+        // An end too many may be of a start that is missing in its own lane, so what lanes explain alone comes first.
+        pass(false);
+        if (!across_) return;
+        for (uint32_t at = 0; at < events_.size(); ++at) {
+            if (partner_[place(at)] == no_partner) is_ambiguous_[place(at)] = 0;
+        }
+        pass(true);
     }
 
   private:
+    void forget_all() noexcept {
+        for (uint32_t at = 0; at < events_.size(); ++at) {
+            partner_[place(at)] = no_partner;
+            is_ambiguous_[place(at)] = 0;
+        }
+    }
+
+    bool every_end_has_a_start() const noexcept {
+        for (uint32_t at = 0; at < events_.size(); ++at) {
+            if (events_[at].is_end && partner_[place(at)] == no_partner) return false;
+        }
+        return true;
+    }
+
     void pass(bool leaves_lane) noexcept {
         leaves_lane_ = leaves_lane, contested_ = false;
         waiting_ = nothing, oldest_ = 0, open_ = 0;

@@ -36,7 +36,8 @@ struct RegionEvent {
 constexpr int64_t no_partner = -1, repeated_start = -2;
 
 // Pair starts and ends. An end takes the oldest open start of its own lane; where there is none and it may, the oldest one
-// of its block. Where a lane may have a key open more than once, no end takes a start that an end of its own lane closes.
+// of its block. Where that leaves an end without a start, and a lane may have a key open more than once, no end takes a
+// start that an end of its own lane closes.
 // `partner` takes the number of the other record, or one of the constants above; `is_ambiguous` takes 1 for
 // starts where another start could have been the one. `events` is as long as the largest block has records; `first` and
 // `last` as the widest one has lanes. O(n log n).

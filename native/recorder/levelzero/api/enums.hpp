@@ -1,12 +1,14 @@
 // Values with names in the trace.
 #pragma once
 
+#include <type_traits>
+
 #include "api/functions.hpp"
 
 namespace lanescope::levelzero {
 
 // Which function appended an operation.
-enum class Api : u16 {};
+enum class Api : std::conditional_t<function_count <= 256, u8, u16> {};
 
 // How the timestamps of an operation come.
 enum class TimestampSource : u8 { untimed, inline_query, chained, bare, watched };
@@ -36,13 +38,14 @@ enum class Reason : u8 {
     prologue,                 // runs with commands of the recorder in front, which reset our events
     prologue_barrier,         // ... that are ordered by a barrier: the driver may know no in-order lists
     prologue_refused,         // ... which the driver refused: a list of the recorder did it before, and was waited for
+    overlapping,              // its list was submitted again while it ran: what the host reads may be of either run
     count
 };
 inline constexpr const char* reason_names[] = {
     "",           "not_timed",        "no_memory",    "unknown_list", "region_off",   "too_many_waits",
     "out_of_order_no_reset", "cloneable", "mutable",  "capturing",    "device_error", "chain_failed",
     "not_drained", "duplicate_in_execute", "user_query_untranslated", "query_refused", "copy_refused",
-    "shared_event", "event_destroyed", "prologue",  "prologue_barrier", "prologue_refused",
+    "shared_event", "event_destroyed", "prologue",  "prologue_barrier", "prologue_refused", "overlapping",
 };
 static_assert(sizeof reason_names / sizeof *reason_names == static_cast<size_t>(Reason::count));
 

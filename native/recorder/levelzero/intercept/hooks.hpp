@@ -29,13 +29,31 @@ Pointer<F> target(InterceptPath way) {
 // One call under way.
 struct Call {
     InterceptPath way;
-    u64 begin = 0;  // time of the call, 0 if it was not requested
-    u64 end = 0;    // time of the return, 0 until it is requested
+    u64 begin = 0;         // time of the call, 0 if it was not requested
     bool is_told = false;  // whether its exit is to be written
+    bool is_timed = false; // whether it is stamped
+    // Stamps of a timed call: its entry, and around the driver's function.
+    u64 entered = 0, left = 0, returned = 0;
+    u64 known_now = 0;
 
-    u64 now() { return end != 0 ? end : end = host_ns(); }
+    // About the time of the return from the driver.
+    u64 now() {
+        if (known_now == 0) known_now = returned != 0 ? local.clock.time(returned) : host_ns();
+        return known_now;
+    }
     void start() {
         if (begin == 0) begin = host_ns();
+    }
+
+    struct End {
+        u64 ns;
+        u32 own_ns;
+    };
+    // The time now, and how much of it since the entry was the recorder's.
+    End finish() {
+        const u64 stamp = local.clock.read();
+        const u64 all = stamp - entered, drivers = returned - left;
+        return {local.clock.time(stamp), static_cast<u32>(std::min<u64>(local.clock.length(all - drivers), ~u32{0}))};
     }
 
     // A function of the driver, or null where this driver has none.
@@ -45,11 +63,33 @@ struct Call {
     }
 };
 
+// The driver's function, for who is called in its place: what passes in it is not the recorder's.
+template <Function F>
+struct Next {
+    Call& call;
+    Pointer<F> function;
+
+    template <class... A>
+    Result operator()(A... a) const {
+        if (!call.is_timed) return function(a...);
+        call.left = local.clock.read();
+        const Result result = function(a...);
+        call.returned = local.clock.read();
+        return result;
+    }
+};
+
 // What a function needs besides its entry and exit, whether those are told or not. A specialisation may have one of
 //   static void after(Call&, parameters)              called when the driver has succeeded
-//   static Result call(Call&, next, parameters)       called in its place
+//   static Result call(Call&, Next<F>, parameters)    called in its place
 template <Function F>
 struct Hook {};
+
+// Whether there is nothing to do after a call of a function now, if it is not written.
+template <Function F>
+bool is_idle() {
+    return false;
+}
 
 template <Function F, InterceptPath W, class T = typename Signature<F>::Type>
 struct Entry;
@@ -57,22 +97,27 @@ struct Entry;
 template <Function F, InterceptPath W, class... A>
 struct Entry<F, W, Result(A...)> {
     static Result call(A... a) {
-        const auto next = target<F>(W);
-        if (told[index(F)].load(std::memory_order_relaxed)) return tell(next, a...);
+        if (told[index(F)].load(std::memory_order_relaxed)) return tell(a...);
         if constexpr (!is_followed) {
-            return next(a...);
+            return target<F>(W)(a...);
         } else {
-            Call call{W};
-            return follow(call, next, a...);
+            if (is_idle<F>()) return target<F>(W)(a...);
+            return pass(a...);
         }
     }
 
-    static constexpr bool is_replaced = requires(Call& call, Pointer<F> next, A... a) { Hook<F>::call(call, next, a...); };
+    static constexpr bool is_replaced = requires(Call& call, Next<F> next, A... a) { Hook<F>::call(call, next, a...); };
     static constexpr bool is_observed = requires(Call& call, A... a) { Hook<F>::after(call, a...); };
     static constexpr bool is_followed = is_replaced || is_observed;
 
 private:
-    static Result follow(Call& call, Pointer<F> next, A... a) {
+    // Without its entry and exit. Not part of the above, which is to be short.
+    [[gnu::noinline]] static Result pass(A... a) {
+        Call call{W};
+        return follow(call, Next<F>{call, target<F>(W)}, a...);
+    }
+
+    static Result follow(Call& call, Next<F> next, A... a) {
         if constexpr (is_replaced) {
             return Hook<F>::call(call, next, a...);
         } else {
@@ -115,22 +160,30 @@ private:
         }
     }
 
-    static void emit_exit(u64 now, Result result, A... a) {
-        constexpr usize size = ((event_header + sizeof result) + ... + (std::is_same_v<A, Created*> ? sizeof(Address) : 0));
+    static void emit_exit(Call& call, Result result, A... a) {
+        constexpr usize size =
+            ((event_header + sizeof(u32) + sizeof result) + ... + (std::is_same_v<A, Created*> ? sizeof(Address) : 0));
         Stream* stream = this_stream();
         if (stream == nullptr) return;
-        if (u8* at = stream->reserve(exit_id(F), now, size)) {
-            at = put(at, result);
+        u64 now = call.now();
+        if (u8* const own = stream->reserve(exit_id(F), now, size)) {
+            u8* at = put(own + sizeof(u32), result);
             ((at = put_in_exit(at, result, a)), ...);
-            stream->commit(now, size);
+            const Call::End end = call.finish();
+            put(own, end.own_ns);
+            stream->commit(stream->restamp(now, end.ns), size);
         }
     }
 
-    static Result tell(Pointer<F> next, A... a) {
-        Call call{W, host_ns(), 0, true};
+    [[gnu::noinline]] static Result tell(A... a) {
+        local.clock.prepare();
+        Call call{W};
+        call.is_told = call.is_timed = true;
+        call.entered = local.clock.read();
+        call.begin = local.clock.time(call.entered);
         emit_entry(call.begin, a...);
-        const Result result = follow(call, next, a...);
-        if (call.is_told) emit_exit(call.now(), result, a...);
+        const Result result = follow(call, Next<F>{call, target<F>(W)}, a...);
+        if (call.is_told) emit_exit(call, result, a...);
         return result;
     }
 };
@@ -146,8 +199,8 @@ private:
 #define INSTEAD(F, ...)                                                         \
     template <>                                                                 \
     struct Hook<Function::F> {                                                  \
-        static Result call(Call& call, Pointer<Function::F> next, __VA_ARGS__); \
+        static Result call(Call& call, Next<Function::F> next, __VA_ARGS__);    \
     };                                                                          \
-    inline Result Hook<Function::F>::call([[maybe_unused]] Call& call, Pointer<Function::F> next, __VA_ARGS__)
+    inline Result Hook<Function::F>::call([[maybe_unused]] Call& call, Next<Function::F> next, __VA_ARGS__)
 
 }  // namespace lanescope::levelzero

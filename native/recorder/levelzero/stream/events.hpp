@@ -26,6 +26,21 @@ struct Writer<R, void(T...)> {
     }
 };
 
+// Writes an event that ends a call: its first field is the time that the call took without the driver's function, ns, and
+// its time is taken when all else is written. `finish` tells both, time first, as late as can be.
+template <class Finish, class... T>
+bool write_last(Stream& stream, u16 id, u64 now, Finish finish, const T&... values) {
+    const usize size = ((event_header + sizeof(u32)) + ... + size_of(values));
+    u8* const own = stream.reserve(id, now, size);
+    if (own == nullptr) return false;
+    u8* at = own + sizeof(u32);
+    ((at = put(at, values)), ...);
+    const auto [end, own_ns] = finish();
+    put(own, u32{own_ns});
+    stream.commit(stream.restamp(now, end), size);
+    return true;
+}
+
 // Writes one of the recorder's own records, and tells whether there was room; the values are those of its row in
 // records.def.
 template <Record R, class... T>

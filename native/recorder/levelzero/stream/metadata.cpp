@@ -138,14 +138,14 @@ string metadata(const TraceEnv& facts) {
     made += "typealias enum : integer { size = 32; align = 8; } {";
     for (const auto& [value, name] : result_names) made += (value == 0 ? " " : ", ") + quoted(name) + " = " + number(value);
     made += " } := result_t;\n";
-    made += enumeration("api_t", 16, function_names) + enumeration("how_t", 8, how_names);
+    made += enumeration("api_t", 8 * sizeof(Api), function_names) + enumeration("how_t", 8, how_names);
     made += enumeration("reason_t", 8, reason_names) + enumeration("scope_t", 8, scope_names);
     made += enumeration("memory_t", 8, memory_names);
     for (size_t i = 0; i < function_count; ++i) {
         const auto function = static_cast<Function>(i);
         const EventClass& of = functions[i];
         made += event(entry_id(function), of.name + string("_entry"), fields(of, of.types));
-        made += event(exit_id(function), of.name + string("_exit"), " result_t zeResult;" + fields(of, of.exit_types));
+        made += event(exit_id(function), of.name + string("_exit"), " uint32_t recorder_ns; result_t zeResult;" + fields(of, of.exit_types));
     }
     for (size_t i = 0; i < record_count; ++i) {
         made += event(record_id(static_cast<Record>(i)), records[i].name, fields(records[i], records[i].types));

@@ -79,6 +79,7 @@ Process* make() {
     settings.output = text_of("LANESCOPE_ZE_OUTPUT");
     if (settings.output.empty()) return process;
     process->begin = host_ns();
+    begin_stamps();
     settings.chain = text_of("LANESCOPE_ZE_CHAIN");
     settings.host_calls = is_on("LANESCOPE_ZE_HOST_CALLS", true);
     select(text_of("LANESCOPE_ZE_FILTER"), process->selected);

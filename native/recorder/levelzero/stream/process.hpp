@@ -56,6 +56,7 @@ struct Local {
     u64 generation;      // the list that it used last, found without a search as long as no list came or went
     Handle list;
     void* list_data;
+    StampClock clock;
 };
 extern constinit thread_local Local local __attribute__((tls_model("initial-exec")));
 

@@ -8,18 +8,11 @@
 
 #include <atomic>
 #include <cstring>
-#include <ctime>
 #include <string>
 
-#include "api/api.hpp"
+#include "stream/clock.hpp"
 
 namespace lanescope::levelzero {
-
-inline u64 host_ns() {
-    timespec now;
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return static_cast<u64>(now.tv_sec) * 1'000'000'000 + static_cast<u64>(now.tv_nsec);
-}
 
 // Whether a file may become so long; writing beyond would be a signal to the program.
 bool is_allowed(u64 size);
@@ -63,6 +56,14 @@ public:
         std::memcpy(at_, &id, sizeof id);
         std::memcpy(at_ + sizeof id, &low, sizeof low);
         return at_ + event_header;
+    }
+
+    // Gives the event under way a later time than it was reserved with, if its low half tells it.
+    u64 restamp(u64 reserved, u64 now) {
+        if (now < reserved || now - last_ >= u64{1} << 32) [[unlikely]] return reserved;
+        const u32 low = static_cast<u32>(now);
+        std::memcpy(at_ + sizeof(u16), &low, sizeof low);
+        return now;
     }
 
     // Makes the event part of the trace.

@@ -39,6 +39,11 @@ def configure(parser: argparse.ArgumentParser, families: Sequence[Family], argum
     parser.add_argument("--format", choices=formats, metavar="FORMAT", help=told)
     parser.add_argument("--force", action="store_true", help="overwrite existing output")
     parser.add_argument(
+        "--side-by-side",
+        action="store_true",
+        help="accept captures without a common clock: each has a time axis of its own",
+    )
+    parser.add_argument(
         "--no-compress",
         dest="compress",
         action="store_false",
@@ -128,10 +133,12 @@ def _merged(args: argparse.Namespace) -> InMemory:
     from lanescope.pipeline.sources import InMemory
 
     traces = read_all(args.inputs, args)
-    for path, trace, placement in zip(args.inputs, traces, session.align(traces), strict=True):
+    placements = session.align(traces, side_by_side=args.side_by_side)
+    for path, trace, placement in zip(args.inputs, traces, placements, strict=True):
         error = "unknown error" if placement.error_ns is None else f"error at most {placement.error_ns:,} ns"
         clock = f" (clock: {placement.clock}, {error})" if placement.clock else ""
-        echo(f"{escape(path)}: starts at {placement.shift:,} {trace.time.time_unit}{clock}")
+        axis = f" of time axis {placement.axis + 1}" if any(one.axis for one in placements) else ""
+        echo(f"{escape(path)}: starts at {placement.shift:,} {trace.time.time_unit}{axis}{clock}")
         if placement.wrap_period:
             period = (
                 f"{placement.wrap_period / 1e9:.3g} s"
@@ -143,4 +150,6 @@ def _merged(args: argparse.Namespace) -> InMemory:
                 f"{path}: the offset is ambiguous: the counter wraps every {period}, and the nearest wrap is assumed"
                 " (rows are flagged, LS302)" + (f"; use {options} to resolve it" if options else "")
             )
-    return InMemory(session.merge(traces))
+    if axes := max(placement.axis for placement in placements):
+        warn(f"no common clock: the captures are on {axes + 1} time axes, whose times are not comparable (LS305)")
+    return InMemory(session.merge(traces, side_by_side=args.side_by_side))

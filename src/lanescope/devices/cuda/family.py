@@ -120,6 +120,7 @@ FAMILY = Family(
             random_access=True,
             # One word, the columns of half a slice, and scratch for the longest lane.
             bytes_per_row=100,
+            advise=_HERE + "formats.detect:advise",
         ),
         Format(
             "iket-json",
@@ -185,7 +186,7 @@ FAMILY = Family(
         Option(
             "stale",
             _stale,
-            "records of an earlier launch in a buffer that was not cleared: drop them, or keep them as a launch",
+            "records of an earlier launch in a buffer that was not cleared: drop them, or keep them as launches",
             "drop",
         ),
         Option(
@@ -229,7 +230,7 @@ FAMILY = Family(
             Option(
                 "across",
                 bool,
-                "proton: entries of Triton 3.9, with asynchronous loads that end in another warp",
+                "ls2, proton (entries of Triton 3.9): asynchronous loads that end in another warp",
                 default=False,
             ),
             Option("refused", non_negative_int, "ls2: blocks at the end of the grid without lanes in the buffer", 0),
@@ -249,10 +250,11 @@ FAMILY = Family(
                 "tiles of an earlier launch left in the buffer (0: cleared buffer)",
                 0,
             ),
+            Option("launches", positive_int, "earlier launches left in the buffer, each with more tiles", 1),
             Option(
                 "apart",
                 positive_int,
-                "time in ns from the end of the earlier launch to the start of this one",
+                "time in ns from the end of an earlier launch to the start of the next one",
                 50_000_000,
             ),
         ),

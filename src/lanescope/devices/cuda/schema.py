@@ -102,7 +102,8 @@ LANES = TableSpec(
             "dropped_at_least",
             "int64",
             "minimum number of records dropped because the lane was full: `dropped`, or if that is not counted, "
-            "what the probe counted last, or the missing ends of unfinished regions",
+            "what the probe counted last, the missing ends of unfinished regions, or what all complete lanes of the "
+            "group have more",
         ),
         time("first_ts", "first timestamp; NULL without records", nullable=True),
         time("last_ts", "last timestamp; NULL without records", nullable=True),
@@ -255,18 +256,18 @@ STATS = (
     StatSpec(
         "cuda_lane_full",
         "data_loss",
-        "full lanes without the expected last records: ends of unfinished regions, or the finalize",
+        "full lanes without expected records: ends of regions, the finalize, or what the rest of their group has",
     ),
     StatSpec(
         "cuda_lane_may_be_lost",
         "notice",
-        "full lanes without missing records: dropped records are not counted; use a larger buffer",
+        "full lanes without a count: they dropped at least 0 records, possibly more; use a larger buffer",
         finding="LS005 notice",
     ),
     StatSpec(
         "cuda_dropped_at_least",
         "data_loss",
-        "records dropped after full lanes, at least: one end for each unfinished region",
+        "records dropped by full lanes, at least: ends of regions, or what the rest of their group has",
     ),
     StatSpec("cuda_unfinished_region", "notice", "regions without an end", silent="LS103 reports the regions"),
     StatSpec("cuda_end_unmatched", "notice", "ends without a start: kept as instants", finding="LS401"),

@@ -90,11 +90,15 @@ class _Drawing:
         for number, process in enumerate(self._recording.processes):
             described = self._inputs[f"{process.part}/metadata"]
             self._builder.add_bytes(decoded=process.source.size, input_id=described)
+            if not process.unrecorded and not process.measures_itself():
+                self._builder.add_stat("levelzero_recorder_unmeasured", input_id=described)
             waits = process.statistics.get("lock_waits", 0)
             if waits:
                 self._builder.add_stat("levelzero_recorder_contention", waits, input_id=described)
             streams = [stream for stream in self._recording.streams if stream.process == number]
-            if not process.ended and not any(stream.is_open for stream in streams):
+            if process.unrecorded:
+                self._builder.add_stat("levelzero_unrecorded_process", input_id=described)
+            elif not process.ended and not any(stream.is_open for stream in streams):
                 # Of a process that ended in order, or still runs, there is one or the other.
                 self._builder.add_stat("levelzero_abnormal_exit", input_id=described)
         self._missing_packets()

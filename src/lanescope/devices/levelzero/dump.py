@@ -9,6 +9,7 @@ from typing import Any
 from lanescope.devices.levelzero.formats import ctf_reader
 from lanescope.devices.levelzero.formats.event_model import Events
 from lanescope.devices.levelzero.text_decoder import LevelZeroDecoder
+from lanescope.errors import InputError
 from lanescope.source import Capture
 from lanescope.trace import Table
 from lanescope.wire import ctf
@@ -57,7 +58,12 @@ def ctf_packet_lines(capture: Capture, options: Mapping[str, Any]) -> Iterator[s
     """Yield a line for each packet of a recording, and one for each of its events as it stands."""
     recording = ctf_reader.read(capture)
     for stream in recording.streams:
-        yield from _packets(stream, recording.processes[stream.process].reader)
+        reader = recording.processes[stream.process].reader
+        if not isinstance(reader, ctf.Reader):
+            raise InputError(
+                f"{stream.source.path}: rewritten by another program", hint="use babeltrace2 to inspect it"
+            )
+        yield from _packets(stream, reader)
 
 
 def ctf_record_lines(capture: Capture, options: Mapping[str, Any]) -> Iterator[str]:

@@ -44,6 +44,12 @@ FAMILY = Family(
             stages={"packet": _HERE + "dump:ctf_packet_lines", "record": _HERE + "dump:ctf_record_lines"},
             bytes_per_row=600,
         ),
+        Format(
+            "ctf",
+            detect=_HERE + "formats.detect:detect_foreign",
+            decode=_HERE + "foreign_decoder:ForeignDecoder",
+            bytes_per_row=600,
+        ),
     ),
     options=(
         Option(
@@ -59,6 +65,12 @@ FAMILY = Family(
             "UTC date of the start of the trace, which the text does not contain",
             metavar="YYYY-MM-DD",
             settles="clock",
+        ),
+        Option(
+            "fields",
+            bool,
+            "add the fields of events that are points in time (CTF of other producers)",
+            default=False,
         ),
         Option(
             "clock_tolerance_ms",
@@ -100,6 +112,13 @@ FAMILY = Family(
             ),
             has_output=True,
             runs_programs=True,
+        ),
+        Command(
+            "levelzero-tally",
+            "sums of the calls of CTF traces of any size",
+            _HERE + "commands.tally:run",
+            _HERE + "commands.tally:ARGUMENTS",
+            examples=("lanescope levelzero-tally ~/lttng-traces/run", "lanescope levelzero-tally --json run"),
         ),
     ),
     simulator=Simulator(

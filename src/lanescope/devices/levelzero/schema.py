@@ -19,6 +19,13 @@ CALL_DETAILS = TableSpec(
             nullable=True,
             unit="bytes",
         ),
+        argument(
+            "recorder_ns",
+            "int64",
+            "time of the recorder within the call; NULL if it was not measured",
+            nullable=True,
+            unit="ns",
+        ),
     ),
     key="slice_id",
 )
@@ -75,7 +82,7 @@ THREAD_DETAILS = TableSpec(
         ref("track_id", "tracks", "lane of the thread"),
         ColumnSpec("host", "utf8", "host name"),
         ColumnSpec("pid", "int64", "process ID"),
-        ColumnSpec("tid", "int64", "thread ID"),
+        ColumnSpec("tid", "int64", "thread ID; below 0 for lanes of a CPU or stream instead of a thread"),
     ),
     key="track_id",
 )
@@ -103,7 +110,16 @@ QUEUE_DETAILS = TableSpec(
     ),
     key="track_id",
 )
-DETAILS: tuple[TableSpec, ...] = (CALL_DETAILS, OPERATIONS, THREAD_DETAILS, QUEUE_DETAILS)
+EVENT_DETAILS = TableSpec(
+    "levelzero_events",
+    "details of an event of another producer; empty unless requested by --fields",
+    (
+        ref("instant_id", "instants", "the event"),
+        argument("fields", "utf8", "fields and contexts as text"),
+    ),
+    key="instant_id",
+)
+DETAILS: tuple[TableSpec, ...] = (CALL_DETAILS, OPERATIONS, THREAD_DETAILS, QUEUE_DETAILS, EVENT_DETAILS)
 
 # --- stats --------------------------------------------------------------------------------------------------------
 
@@ -118,12 +134,39 @@ STATS: tuple[StatSpec, ...] = (
         "events that the recorder could not store: usually because the disk was full",
         dropped_units=("event",),
     ),
+    StatSpec(
+        "levelzero_untimed_event",
+        "data_loss",
+        "events without a clock, or after the year 2261: not on the timeline",
+    ),
+    StatSpec(
+        "levelzero_foreign_clocks",
+        "notice",
+        "streams whose clock is not comparable with that of the first one: their times may be off",
+        finding="LS305 warning",
+    ),
     StatSpec("levelzero_late_event", "error", "packets of a recording with events later than their end"),
     StatSpec("levelzero_missing_packet", "data_loss", "packets of a recording that are missing, by their numbers"),
     StatSpec(
         "levelzero_abnormal_exit",
         "data_loss",
         "processes that ended without their recorder: by a signal or _exit, at most one event per thread is missing",
+    ),
+    StatSpec(
+        "levelzero_unrecorded_process",
+        "data_loss",
+        "processes that used Level Zero, but were started without the environment of the recorder",
+    ),
+    StatSpec(
+        "levelzero_recorder_unmeasured",
+        "info",
+        "processes whose recorder did not measure its own time: it is included in the times of calls",
+        silent="the times are those that the program saw",
+    ),
+    StatSpec(
+        "levelzero_recorder_time",
+        "error",
+        "calls that are shorter than the time of the recorder within them: one of the times is wrong",
     ),
     StatSpec(
         "levelzero_recorder_contention",
@@ -236,7 +279,7 @@ STATS: tuple[StatSpec, ...] = (
     StatSpec(
         "levelzero_result_ambiguous",
         "data_loss",
-        "results of operations whose watched event other operations signal too, or was destroyed: the time is unknown",
+        "results that may be of another operation or run, or whose event was destroyed: the time is unknown",
         dropped_units=("result",),
     ),
     StatSpec(

@@ -19,6 +19,7 @@ from lanescope.wire.ctf.metadata import (
     describe,
 )
 from lanescope.wire.ctf.reference import ReferenceReader
+from lanescope.wire.ctf.rewritten import RewrittenReader
 from lanescope.wire.ctf.streams import MAGIC, PACKET, Events, Layout, Reader, sequences, texts
 
 __all__ = [
@@ -37,6 +38,7 @@ __all__ = [
     "Metadata",
     "Reader",
     "ReferenceReader",
+    "RewrittenReader",
     "describe",
     "sequences",
     "texts",

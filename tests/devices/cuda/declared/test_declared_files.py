@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import io
+import re
 import shutil
+import zipfile
 from pathlib import Path
 
 import numpy as np
@@ -182,19 +185,113 @@ def test_archives_of_arrays(tmp_path):
     options = {"layout": "mori", "layout_params": "max_events=16"}
     np.savez(path, **golden)
     assert len(lanescope.open(path, **options).slices) > 20
-    np.savez_compressed(path, **golden)
-    with pytest.raises(InputError, match="compressed"):
-        lanescope.open(path, **options)
     np.savez(path, buffer=golden["buffer"])
     with pytest.raises(InputError, match="array 'offsets' not found"):
         lanescope.open(path, **options)
     np.savez(path, buffer=golden["buffer"], offsets=np.zeros(4))
-    with pytest.raises(InputError, match="not an array of integers"):
+    with pytest.raises(InputError, match="'offsets' has the type '<f8': expected little-endian integers"):
         lanescope.open(path, **options)
     np.savez(path, **golden)
     path.write_bytes(path.read_bytes()[:-30])
     with pytest.raises(InputError, match="damaged"):
         lanescope.open(path, **options)
+
+
+def test_compressed_archives_are_read_as_others(tmp_path, capsys):
+    from lanescope.cli import main
+
+    golden = {
+        "buffer": np.frombuffer((GOLDEN / "mori.bin").read_bytes(), np.uint64),
+        "offsets": np.frombuffer((GOLDEN / "mori.offsets.bin").read_bytes(), np.uint32),
+    }
+    options = {"layout": "mori", "layout_params": "max_events=16"}
+    seen = []
+    for save in (np.savez, np.savez_compressed):
+        path = tmp_path / f"{save.__name__}.npz"
+        save(path, **golden)
+        trace = lanescope.open(path, **options)
+        [bytes_of] = [row for row in trace.accounting.rows() if row["layer"] == 0]
+        assert bytes_of["lost"] == 0
+        words = ["dump", "--stage", "record", "--layout-params", "max_events=16", "--layout", "mori", str(path)]
+        assert main(words) == 0
+        lines = [line.split("  ", 1)[1] for line in capsys.readouterr().out.splitlines()]
+        seen.append([lines, [(row["name"], row["ts"], row["dur"]) for row in trace.slices.rows()]])
+    assert seen[0] == seen[1]
+    assert len(seen[0][0]) == 64
+    assert len(cuda.decode(path.read_bytes(), **options).slices) == len(seen[0][1])
+
+
+def test_bytes_behind_the_last_slot_of_a_compressed_array_are_counted(tmp_path):
+    path = tmp_path / "run.npz"
+    np.savez_compressed(path, buffer=np.frombuffer(BUFFER.tobytes() + b"abc", np.uint8))
+    layout(tmp_path, name="run.layout.toml")
+    trace = lanescope.open(path)
+    assert [row["count"] for row in trace.stats.rows() if row["name"] == "cuda_trailing_bytes"] == [3]
+
+
+def packed(tmp_path, content, *, claimed=None, method=zipfile.ZIP_DEFLATED):
+    """An archive whose only member is any bytes; ``claimed``: the size that its directory states."""
+    path = tmp_path / "run.npz"
+    with zipfile.ZipFile(path, "w", method) as archive:
+        archive.writestr("buffer.npy", content)
+    if claimed is not None:
+        data = bytearray(path.read_bytes())
+        at = data.rindex(b"PK\x01\x02")
+        data[at + 24 : at + 28] = claimed.to_bytes(4, "little")
+        path.write_bytes(data)
+    return path
+
+
+def npy_of(array):
+    file = io.BytesIO()
+    np.save(file, array)
+    return file.getvalue()
+
+
+ARRAY = npy_of(BUFFER)
+
+
+@pytest.mark.parametrize(
+    ("content", "options", "error"),
+    [
+        (ARRAY, {"claimed": (1 << 31)}, "unpacks to 2,147,483,648 bytes, the limit is 1,073,741,824"),
+        (ARRAY, {"claimed": 100}, "damaged .npz file: Bad CRC-32"),
+        (ARRAY[:-8], {}, "shorter than its header promises"),
+        (ARRAY, {"method": zipfile.ZIP_BZIP2}, ""),
+        (b"text", {}, "'buffer' is not an .npy array"),
+        (npy_of(np.zeros(4, ">u4")), {}, "has the type '>u4'"),
+        (npy_of(np.zeros(4, "V2")), {}, "has the type '|V2'"),
+        (npy_of(np.zeros(4, np.float16)), {}, "has the type '<f2'"),
+        (npy_of(np.zeros(4, np.complex64)), {}, "has the type '<c8'"),
+        (npy_of(np.zeros((2, 3), np.uint32).T), {}, "Fortran order"),
+        (npy_of(np.zeros(4, [("a", "<u4")])), {}, "expected a plain array"),
+    ],
+)
+def test_hostile_archives_are_refused_in_one_line(tmp_path, content, options, error):
+    path = packed(tmp_path, content, **options)
+    options = {"layout": layout(tmp_path)}
+    if not error:
+        assert len(lanescope.open(path, **options).slices) == 2
+        return
+    with pytest.raises(InputError, match=re.escape(error)) as caught:
+        lanescope.open(path, **options)
+    assert "\n" not in caught.value.message
+    assert caught.value.hint
+
+
+@pytest.mark.parametrize("at", range(0, 400, 7))
+def test_a_damaged_compressed_archive_is_read_or_refused(tmp_path, at):
+    path = packed(tmp_path, ARRAY)
+    data = bytearray(path.read_bytes())
+    data[at % len(data)] ^= 0xFF
+    path.write_bytes(data)
+    try:
+        lanescope.open(path, layout=layout(tmp_path))
+    except (InputError, UsageError) as error:
+        words = error.message
+    else:
+        words = ""
+    assert "\n" not in words
 
 
 @pytest.mark.parametrize("size", [0, 7, 8, 16, 100, 127])

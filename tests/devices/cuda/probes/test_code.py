@@ -253,25 +253,28 @@ def test_instructions_of_a_marker_in_the_docs_are_counted(toolkit, tmp_path):
         for (int k = 0; k < n; ++k) {{ {body} }}
         lane.finalize();
     }}"""
+    instant, ls2 = "lane.instant({n});", "init<Chosen>(p)"
     variants = {
-        "LS2": ("", "init<Chosen>(p)"),
-        "LS2, `Fence::none`": ("enum : unsigned { fence = lanescope::Fence::none };", "init<Chosen>(p)"),
-        "LS2, with a payload": ("enum : unsigned { record_words = 2 };", "init<Chosen>(p)"),
-        "LS2, `Clock::clock64`": ("enum : unsigned { clock = lanescope::Clock::clock64 };", "init<Chosen>(p)"),
-        "TIRx v1": ("", "init_tirx<Chosen>(p, 1000)"),
+        "LS2": ("", ls2, instant),
+        "LS2, `Fence::none`": ("enum : unsigned { fence = lanescope::Fence::none };", ls2, instant),
+        "LS2, with a payload": ("enum : unsigned { record_words = 2 };", ls2, instant),
+        "LS2, `Clock::clock64`": ("enum : unsigned { clock = lanescope::Clock::clock64 };", ls2, instant),
+        "LS2, `async_begin` with a token that varies": ("", ls2, "lane.async_begin({n}, k);"),
+        "LS2, `async_end` with a token that varies": ("", ls2, "lane.async_end({n}, k);"),
+        "TIRx v1": ("", "init_tirx<Chosen>(p, 1000)", instant),
     }
 
-    def count(options, init, markers, *flags):
-        body = " ".join(f"x[threadIdx.x] += {n}; lane.instant({n});" for n in range(1, markers + 1))
+    def count(options, init, marker, markers, *flags):
+        body = " ".join(f"x[threadIdx.x] += {n}; {marker.format(n=n)}" for n in range(1, markers + 1))
         made = toolkit.nvrtc(source.format(options=options, init=init, body=body), 90, *flags)
         assert made.status == 0, made.log
         (tmp_path / "code.cubin").write_bytes(made.cubin)
         return sum(instruction.opcode != "NOP" for instruction in toolkit.instructions(tmp_path / "code.cubin"))
 
     page = (DOCS / "explain" / "probe-cost.md").read_text()
-    without = [count("", "init<Chosen>(p)", markers, "-DLANESCOPE_PROBES=0") for markers in (4, 5)]
-    for name, (options, init) in variants.items():
-        more = count(options, init, 5) - count(options, init, 4)
+    without = [count("", ls2, instant, markers, "-DLANESCOPE_PROBES=0") for markers in (4, 5)]
+    for name, variant in variants.items():
+        more = count(*variant, 5) - count(*variant, 4)
         assert f"| {name} | {more - (without[1] - without[0])} |" in page
 
 

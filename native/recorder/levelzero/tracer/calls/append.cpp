@@ -308,9 +308,13 @@ void emit_append(Call& call, const Append& append, Function api, u32 wait_count,
     const Waits told = kept(call, append, wait_count, waits);
     // The record means that the call has succeeded: it also replaces the exit of the call.
     const bool ends = call.is_told;
+    Stream* stream = this_stream();
+    if (stream == nullptr) return;
+    const auto finish = [&] { return ends ? call.finish() : Call::End{call.now(), 0}; };
     const bool is_written =
-        emit<R>(call.now(), u64{append.op_id}, u32{append.list_id}, static_cast<Api>(api), TimestampSource{append.how},
-                Reason{append.reason}, static_cast<u8>(ends), number(append.user), values..., told);
+        write_last(*stream, record_id(R), call.now(), finish, u64{append.op_id}, u32{append.list_id},
+                   static_cast<Api>(api), TimestampSource{append.how}, Reason{append.reason}, static_cast<u8>(ends),
+                   number(append.user), values..., told);
     if (is_written) call.is_told = false;
 }
 

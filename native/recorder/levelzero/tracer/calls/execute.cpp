@@ -24,11 +24,14 @@ void begin_execution(List& list, bool is_suppressed) {
     list.submitted = ~u64{0};
     list.queue = list.fence = nullptr;
     each_op(list, [&](TimedOp& op) {
-        // Else what hands the signal on would see that of the run before.
-        if (op.run > 0 && list.rerun == Rerun::reset) driver().zeEventHostReset(op.injected->event);
+        // Else what hands the signal on would see that of the run before. In ordered lists it comes behind the operation,
+        // and where resets fail they are of no use.
+        const bool is_reset = list.rerun == Rerun::reset && !(list.in_order && list.reads_at_end);
+        if (op.run > 0 && is_reset) driver().zeEventHostReset(op.injected->event);
         reset_cell(op);
         ++op.run;
         op.is_suppressed = is_suppressed;
+        op.is_overlapped = list.has_overlapped;
         if (op.how == TimestampSource::watched) begin_watch(all, op);
         mark_pending(list, op);
     });

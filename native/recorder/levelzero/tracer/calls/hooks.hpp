@@ -75,7 +75,7 @@ struct TimedAppend {
     static_assert(place_of(Signature<F>::parameters, "phWaitEvents") == signal + 2, "timed.def: no events behind it");
 
     template <class... A>
-    static Result call(Call& call, Pointer<F> next, A... a) {
+    static Result call(Call& call, Next<F> next, A... a) {
         std::tuple<A...> all(a...);
         tracer::Append append(std::get<0>(all), std::get<signal>(all));
         tracer::begin_append(append);
@@ -197,6 +197,15 @@ INSTEAD(zeCommandListImmediateAppendCommandListsWithParameters, Handle list, u32
 }
 #undef EXECUTE
 
+// Without operations whose results are awaited there is nothing to collect, and no clock to read for their sake.
+template <>
+inline bool is_idle<Function::zeEventHostSynchronize>() {
+    return tracer::live_lists.load(std::memory_order_relaxed) == 0;
+}
+template <>
+inline bool is_idle<Function::zeEventQueryStatus>() {
+    return tracer::live_lists.load(std::memory_order_relaxed) == 0;
+}
 AFTER(zeEventHostSynchronize, Handle event, u64) { tracer::synced(call, tracer::Waited::event, event, 0); }
 AFTER(zeEventQueryStatus, Handle event) { tracer::synced(call, tracer::Waited::event, event, 0); }
 

@@ -29,7 +29,7 @@ void ResultBatch::write() {
 
 namespace {
 
-enum class PollResult : u8 { nothing, result, failure, shared, destroyed };
+enum class PollResult : u8 { nothing, result, failure, shared, destroyed, overlapping };
 
 u64 word(const u64& at) { return std::atomic_ref(const_cast<u64&>(at)).load(std::memory_order_acquire); }
 
@@ -44,7 +44,8 @@ PollResult poll_watched(TimedOp& op, Ticks& ticks) {
     if (op.user->id != op.user_id) return PollResult::destroyed;
     if (!chunk_of(op).list->has_ended && !op.is_final) return PollResult::nothing;
     if (op.is_spoilt || !is_watched_alone(state(), op)) return PollResult::shared;
-    if (driver().zeEventQueryKernelTimestamp(op.user->handle, &ticks) != success) return PollResult::nothing;
+    const Result result = driver().zeEventQueryKernelTimestamp(op.user->handle, &ticks);
+    if (result != success) return result == not_ready ? PollResult::nothing : PollResult::failure;
     return op.has_last_end && ticks.end == op.last_end ? PollResult::nothing : PollResult::result;
 }
 
@@ -71,10 +72,26 @@ PollResult poll(TimedOp& op, u32& poll_budget, Ticks& ticks) {
             if (list.reads_at_end && op.run > 1 && !list.has_ended) return PollResult::nothing;
             --poll_budget;
             if (driver().zeEventQueryStatus(op.injected->event) != success) return PollResult::nothing;
-            if (driver().zeEventQueryKernelTimestamp(op.injected->event, &ticks) != success) return PollResult::nothing;
+            const Result result = driver().zeEventQueryKernelTimestamp(op.injected->event, &ticks);
+            if (result != success) return result == not_ready ? PollResult::nothing : PollResult::failure;
             // Where resets do not un-signal, these may be the ticks of the run before.
             return op.has_last_end && ticks.end == op.last_end ? PollResult::nothing : PollResult::result;
         }
+    }
+}
+
+// Whether the host reads its ticks from an event that may have stayed signalled from the run before.
+bool is_stale(const TimedOp& op) {
+    return op.how == TimestampSource::watched || (op.how == TimestampSource::bare && op.run > 1);
+}
+
+// Why an operation has no result, if it will never have one.
+Reason reason_of(PollResult found) {
+    switch (found) {
+        case PollResult::shared: return Reason::shared_event;
+        case PollResult::destroyed: return Reason::event_destroyed;
+        case PollResult::overlapping: return Reason::overlapping;
+        default: return Reason::none;
     }
 }
 
@@ -140,19 +157,25 @@ ListVisitor visit_lists(State& all, List& list, ResultBatch& batch, u32& poll_bu
                     list.asked = place_of(op);
                     found = poll(op, poll_budget, ticks);
                 }
+                if (found == PollResult::result && op.is_overlapped && is_stale(op)) {
+                    op.last_end = ticks.end;
+                    op.has_last_end = true;
+                    found = PollResult::overlapping;
+                }
                 if (found == PollResult::result) {
                     collect(all, list, op, ticks, batch);
-                } else if (found == PollResult::shared || found == PollResult::destroyed) {
-                    const Reason reason = found == PollResult::shared ? Reason::shared_event : Reason::event_destroyed;
+                } else if (const Reason reason = reason_of(found); reason != Reason::none) {
                     if (!op.is_suppressed) batch.add(op.op_id, op.run, {}, reason);
                     mark_done(list, op);
-                    end_watch(all, op);
+                    if (op.how == TimestampSource::watched) end_watch(all, op);
                 } else if (found == PollResult::failure) {
                     batch.add(op.op_id, op.run, {}, Reason::device_error);
                     op.is_pinned = true;
                     mark_done(list, op);
+                    if (op.how == TimestampSource::watched) end_watch(all, op);
                 } else {
-                    if (list.in_order) return end;
+                    // One that is not to be read yet says nothing of those behind it.
+                    if (list.in_order && (list.has_ended || !is_stale(op))) return end;
                     is_prefix = false;
                 }
             }
@@ -247,13 +270,55 @@ TimedOp* oldest_live(List& list) {
 
 }  // namespace
 
+namespace {
+
+// Calls f(operation) for live ones whose ticks the host reads of an event that stays signalled from run to run.
+template <class F>
+void each_stale(List& list, F f) {
+    for (OpChunk* chunk = list.first; chunk != nullptr; chunk = chunk->next) {
+        for (u32 i = 0; i < chunk->used; ++i) {
+            TimedOp& op = chunk->ops[i];
+            if (op.live && is_stale(op)) f(op);
+        }
+    }
+}
+
+// A list is submitted again, and nothing has told us that its run has ended. By the rules of the API it has, and all that
+// the host reads is there. If something is missing it has not: then what is there may be a part of this run, and what
+// comes later a part of this run or of the next.
+void note_overlap(List& list) {
+    const std::scoped_lock guard(list.ops_lock);
+    list.has_ended = true;
+    if (!list.has_overlapped) {
+        each_stale(list, [&](TimedOp& op) {
+            Ticks ticks;
+            u32 budget = 1;
+            if (poll(op, budget, ticks) == PollResult::nothing) list.has_overlapped = true;
+        });
+        if (list.has_overlapped) count_untimed(list, Reason::overlapping);
+    }
+    if (list.has_overlapped) each_stale(list, [](TimedOp& op) { op.is_overlapped = true; });
+}
+
+}  // namespace
+
 void wait_for_results(State& all, StateLock& lock, List& list) {
     constexpr u64 ms = 1'000'000;
     u64 pause = 1000, next_question = 0, complaint = 0;
-    // By the rules of the API it has, but for what follows the program's own commands.
-    list.has_ended = true;
+    // By the rules of the API it has, but for what follows the program's own commands. Where the host may read a part of
+    // a run, that comes last.
+    const auto is_rest_there = [&] {
+        u64 stale = 0;
+        each_stale(list, [&](TimedOp&) { ++stale; });
+        return list.live == stale;
+    };
+    if (!list.reads_at_end) list.has_ended = true;
     while (true) {
         collect_results_and_write(all, lock, true, &list);
+        if (list.live != 0 && !list.has_ended && is_rest_there()) {
+            note_overlap(list);
+            collect_results_and_write(all, lock, true, &list);
+        }
         if (list.live == 0) return;
         const u64 now = host_ns();
         if (complaint == 0) complaint = now + 10'000 * ms;

@@ -113,7 +113,7 @@ void note_ended(State& all, Waited waited, Handle handle, u64 before) {
 void synced(Call& call, Waited waited, Handle handle, u64 before) {
     State& all = state();
     if (!all.options.timing || local.holds) return;
-    if (all.live.load(std::memory_order_relaxed) != 0) {
+    if (live_lists.load(std::memory_order_relaxed) != 0) {
         StateLock lock;
         if (all.reads_at_end && waited != Waited::event) note_ended(all, waited, handle, before);
         if (!all.has_ended) collect_results_and_write(all, lock, waited != Waited::event, nullptr, call.now());

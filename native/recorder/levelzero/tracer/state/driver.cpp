@@ -57,8 +57,11 @@ bool Driver::can_reset() const {
            zeCommandListAppendSignalEvent != nullptr && zeCommandListAppendWaitOnEvents != nullptr;
 }
 
-const Driver& driver() {
+std::atomic<const Driver*> known_driver = nullptr;
+
+const Driver& look_up_driver() {
     static const Driver found = look_up();
+    known_driver.store(&found, std::memory_order_release);
     return found;
 }
 

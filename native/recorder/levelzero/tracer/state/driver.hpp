@@ -1,6 +1,8 @@
 // What the tracer itself asks of the driver. Its calls go past our hooks, so none of them is recorded.
 #pragma once
 
+#include <atomic>
+
 #include "api/api.hpp"
 
 namespace lanescope::levelzero::tracer {
@@ -82,6 +84,11 @@ struct Driver {
 };
 
 // The functions, looked up once the tables are known.
-const Driver& driver();
+extern std::atomic<const Driver*> known_driver;
+const Driver& look_up_driver();
+inline const Driver& driver() {
+    const Driver* known = known_driver.load(std::memory_order_acquire);
+    return known != nullptr ? *known : look_up_driver();
+}
 
 }  // namespace lanescope::levelzero::tracer

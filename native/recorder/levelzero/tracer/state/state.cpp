@@ -4,12 +4,9 @@
 namespace lanescope::levelzero::tracer {
 
 std::atomic<u64> list_generation = 1;
+std::atomic<u64> live_lists = 0;
 
-// Never destroyed: calls come until the very end.
-State& state() {
-    static State* made = new State;
-    return *made;
-}
+constinit State* the_state = nullptr;
 
 void StateLock::lock() {
     state().mutex.lock();
@@ -27,7 +24,10 @@ void StateLock::wait() {
     is_held_ = local.holds = true;
 }
 
-void start(const Options& options) { state().options = options; }
+void start(const Options& options) {
+    the_state = new State;
+    state().options = options;
+}
 
 u64 lock_waits() { return state().mutex.waits(); }
 
@@ -48,7 +48,7 @@ void after_fork_in_child() {
     all.active = nullptr;
     all.free_events = nullptr;
     for (u64& count : all.untimed) count = 0;
-    all.live.store(0);
+    live_lists.store(0);
     all.first_device.store(nullptr);
     list_generation.fetch_add(1);
     all.mutex.unlock();

@@ -96,6 +96,7 @@ struct TimedOp {
     bool is_pinned;    // its event must stay until the list is emptied
     bool is_spoilt;    // watched: others signal the event as well
     bool is_final;     // ... and this run of it is known to have ended
+    bool is_overlapped;  // what the host reads may be of another run
 };
 
 // 64 operations that never move, with a cell of host memory each.
@@ -156,6 +157,7 @@ struct List : ListKind {
     // not un-signal, they may be those of the run before, or of the first part of a command.
     bool reads_at_end = false;
     bool has_ended = true;           // the run is known to have
+    bool has_overlapped = false;     // it was submitted again while it ran, which Level Zero forbids
     Handle queue = nullptr, fence = nullptr;  // of the run
     u64 submitted = 0;               // place among all submissions; the largest number until the driver has returned
     Handle prologue = nullptr;       // the list of the recorder in front of later runs
@@ -247,7 +249,6 @@ struct State {
     Options options;
     // What every operation changes lies together.
     alignas(64) Mutex mutex;
-    std::atomic<u64> live = 0;         // lists with live operations
     u64 sequence = 1;                  // counts collected results: orders them with submissions
     List* active = nullptr;            // lists with live operations
     alignas(64) std::condition_variable_any changed;
@@ -272,8 +273,12 @@ struct State {
     std::atomic<Device*> first_device = nullptr;
 };
 
-// Lives as long as the process.
-State& state();
+// Made at the begin of a process that is recorded, and never destroyed: calls come until the very end.
+extern constinit State* the_state;
+inline State& state() { return *the_state; }
+
+// How many lists have live operations; changed under the state mutex.
+extern std::atomic<u64> live_lists;
 
 // Changes whenever a list comes or goes; see `find_list`.
 extern std::atomic<u64> list_generation;

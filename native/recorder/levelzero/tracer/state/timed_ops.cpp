@@ -99,7 +99,7 @@ void mark_pending(List& list, TimedOp& op) {
     op.live = true;
     op.submitted = all.sequence;
     if (change(list.live, 1) != 1) return;
-    change(all.live, 1);
+    change(live_lists, 1);
     list.previous = nullptr;
     list.next = all.active;
     if (all.active != nullptr) all.active->previous = &list;
@@ -115,7 +115,7 @@ void mark_done(List& list, TimedOp& op) {
     State& all = state();
     op.live = false;
     if (change(list.live, -1) != 0) return;
-    change(all.live, -1);
+    change(live_lists, -1);
     (list.previous != nullptr ? list.previous->next : all.active) = list.next;
     if (list.next != nullptr) list.next->previous = list.previous;
     list.next = list.previous = nullptr;

@@ -10,7 +10,7 @@ import numpy.typing as npt
 
 from lanescope.declaration import frozen_class
 from lanescope.devices.ascend.formats.layout import LEVEL_KEYS, QUEUES
-from lanescope.devices.ascend.formats.records import Section
+from lanescope.devices.ascend.formats.records import Section, Tally
 from lanescope.devices.ascend.formats.versions import Erratum
 from lanescope.devices.ascend.interpret import attribution
 from lanescope.devices.ascend.interpret import graph as graphs
@@ -297,6 +297,13 @@ class TimelineBuilder:
     def lane(self, key: str) -> Int64:
         """Return the lanes of a role by index, int64, -1 where there is none."""
         return table(self.lanes.get(key, {}))
+
+    def account_lines(self, part: str, tally: Tally, size: int) -> None:
+        """Add the accounting of a file of lines by its role; what neither was read nor is invalid is padding."""
+        input_id, lost = self.input_of[part], tally.bad_bytes
+        padding = size - tally.good_bytes - lost
+        self.builder.add_bytes(decoded=tally.good_bytes, padding=padding, lost=lost, input_id=input_id)
+        self.builder.add_stat("ascend_invalid_row", tally.bad_count, input_id=input_id, first_offset=tally.bad_first)
 
     # --- slices --------------------------------------------------------------------------------------------------
 

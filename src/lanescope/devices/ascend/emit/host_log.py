@@ -96,16 +96,13 @@ def account_log(canvas: TimelineBuilder, part: str, log: HostLog, size: int) -> 
     Lines of other programs in a console's log are padding.
     """
     builder, input_id = canvas.builder, canvas.input_of[part]
-    builder.add_bytes(
-        decoded=log.good_bytes, padding=size - log.good_bytes - log.bad_bytes, lost=log.bad_bytes, input_id=input_id
-    )
-    builder.add_stat("ascend_invalid_row", log.bad_lines, input_id=input_id, first_offset=log.bad_first)
+    canvas.account_lines(part, log.tally, size)
     if log.dropped:
         builder.add_stat("ascend_log_dropped", log.dropped, input_id=input_id)
         builder.add_dropped(
             unit="host_log record",
             unit_bytes=512,
-            recorded=len(log) + log.bad_lines + len(log.message_at),
+            recorded=len(log) + log.tally.bad_count + len(log.message_at),
             dropped=log.dropped,
             input_id=input_id,
         )

@@ -52,10 +52,7 @@ def draw_host_phases(canvas: TimelineBuilder) -> dict[int, int]:
 def account_host_phases(canvas: TimelineBuilder, rows: HostPhases, size: int) -> None:
     """Add the accounting of the bytes, and of the records that never reached the file."""
     builder, part = canvas.builder, canvas.input_of["host_phases"]
-    builder.add_bytes(
-        decoded=rows.good_bytes, padding=size - rows.good_bytes - rows.bad_bytes, lost=rows.bad_bytes, input_id=part
-    )
-    builder.add_stat("ascend_invalid_row", rows.bad_lines, input_id=part, first_offset=rows.bad_first)
+    canvas.account_lines("host_phases", rows.tally, size)
     builder.add_stat("ascend_unknown_key", rows.unknown_keys, input_id=part)
     builder.add_stat("ascend_unknown_value", rows.unknown_values, input_id=part)
     if rows.dropped:

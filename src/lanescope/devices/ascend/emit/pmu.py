@@ -147,8 +147,4 @@ def _executions(pmu: Pmu, runs: Executions) -> tuple[Int64, int]:
 
 def account_pmu(canvas: TimelineBuilder, pmu: Pmu, size: int) -> None:
     """Add the accounting of the bytes."""
-    builder, part = canvas.builder, canvas.input_of["pmu"]
-    builder.add_bytes(
-        decoded=pmu.good_bytes, padding=size - pmu.good_bytes - pmu.bad_bytes, lost=pmu.bad_bytes, input_id=part
-    )
-    builder.add_stat("ascend_invalid_row", pmu.bad_lines, input_id=part, first_offset=pmu.bad_first)
+    canvas.account_lines("pmu", pmu.tally, size)

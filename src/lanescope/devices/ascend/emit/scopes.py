@@ -137,18 +137,12 @@ def contradicted(scopes: ScopeStats) -> Mask:
 def account_scopes(canvas: TimelineBuilder, scopes: ScopeStats, size: int) -> None:
     """Add the accounting of the bytes, and of the records that never reached the file."""
     builder, part = canvas.builder, canvas.input_of["scope_stats"]
-    builder.add_bytes(
-        decoded=scopes.good_bytes,
-        padding=size - scopes.good_bytes - scopes.bad_bytes,
-        lost=scopes.bad_bytes,
-        input_id=part,
-    )
-    builder.add_stat("ascend_invalid_row", scopes.bad_lines, input_id=part, first_offset=scopes.bad_first)
+    canvas.account_lines("scope_stats", scopes.tally, size)
     builder.add_stat("ascend_unknown_key", scopes.unknown_keys, input_id=part)
     builder.add_stat("ascend_unknown_value", int(scopes.version not in (0, VERSION)), input_id=part)
     builder.add_stat("ascend_scopes_fatal", int(scopes.is_fatal), input_id=part)
     # A line that is not valid did arrive; it is lost as bytes.
-    arrived = len(scopes) + scopes.bad_lines
+    arrived = len(scopes) + scopes.tally.bad_count
     missing = scopes.dropped if scopes.total is None else max(scopes.total - arrived, scopes.dropped)
     if missing:
         builder.add_stat("ascend_scopes_dropped", missing, input_id=part)

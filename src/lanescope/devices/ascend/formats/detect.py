@@ -21,14 +21,16 @@ _KEYS = (
 _V1_KEYS = ("tasks", "start_time_us", "dispatch_time_us", "duration_us", "ring_id")
 _DEPS_KEYS = ("kernel_ids", "edges", "tensors")
 #: Files next to a capture, and what all of each kind contain.
-_SIDECARS = (
+_TEXTS = (
     ("hardware counters", (b"thread_id,core_id,task_id,", b"event_type")),
+    ("a log", (b"[STRACE] v=1 pid=",)),
+)
+_OBJECTS = (
     ("resources of scopes", (b'"task_window_start"', b'"dep_pool_end"', b'"phase"')),
     ("phases of the host", (b'"host_monotonic_ns"', b'"records"', b'"start_ns"')),
     ("a task graph", (b'"kernel_ids"', b'"edges"')),
     ("a task graph", (b'"kernel_ids"', b'"task_id"', b'"tasks"')),
     ("a name map", (b'"callable_id_to_name"',)),
-    ("a log", (b"[STRACE] v=1 pid=",)),
 )
 #: Bytes behind a key that are looked at: the first row fits.
 _VALUE_BYTES = 256
@@ -132,7 +134,7 @@ def detect(head: FileHead) -> Detection:
     data = head.data
     begin = data[:_VALUE_BYTES].lstrip()
     if not (begin.startswith(b"{") and begin[1:].lstrip().startswith(b'"')):
-        return _probe_dump(head) if b"\0" in data[:4096] else _probe_sidecar(data)
+        return _probe_dump(head) if b"\0" in data[:4096] else _probe_sidecar(data, _TEXTS)
     key = next((key for key in _LEVELS if _value(data, key)), "")
     keys = _present(data, _KEYS)
     if not key:
@@ -142,7 +144,7 @@ def detect(head: FileHead) -> Detection:
         # The level may stand behind the lists.
         if keys:
             return Detection(min(30 + 20 * len(keys), 89), "", f"keys {', '.join(keys)}")
-        return _probe_sidecar(data)
+        return _probe_sidecar(data, _OBJECTS)
     level = _value(data, key).split(b",")[0].split(b"}")[0].strip()
     if level not in (b"1", b"2", b"3", b"4"):
         return Detection(60, "", f"{key} is not a valid level")
@@ -150,9 +152,9 @@ def detect(head: FileHead) -> Detection:
     return Detection(score, _format_version(key, data, keys), f"keys {', '.join(sorted((key, *keys)))}")
 
 
-def _probe_sidecar(data: bytes) -> Detection:
+def _probe_sidecar(data: bytes, kinds: Iterable[tuple[str, tuple[bytes, ...]]]) -> Detection:
     """Look for a file that lies next to a capture, and is none without it."""
-    what = next((what for what, words in _SIDECARS if all(word in data for word in words)), "")
+    what = next((what for what, words in kinds if all(word in data for word in words)), "")
     if not what:
         return Detection(0)
     return Detection(

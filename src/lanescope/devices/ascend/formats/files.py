@@ -9,7 +9,6 @@ from contextlib import suppress
 import numpy as np
 
 from lanescope.declaration import replace
-from lanescope.devices.ascend.formats import v1, v4
 from lanescope.devices.ascend.formats.json_reader import Cut, File, Reader
 from lanescope.devices.ascend.formats.layout import (
     AICORE,
@@ -95,6 +94,8 @@ def _read_entries(reader: Reader, file: File, text: Bytes) -> None:
         elif key == "scheduler_tasks" and reader.is_object():
             _read_scheduler_tasks(reader, file)
         elif key == "scheduler_records" and reader.is_object():
+            from lanescope.devices.ascend.formats import v4
+
             v4.read_streams(reader, file)
         else:
             begin, end = reader.skip()
@@ -117,8 +118,12 @@ def _records(file: File, text: Bytes) -> Records:
     """Return a file's records, by the reader of its format version; ``InputError`` if it is none, or mixes versions."""
     shape = _shape(file)
     if shape == "v1":
+        from lanescope.devices.ascend.formats import v1
+
         return v1.records(file, _level(file), text)
     if shape == "v4":
+        from lanescope.devices.ascend.formats import v4
+
         return v4.records(file, _level(file))
     # v2, v3 and v3c: the lists are what they say.
     return Records(*_level(file), file.counted(), file.lists, tuple(file.unknown), file.size)

@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from lanescope.declaration import frozen_class, replace
-from lanescope.devices.ascend.formats.records import Bytes
+from lanescope.devices.ascend.formats.records import Bytes, Tally
 from lanescope.errors import InputError
 from lanescope.trace.column import Mask
 
@@ -40,9 +40,7 @@ class HostPhases:
         dropped: records that the recorder dropped.
         unknown_keys: keys that no known writer has.
         unknown_values: runs whose process or number no system gives.
-        good_bytes, bad_bytes: of lines that were read, and of lines that are not valid.
-        bad_lines: how many of them.
-        bad_first: byte offset of the first; None without one.
+        tally: what of the file was read; a count of lines.
     """
 
     phase: npt.NDArray[np.object_]
@@ -56,10 +54,7 @@ class HostPhases:
     dropped: int
     unknown_keys: int
     unknown_values: int
-    good_bytes: int
-    bad_bytes: int
-    bad_lines: int
-    bad_first: int | None
+    tally: Tally
 
     def __len__(self) -> int:
         return len(self.begin)
@@ -137,10 +132,7 @@ def read_host_phases(text: Bytes, path: str) -> HostPhases:
         dropped=min(dropped, 1 << 62),
         unknown_keys=keys,
         unknown_values=odd,
-        good_bytes=good,
-        bad_bytes=bad,
-        bad_lines=lines,
-        bad_first=first,
+        tally=Tally(good, bad, lines, first),
     )
 
 

@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from lanescope.declaration import frozen_class
-from lanescope.devices.ascend.formats.records import Bytes
+from lanescope.devices.ascend.formats.records import Bytes, Tally
 from lanescope.errors import InputError
 
 Int64 = npt.NDArray[np.int64]
@@ -36,7 +36,7 @@ class Pmu:
         task_id: uint64 [n].
         counters: names.
         values: int64 [n, counters].
-        good_bytes, bad_bytes, bad_lines, bad_first: as in ``HostPhases``.
+        tally: what of the file was read; a count of lines.
     """
 
     thread: Int64
@@ -47,10 +47,7 @@ class Pmu:
     task_id: npt.NDArray[np.uint64]
     counters: tuple[str, ...]
     values: Int64
-    good_bytes: int
-    bad_bytes: int
-    bad_lines: int
-    bad_first: int | None
+    tally: Tally
 
     def __len__(self) -> int:
         return len(self.core)
@@ -109,10 +106,7 @@ def read_pmu(text: Bytes, path: str) -> Pmu:
         task_id=np.array(tasks, np.uint64),
         counters=counters,
         values=table[:, [known.index(name) for name in counters]],
-        good_bytes=good,
-        bad_bytes=bad,
-        bad_lines=count,
-        bad_first=first,
+        tally=Tally(good, bad, count, first),
     )
 
 

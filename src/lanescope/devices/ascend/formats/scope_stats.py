@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from lanescope.declaration import frozen_class
-from lanescope.devices.ascend.formats.records import Bytes
+from lanescope.devices.ascend.formats.records import Bytes, Tally
 from lanescope.errors import InputError
 from lanescope.trace.column import Mask
 
@@ -49,7 +49,7 @@ class ScopeStats:
         dropped: records that the recorder dropped.
         total: records that it tried to write; None if not recorded.
         unknown_keys: keys that no known writer has.
-        good_bytes, bad_bytes, bad_lines, bad_first: as in ``HostPhases``.
+        tally: what of the file was read; a count of lines.
     """
 
     site: npt.NDArray[np.object_]
@@ -65,10 +65,7 @@ class ScopeStats:
     dropped: int
     total: int | None
     unknown_keys: int
-    good_bytes: int
-    bad_bytes: int
-    bad_lines: int
-    bad_first: int | None
+    tally: Tally
 
     def __len__(self) -> int:
         return len(self.depth)
@@ -128,10 +125,7 @@ def read_scope_stats(text: Bytes, path: str) -> ScopeStats:
         dropped=0 if run is None else run.dropped,
         total=None if run is None else run.total,
         unknown_keys=unknown,
-        good_bytes=good,
-        bad_bytes=bad,
-        bad_lines=count,
-        bad_first=first,
+        tally=Tally(good, bad, count, first),
     )
 
 

@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from lanescope.declaration import frozen_class
-from lanescope.devices.ascend.formats.records import Bytes
+from lanescope.devices.ascend.formats.records import Bytes, Tally
 from lanescope.errors import InputError
 from lanescope.trace.column import Mask
 
@@ -56,8 +56,7 @@ class HostLog:
         message_at: int64 [m], nanoseconds of the host's monotonic clock.
         message_thread, message_level, message_source, message_text: object [m].
         dropped: records that the writers of the log dropped, of all processes.
-        good_bytes: of spans and messages; lines of other programs are padding.
-        bad_bytes, bad_lines, bad_first: of spans that are not valid.
+        tally: of spans and messages, and of spans that are not valid; lines of other programs are padding.
     """
 
     process: Int64
@@ -77,10 +76,7 @@ class HostLog:
     message_source: Texts
     message_text: Texts
     dropped: int
-    good_bytes: int
-    bad_bytes: int
-    bad_lines: int
-    bad_first: int | None
+    tally: Tally
 
     def __len__(self) -> int:
         return len(self.begin)
@@ -99,11 +95,12 @@ class HostLog:
         if len(logs) == 1:
             return logs[0]
         made: dict[str, Any] = {}
-        for name in cls.__annotations__:
-            values = [getattr(log, name) for log in logs]
-            is_rows = isinstance(values[0], np.ndarray)
-            made[name] = np.concatenate(values) if is_rows else sum(value or 0 for value in values)
-        return cls(**made)
+        for name, first in vars(logs[0]).items():
+            if isinstance(first, np.ndarray):
+                made[name] = np.concatenate([getattr(log, name) for log in logs])
+        dropped, tallies = sum(log.dropped for log in logs), [log.tally for log in logs]
+        sums = (sum(getattr(tally, name) for tally in tallies) for name in ("good_bytes", "bad_bytes", "bad_count"))
+        return cls(**made, dropped=dropped, tally=Tally(*sums))
 
 
 def read_log(text: Bytes, path: str) -> HostLog:
@@ -165,10 +162,7 @@ def read_log(text: Bytes, path: str) -> HostLog:
         message_source=_objects(told[3]),
         message_text=_objects(told[4]),
         dropped=sum(dropped.values()),
-        good_bytes=good,
-        bad_bytes=bad,
-        bad_lines=lines,
-        bad_first=first,
+        tally=Tally(good, bad, lines, first),
     )
 
 

@@ -12,7 +12,7 @@ import numpy.typing as npt
 from lanescope.declaration import frozen_class
 from lanescope.devices.ascend.formats.host_phases import HostPhases
 from lanescope.devices.ascend.formats.layout import AICORE, AICPU, HOST_SUBMITS, PHASES, SUBMITS, UPLOADS
-from lanescope.devices.ascend.formats.records import Records
+from lanescope.devices.ascend.formats.records import Records, Tally
 from lanescope.devices.ascend.formats.strace import HostLog
 from lanescope.devices.ascend.interpret.clock import Alignment, align
 from lanescope.devices.ascend.interpret.sorted_index import distinct
@@ -249,9 +249,6 @@ def as_phases(placed: PlacedLog, phases: HostPhases | None) -> HostPhases | None
         dropped=0,
         unknown_keys=0,
         unknown_values=0,
-        good_bytes=0,
-        bad_bytes=0,
-        bad_lines=0,
-        bad_first=None,
+        tally=Tally(),
     )
     return spans if phases is None else phases.with_rows(spans)

@@ -39,7 +39,7 @@ def tasks_of_scopes(told: Interpreter, scopes: ScopeStats) -> tuple[int, int]:
         of which otherwise none is missing.
     """
     is_known = told.runtime == RINGS and told.format_version in _NUMBERED and scopes.version >= VERSION
-    is_complete = scopes.total == len(scopes) and not (scopes.dropped or scopes.bad_lines or scopes.is_fatal)
+    is_complete = scopes.total == len(scopes) and not (scopes.dropped or scopes.tally.bad_count or scopes.is_fatal)
     # The last boundary is the end of the outermost scope.
     is_closed = len(scopes) > 0 and scopes.depth[-1] == 0 and not scopes.is_begin[-1]
     if not (is_known and is_complete and is_closed) or told.graph.runs is not None or told.records.cut is not None:

@@ -25,7 +25,7 @@ def found(told: Interpreter) -> Found:
     phases = told.parts.host_file
     if phases is not None:
         yield "ascend_host_phases_unordered", _unordered(phases)
-    if phases is not None and len(phases) and not phases.bad_lines and told.records.cut is None:
+    if phases is not None and len(phases) and not phases.tally.bad_count and told.records.cut is None:
         yield from _phases(told, phases)
     if told.parts.placed_log is not None:
         yield from _spans(told.parts.placed_log.log)

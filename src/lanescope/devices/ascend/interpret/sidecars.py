@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import re
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -23,6 +22,8 @@ if TYPE_CHECKING:
 #: Names of logs: those that the runtime writes, one for each process, and those of a console.
 _OWN = "host."
 _LOGS = (f"{_OWN}*.log", "*.log")
+#: Digits of a rank or a device in the name of a folder.
+_MOST_DIGITS = 9
 #: Bytes of a file that may be a console's log; a larger one is read if it is named.
 _MOST_LOOKED_AT = 64 << 20
 
@@ -179,9 +180,6 @@ class Sidecars:
         self.names, self.orchestrator = read_names(load(source)[:-1].tobytes(), source.path)
 
 
-_PLACE = re.compile(r"(rank|d)(\d{1,9})")
-
-
 def folders_of(path: str) -> list[str]:
     """Return the names of the folders in which a file lies, the outermost first, as they are written."""
     # With pathlib, importing it would cost more than reading a small capture.
@@ -193,9 +191,10 @@ def rank_and_device(path: str) -> tuple[int | None, int | None]:
     """Return rank and device that the folders of a capture name, as in ``rank3/d0``; the innermost ones count."""
     found: dict[str, int] = {}
     for folder in reversed(folders_of(path)):
-        match = _PLACE.fullmatch(folder)
-        if match:
-            found.setdefault(match[1], int(match[2]))
+        for what in ("rank", "d"):
+            number = folder.removeprefix(what)
+            if number != folder and number.isdecimal() and len(number) <= _MOST_DIGITS:
+                found.setdefault(what, int(number))
     return found.get("rank"), found.get("d")
 
 

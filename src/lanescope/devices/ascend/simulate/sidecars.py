@@ -8,6 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from lanescope.devices.ascend.formats.pmu import Pmu, encode_pmu
+from lanescope.devices.ascend.formats.records import Tally
 from lanescope.devices.ascend.formats.scope_stats import RINGED, VERSION, ScopeStats, encode_scope_stats
 from lanescope.devices.ascend.formats.strace import HostLog, encode_log
 from lanescope.devices.ascend.simulate.chip import Run
@@ -45,10 +46,7 @@ def pmu_file(run: Run, random: np.random.Generator) -> bytes:
             task_id=run.token[order],
             counters=_COUNTERS,
             values=(shares * total[:, None]).astype(np.int64),
-            good_bytes=0,
-            bad_bytes=0,
-            bad_lines=0,
-            bad_first=None,
+            tally=Tally(),
         )
     )
 
@@ -104,10 +102,7 @@ def scope_file(rings: Int64, random: np.random.Generator) -> bytes:
             dropped=0,
             total=len(rows),
             unknown_keys=0,
-            good_bytes=0,
-            bad_bytes=0,
-            bad_lines=0,
-            bad_first=None,
+            tally=Tally(),
         )
     )
 
@@ -166,10 +161,7 @@ def log_file(
             message_source=np.array(["bind", "clock_anchor"], object),
             message_text=np.array(texts, object),
             dropped=0,
-            good_bytes=0,
-            bad_bytes=0,
-            bad_lines=0,
-            bad_first=None,
+            tally=Tally(),
         )
     )
 

@@ -6,19 +6,23 @@ import json
 from collections.abc import Iterator
 from typing import Any
 
-from lanescope.devices.cuda.formats.layout import FLASHINFER_V1, FLASHINFER_V2, TIRX_V1, WARPSCOPE
+from lanescope.common.distinct import distinct
 from lanescope.families.limit import Limit
 from lanescope.trace import Trace
 
-#: Layouts without a count of the records that found no room.
-_UNCOUNTED = (TIRX_V1, FLASHINFER_V1, FLASHINFER_V2, WARPSCOPE)
 #: No lane waits longer than this, in seconds; and counters of unknown frequency with so many bits may wrap before.
 _LONGEST_WAIT, _FEW_BITS = 3600, 32
 
 
 def _without_counters(trace: Trace) -> Iterator[str]:
-    formats = dict.fromkeys(trace.inputs.values("format").tolist())
-    yield from (f"layout {name}" for name in formats if name in _UNCOUNTED)
+    """Name the layouts of buffers in which no lane counted the records that found no room."""
+    lanes = trace.details.get("cuda_lanes")
+    if lanes is None or not len(lanes):
+        return
+    of = trace.tracks.values("input_id")[lanes.values("track_id")]
+    counted = set(of[lanes.valid("dropped")].tolist())
+    formats = dict(zip(trace.inputs.values("id").tolist(), trace.inputs.values("format").tolist(), strict=True))
+    yield from dict.fromkeys(f"layout {formats[number]}" for number in distinct(of).tolist() if number not in counted)
 
 
 def _without_unallocated(trace: Trace) -> Iterator[str]:

@@ -13,7 +13,6 @@ from lanescope.families.command import Argument, CommandContext, Values
 from lanescope.families.options import non_negative_int, positive_int
 
 if TYPE_CHECKING:
-    from lanescope.devices.cuda.formats.declared.arrays import Arrays
     from lanescope.devices.cuda.formats.declared.declaration import Declaration
     from lanescope.devices.cuda.formats.declared.recognition import Fit
     from lanescope.devices.cuda.formats.word_source import WordSource
@@ -32,16 +31,21 @@ def _params(text: str) -> dict[str, int]:
 
 
 def run(context: CommandContext, values: Values) -> int:
-    """Write, check or explain layout files.
+    """Write, check, explain or find layout files.
 
     `new FILE.toml` writes a layout file to start from, or with --from a copy of a shipped one. `check LAYOUT BUFFER`
     tests whether a layout fits a buffer, and names the first test that fails and the shipped layouts that fit better;
     without a buffer only the file is checked. `explain LAYOUT BUFFER` prints each field that the layout reads, with its
-    place. A layout is a TOML file or the name of a shipped layout. The status is 1 if a layout does not fit.
+    place. `find BUFFER` searches the shipped layouts for those that a buffer may have, with their parameters. A layout
+    is a TOML file or the name of a shipped layout. The status is 1 if a layout does not fit.
     """
     action, name, path = values["action"], values["layout"], values["buffer"]
     if action == "new":
         return _new(context, name, values["from"])
+    if action == "find":
+        if path is not None:
+            raise UsageError("find takes only a buffer", hint="use lanescope cuda-layout find BUFFER")
+        return _find(context, name)
     from lanescope.devices.cuda.formats.declared import catalog
 
     declaration = catalog.load(name)
@@ -93,34 +97,38 @@ def _content(path: str) -> WordSource:
 
 
 def _check(context: CommandContext, declaration: Declaration, content: WordSource, params: dict[str, int]) -> int:
-    from lanescope.devices.cuda.formats.declared import recognition
+    from lanescope.devices.cuda.formats.declared import recognition, search
     from lanescope.devices.cuda.formats.declared.arrays import arrays_of
+    from lanescope.devices.cuda.formats.declared.geometry import require
 
     arrays = arrays_of(content, declaration)
+    require(declaration, params)
     fit = recognition.judge(declaration, arrays, params)
     lines: list[str] = []
     if not fit.failed:
-        odd, lines = _order(declaration, arrays, params)
+        odd, total = recognition.order(declaration, arrays, params)
+        lines = _outcome(total)
+        failed = recognition.kinds_that_miss(declaration, total)
         if odd > _MOST_ODD * fit.used:
-            fit = replace(fit, failed=f"{odd:,} of {fit.used:,} records are out of order", score=0.0)
+            failed = f"{odd:,} of {fit.used:,} records are out of order"
+        failed = failed or recognition.unread(declaration, arrays, params)
+        fit = replace(fit, failed=failed, score=0.0) if failed else fit
     context.lines([_verdict(fit), *lines])
     if not fit.failed:
         return 0
+    if fit.advice:
+        context.lines([f"hint: {fit.advice}"])
+    if fit.lane is not None:
+        context.lines([f"first in lane {fit.lane}: use lanescope cuda-layout explain with --lane {fit.lane}"])
     others = [other for other in recognition.fits(content, content.length) if other.name != declaration.name]
-    better = [other for other in others if not other.failed]
+    better = [other for other in others if not other.failed] + search.search(content, content.length)
     near = [f"fits: {_verdict(other)}" for other in better] or [f"closest: {_verdict(other)}" for other in others[:2]]
-    context.lines(near or ["no shipped layout with a header comes close"])
+    context.lines(near or ["no shipped layout comes close"])
     return _DOES_NOT_FIT
 
 
-def _order(declaration: Declaration, arrays: Arrays, params: dict[str, int]) -> tuple[int, list[str]]:
-    """Return how many records are out of order, and what becomes of them: a wrong place or clock shows there."""
-    from lanescope.devices.cuda.formats.declared.reader import DeclaredBuffer
-    from lanescope.devices.cuda.formats.lanes import STEP_BACK
-
-    buffer = DeclaredBuffer(declaration, arrays, params)
-    decoded = buffer.decode((0, len(buffer.lanes)), split=True, step_back=STEP_BACK)
-    total = {name: int(column.sum()) for name, column in decoded.summary.items()}
+def _outcome(total: dict[str, int]) -> list[str]:
+    """Return what becomes of the records."""
     found = f"{total['slices'] - total['open']:,} regions, {total['instants'] - total['unmatched']:,} instants"
     odd = {
         "starts without an end": total["open"],
@@ -128,21 +136,36 @@ def _order(declaration: Declaration, arrays: Arrays, params: dict[str, int]) -> 
         "timestamps before the one before": total["backward"],
         "ends before their start": total["negative"],
         "empty positions between records": total["missing"],
-        "dropped records": 0 if buffer.grid.lost is None else int(buffer.grid.lost.sum()),
+        "dropped records": total["dropped"],
     }
-    lines = [found, *(f"{count:,} {what}" for what, count in odd.items() if count)]
-    return max(total["unmatched"], total["backward"], total["negative"]), lines
+    return [found, *(f"{count:,} {what}" for what, count in odd.items() if count)]
+
+
+def _find(context: CommandContext, path: str) -> int:
+    """Print the layouts that a buffer may have, the best one first."""
+    from lanescope.devices.cuda.formats.declared import recognition, search
+
+    content = _content(path)
+    known = list(recognition.fits(content, content.length))
+    good = [fit for fit in known if not fit.failed and fit.is_enough] + search.search(content, content.length)
+    context.lines(f"{fit.options}  ({fit.reason})" for fit in good)
+    if good:
+        return 0
+    near = [f"closest: {_verdict(fit)}" for fit in known[:2]]
+    context.lines(["no shipped layout fits", *near])
+    return _DOES_NOT_FIT
 
 
 def _verdict(fit: Fit) -> str:
     if not fit.failed:
-        return f"{fit.name}: fits, {fit.good:,} of {fit.used:,} records match"
+        with_params = "".join(f" {name}={value}" for name, value in fit.params.items())
+        return f"{fit.name}{with_params}: fits, {fit.good:,} of {fit.used:,} records match"
     return f"{fit.name}: does not fit: {fit.failed}"
 
 
 ARGUMENTS = (
-    Argument("action", "new, check or explain", choices=("new", "check", "explain")),
-    Argument("layout", "layout file, or the name of a shipped layout", metavar="LAYOUT"),
+    Argument("action", "new, check, explain or find", choices=("new", "check", "explain", "find")),
+    Argument("layout", "layout file, or the name of a shipped layout; find: the buffer", metavar="LAYOUT"),
     Argument("buffer", "buffer to read: words, .npy or .npz", metavar="BUFFER", is_optional=True),
     Argument("--layout-params", "numbers that the buffer does not contain", parse=_params, metavar="NAME=NUMBER,..."),
     Argument("--lane", "explain: number of the lane", parse=non_negative_int, default=0, metavar="NUMBER"),

@@ -134,7 +134,7 @@ class Joined:
             lane,
             rows["launch"][at],
             is_end,
-            across=np.ones(len(at), np.bool_) if by_event else token != 0,
+            across=np.ones(len(at), np.bool_) if by_event else (token != 0) & making.buffer.tokens_leave_lanes,
             is_lossy=self._lossy()[lane],
             by_event=by_event,
         )

@@ -71,8 +71,9 @@ def batches(
         decoded = None  # its rows are those of the batch from now on
         if number + 1 < len(parts):
             yield making.builder.batch()
-    gaps.add_overrun_gaps(making)
-    gaps.lane_details(making)
+    lost = gaps.bounds_of(making)
+    gaps.add_overrun_gaps(making, lost)
+    gaps.lane_details(making, lost)
     metadata.add(making)
     making.stats.emit(making.builder, making.input_id)
     name, make = buffer.raw()

@@ -9,45 +9,53 @@ import numpy.typing as npt
 
 from lanescope.devices.cuda.emit.trace_assembly import TraceAssembly
 from lanescope.devices.cuda.formats.lanes import Decoded
+from lanescope.devices.cuda.interpret.loss_bounds import LossBounds, bounds
 from lanescope.devices.cuda.schema import LANES
 
 I64 = npt.NDArray[np.int64]
 
 
-def add_overrun_gaps(making: TraceAssembly) -> None:
-    """Add a gap after each lane that dropped records; a lane that is exactly full may have dropped some."""
-    summary = making.summary
-    full = np.flatnonzero(summary["full"])
-    lost = making.grid.lost
-    exact = np.zeros(len(full), np.bool_) if lost is None else lost[full] > 0
-    # A lane that is just full may lack nothing: what shows a loss are open regions, or a finalize that others have.
-    lacks = exact | (summary["open"][full] > 0) | ((lost is None) & bool(summary["finalizes"].any()))
-    if not lacks.all():
-        some = full[~lacks]
-        at = making.lane_ns(some[:1], summary["last"][some[:1]]) - making.t0
-        making.stats.add("cuda_lane_may_be_lost", len(some), ts=int(at[0]))
-    full, exact = full[lacks], exact[lacks]
+def bounds_of(making: TraceAssembly) -> LossBounds:
+    """Return what the lanes of a buffer lost."""
+    is_ring = making.buffer.describe().get("overflow_policy") == "ring"
+    return bounds(making.grid, making.summary, is_ring=is_ring)
+
+
+def add_overrun_gaps(making: TraceAssembly, found: LossBounds) -> None:
+    """Add a gap to each lane that dropped records; a lane that is exactly full may have dropped some."""
+    summary, lost = making.summary, making.grid.lost
+    doubtful = np.flatnonzero(found.may_have_lost)
+    if len(doubtful):
+        at = making.lane_ns(doubtful[:1], summary["last"][doubtful[:1]]) - making.t0
+        making.stats.add("cuda_lane_may_be_lost", len(doubtful), ts=int(at[0]))
+    # Where records of a ring are known to be overwritten, the first record of its lane has the gap.
+    has_gap = (
+        np.zeros(len(summary["full"]), np.int64) if making.buffer.overwritten is None else making.buffer.overwritten
+    )
+    full = np.flatnonzero(found.has_lost & (has_gap == 0) & making.known)
     if not len(full):
         return
-    is_open = summary["open"][full]
-    last = making.lane_ns(full, summary["last"][full]) - making.t0
-    ended = making.extent.ended[full] & exact
+    counted = np.zeros(len(full), np.int64) if lost is None else lost[full]
+    exact, least = counted > 0, found.at_least[full]
+    is_ring = making.buffer.describe().get("overflow_policy") == "ring"
+    at = making.lane_ns(full, summary["first" if is_ring else "last"][full]) - making.t0
+    ended = making.extent.ended[full] & exact & (not is_ring)
     making.builder.append(
         "gaps",
         track_id=making.tree.lane[full],
-        ts=last,
-        dur=np.where(ended, np.maximum(making.end[full] - making.t0 - last, 0), 0),
+        ts=at,
+        dur=np.where(ended, np.maximum(making.end[full] - making.t0 - at, 0), 0),
         dur_valid=ended,
         cause="overrun",
-        lost_count=np.where(exact, lost[full], is_open) if lost is not None else is_open,
-        lost_count_valid=exact | (is_open > 0),
+        lost_count=least,
+        lost_count_valid=least > 0,
         input_id=making.input_id,
     )
     if not exact.all():
         # What a probe counted itself needs no guess.
-        first = int(last[exact.argmin()])
+        first = int(at[exact.argmin()])
         making.stats.add("cuda_lane_full", int(np.count_nonzero(~exact)), ts=first)
-        making.stats.add("cuda_dropped_at_least", int(is_open[~exact].sum()), ts=first)
+    making.stats.add("cuda_dropped_at_least", int((least - counted).sum()), ts=int(at[(least > counted).argmax()]))
 
 
 def missing(making: TraceAssembly, decoded: Decoded) -> None:
@@ -102,7 +110,7 @@ def missing(making: TraceAssembly, decoded: Decoded) -> None:
         )
 
 
-def lane_details(making: TraceAssembly) -> None:
+def lane_details(making: TraceAssembly, found: LossBounds) -> None:
     """Add the coverage and the details of every lane that anything is known of."""
     summary, grid, tree = making.summary, making.grid, making.tree
     used = np.flatnonzero(making.placed)
@@ -130,8 +138,6 @@ def lane_details(making: TraceAssembly) -> None:
     def time(name: str) -> I64:
         return making.lane_ns(known, summary[name][known]) - making.t0
 
-    # Layouts without counts show only which ends a full lane lacks.
-    least = grid.lost if grid.lost is not None else np.where(summary["full"] != 0, summary["open"], 0)
     finalized = summary["finalizes"][known] > 0
     making.builder.append(
         LANES.name,
@@ -148,7 +154,7 @@ def lane_details(making: TraceAssembly) -> None:
         unmatched_ends=summary["unmatched"][known],
         unfinished_regions=summary["open"][known],
         is_full=summary["full"][known] != 0,
-        dropped_at_least=least[known],
+        dropped_at_least=found.at_least[known],
         missing_slots=summary["missing"][known],
         clock_reversals=summary["backward"][known],
         **{name: summary[name][known] for name in ("records", "launches", "wraps")},

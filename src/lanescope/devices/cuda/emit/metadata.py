@@ -94,6 +94,9 @@ def clocks(making: TraceAssembly) -> I64:
                 ts=int(timeline.zero[lane]) - making.t0,
                 error_ns=int(timeline.error_ns[lane]),
             )
+        elif timeline is None and is_common and making.placed.any():
+            # One counter of the whole device is the same in two captures, whatever its rate.
+            builder.anchor(clock_id=clock, ticks=making.axis_origin(lane), ts=0, error_ns=making.step)
         ids.append(clock)
     return np.array(ids, np.int64)[row]
 

@@ -159,6 +159,10 @@ class TraceAssembly:
             return self.timeline.ns(lane, ticks)
         return ticks - self._origin[lane] if self.is_unplaced else ticks
 
+    def axis_origin(self, lane: int) -> int:
+        """Return the reading of a lane's counter at ts = 0, of a buffer whose counters have no rate."""
+        return int(self._origin[lane]) + self.t0
+
     def ns(self, rows: Rows, ticks: I64) -> I64:
         """Return the times of ticks of rows, int64 [n], counted from ``t0``."""
         if not self.buffer.in_cycles:

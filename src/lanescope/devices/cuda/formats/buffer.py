@@ -37,6 +37,7 @@ class Grid:
         lost: int64 [lanes], those of them that had no room.
         torn: int64 [lanes], positions that hold half of what a ring has overwritten.
         counted: bool [lanes], where ``offered`` and ``lost`` are exact; elsewhere they are the least that it was.
+        at_capacity: bool [lanes], lanes without room that were killed before they wrote their last count.
         refused: lanes that the kernel began and that found no room in the buffer.
     """
 
@@ -53,6 +54,7 @@ class Grid:
     lost: I64 | None = None
     torn: I64 | None = None
     counted: npt.NDArray[np.bool_] | None = None
+    at_capacity: npt.NDArray[np.bool_] | None = None
     refused: int | None = None
 
     def __len__(self) -> int:
@@ -137,6 +139,7 @@ class OwnNumbers:
     event_ids: I64 | None = None
     event_names: Mapping[int, str] = {}
     main_at = envelope = 0
+    tokens_leave_lanes = True
 
 
 class Buffer(Protocol):
@@ -156,7 +159,8 @@ class Buffer(Protocol):
         overwritten: int64 [lanes], 1 if position 0 of the lane represents overwritten records; None: no lane has any.
         has_special: whether instants may be anything else.
         has_tokens: whether records have tokens.
-            has_payloads: whether records have payloads.
+        tokens_leave_lanes: whether a region with a token other than 0 may end in another lane of its block.
+        has_payloads: whether records have payloads.
         counters: int64 [lanes], which counter each lane reads; None: that of its SM, or the GPU's.
         frequency_hz: rate of the counter where the layout declares it.
         event_ids: int64, the event number of each code in the core's columns; None: codes are numbers.
@@ -191,6 +195,8 @@ class Buffer(Protocol):
     def has_special(self) -> bool: ...  # noqa: D102
     @property
     def has_tokens(self) -> bool: ...  # noqa: D102
+    @property
+    def tokens_leave_lanes(self) -> bool: ...  # noqa: D102
     @property
     def has_payloads(self) -> bool: ...  # noqa: D102
     @property

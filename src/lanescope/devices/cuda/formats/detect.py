@@ -35,6 +35,20 @@ def detect(head: FileHead) -> Detection:
     return found if found.is_recognized or head.data.startswith(_MAGIC) else _declared(head, found)
 
 
+def advise(head: FileHead) -> str:
+    """Name the declared layouts without a header of the file that a file may have, with their parameters."""
+    from lanescope.devices.cuda.formats.declared import search
+
+    try:
+        content = content_of(np.frombuffer(head.data, np.uint8))
+    except InputError:
+        return ""
+    fits = search.search(content, head.size - content.before)[:_CLOSEST]
+    if not fits:
+        return ""
+    return "use " + " or ".join(fit.options for fit in fits) + ": its lanes and records agree"
+
+
 def _declared(head: FileHead, known: Detection) -> Detection:
     """Return the declared layout that fits without doubt; else what is known, with the layouts that come closest."""
     from lanescope.devices.cuda.formats.declared import recognition  # most files do not need it
@@ -120,7 +134,7 @@ def _judge(words: Words, name: str, *, is_npy: bool) -> Detection:
     left = earlier_launch.find(buffer, summary, sm=None, launch_ns=None)
     if left is not None:
         # What an earlier launch left is out of order with the latest one, and in order in itself.
-        buffer.cuts = left.cuts
+        buffer.cuts = left.cuts[:, None]
         summary = buffer.decode(split=True, step_back=STEP_BACK).summary
     odd = int((summary["unmatched"] + summary["backward"] + summary["after_finalize"]).sum())
     reason += f", {odd} of them out of order" if odd else ""

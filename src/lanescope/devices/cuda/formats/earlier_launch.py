@@ -10,6 +10,8 @@ wrap period of the 32-bit counter, and a clock that steps back by more than the 
 most lanes. If they are, and nothing proves two launches, the records stay unchanged. The same holds for a killed launch
 over the remains of an earlier launch of the same kernel. The duration of the launch decides.
 
+What is left may be of several launches, each shorter than the one before it in time. The same rules tell them apart.
+
 Launches more than half a wrap period (2.1 s) apart may appear in reverse order. That is recognized only after a
 finalize, and only from ends of regions that started before it.
 """
@@ -34,8 +36,10 @@ Mask = npt.NDArray[np.bool_]
 #: No position: nothing of the lane is of an earlier launch.
 NEVER = np.iinfo(np.int64).max
 _HALF = STAMP_WRAP // 2
-#: Positions that are looked at together.
-_AT_ONCE = 1 << 20
+#: Positions that are looked at together, and records that are decoded together.
+_AT_ONCE, _RECORDS_AT_ONCE = 1 << 20, 1 << 22
+#: More launches that one buffer holds records of are not told apart.
+_MOST_LAUNCHES = 16
 #: Of the lanes that speak for an earlier launch, as many may be at odds with it: damaged ones.
 _ODD_SHARE = 4
 
@@ -78,6 +82,38 @@ def find(buffer: TirxBuffer, summary: Summary, *, sm: I64 | None, launch_ns: int
     return _counted(buffer, cuts)
 
 
+def generations(
+    buffer: TirxBuffer, earlier: Earlier, *, sm: I64 | None, launch_ns: int | None, step_back: int = STEP_BACK
+) -> I64:
+    """Return the cuts between an earlier launch and those before it, int64 [lanes, launches], not falling.
+
+    Column 0 is ``earlier.cuts``. Where a launch left nothing in a lane, its cut is that of the launch before it.
+
+    Args:
+        buffer: the buffer.
+        earlier: as ``find`` returns it.
+        sm: as ``find`` takes it.
+        launch_ns: likewise.
+        step_back: ticks by which a timestamp may step back while its wrap period stays certain.
+    """
+    found = [earlier.cuts]
+    while len(found) < _MOST_LAUNCHES:
+        words = Latest(buffer.words, buffer.geometry.stride, found[-1], is_inverse=True)
+        rest = TirxBuffer.read(words, stride=buffer.geometry.stride)
+        parts = [
+            rest.decode(split=False, step_back=step_back, part=part).summary for part in rest.parts(_RECORDS_AT_ONCE)
+        ]
+        summary = {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
+        before = find(rest, summary, sm=sm, launch_ns=launch_ns)
+        if before is None:
+            break
+        cuts = np.maximum(before.cuts, found[-1])
+        if not (cuts > found[-1]).any():
+            break
+        found.append(cuts)
+    return np.stack(found, axis=1)
+
+
 class Latest(WordStore):
     """The words of a buffer without the records of an earlier launch.
 
@@ -85,10 +121,11 @@ class Latest(WordStore):
         words: the buffer.
         stride: slots between two records of a lane.
         cuts: as ``Earlier`` has them.
+        is_inverse: what the earlier launch left is kept instead, and all else is left out.
     """
 
-    def __init__(self, words: WordStore, stride: int, cuts: I64) -> None:
-        self._store, self._stride, self._cuts = words, stride, cuts
+    def __init__(self, words: WordStore, stride: int, cuts: I64, *, is_inverse: bool = False) -> None:
+        self._store, self._stride, self._cuts, self._is_inverse = words, stride, cuts, is_inverse
         self.is_in_memory = words.is_in_memory
         if self.is_in_memory:
             self._made = self._cut(0, words.whole())
@@ -103,7 +140,7 @@ class Latest(WordStore):
     def _cut(self, first: int, words: Words) -> Words:
         index, lane = np.divmod(np.arange(first, first + len(words)) - 1, self._stride)
         inside = lane < len(self._cuts)
-        old = inside & (index >= self._cuts[np.where(inside, lane, 0)])
+        old = inside & ((index >= self._cuts[np.where(inside, lane, 0)]) != self._is_inverse)
         if first == 0:
             old[:1] = False
         return np.where(old, np.uint64(0), words)

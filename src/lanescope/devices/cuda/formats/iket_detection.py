@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from typing import TYPE_CHECKING
 
 from lanescope.source import CERTAIN, Detection
@@ -18,7 +17,7 @@ _ENOUGH_KEYS = 2
 
 def detect(head: FileHead) -> Detection:
     """Detect files by the keys of their objects."""
-    if not re.match(rb"\s*\{", head.data[:64]):
+    if not head.data[:64].lstrip().startswith(b"{"):
         return Detection(0, "", "not a JSON object")
     found = [key.decode().strip('"') for key in _KEYS if key in head.data]
     if len(found) < _ENOUGH_KEYS:

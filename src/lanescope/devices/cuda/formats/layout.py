@@ -74,12 +74,13 @@ FLASHINFER_V2_RECORD = Record(
 WARPSCOPE = "warpscope"
 
 LS2 = "ls2"
-_ADR = "docs/adr/0004 and 0007"
+_ADR = "docs/adr/0004, 0007 and 0013"
 #: The bytes ``LSPROBE2``.
 LS2_MAGIC = int.from_bytes(b"LSPROBE2", "little")
-#: What hosts write now; since this version probes count the lanes that found no room.
-LS2_VERSION = 2
-LS2_VERSIONS = (1, LS2_VERSION)
+#: What hosts write now: a region may end in another lane than it began. Since version 2 probes count the lanes that
+#: found no room. No version is one wrong bit away from another.
+LS2_VERSION = 4
+LS2_VERSIONS = (1, 2, LS2_VERSION)
 LS2_FILE_WORDS = 16
 LS2_LANE_WORDS = 8
 LS2_MAX_CAPACITY = 1 << 30
@@ -104,7 +105,7 @@ LS2_HEADER = Record(
     bits=64 * LS2_FILE_WORDS,
     fields=(
         Field("magic", lsb=0, width=64, doc="LSPROBE2"),
-        Field("version", lsb=64, width=8, doc="2; 1: probes did not count what is in the words 12 to 14."),
+        Field("version", lsb=64, width=8, doc="4; 1: probes did not count what is in the words 12 to 14."),
         Field("record_words", lsb=72, width=8, doc="1, or 2 with a payload."),
         Field(
             "clock",

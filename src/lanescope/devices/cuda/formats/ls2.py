@@ -1,4 +1,4 @@
-"""Reader of LS2, our own layout (docs/adr/0004, 0007): checks the header, then hands all lanes to the common rules."""
+"""Reader of LS2 (docs/adr/0004, 0007, 0013): checks the header, then hands all lanes to the common rules."""
 
 from __future__ import annotations
 
@@ -56,6 +56,7 @@ class Ls2Header:
         anchors: (globaltimer, Unix time, bound of the error), all in ns.
         refused: lanes that found no room; None: the probes did not count them.
         required_blocks, required_groups: the grid where it is known to be larger than the buffer's, else the buffer's.
+        version: of the layout.
         contradictions: words of the header that contradict others.
         window: the timer before and after the launch, as ``ls2_contradictions.launch_window`` returns it.
     """
@@ -72,6 +73,7 @@ class Ls2Header:
     refused: int | None
     required_blocks: int
     required_groups: int
+    version: int
     contradictions: tuple[int, ...]
     window: tuple[int, int]
 
@@ -132,6 +134,7 @@ class Ls2Header:
             refused=refused if counts else None,
             required_blocks=max(fields["num_blocks"], blocks),
             required_groups=max(fields["num_groups"], groups),
+            version=fields["version"],
             contradictions=tuple(ls2_contradictions.of_header(fields)),
             window=ls2_contradictions.launch_window(fields),
         )
@@ -167,6 +170,7 @@ class Ls2Buffer(OwnNumbers):
         if len(words) > MAX_SLOTS:
             raise InputError(f"buffer of {len(words)} words is too large", hint=f"record at most {MAX_SLOTS} words")
         self.words = words.beginning(header.size)
+        self.tokens_leave_lanes = header.version != 1
         self.cut = (header.size - len(self.words)) * self.unit_bytes
         self.behind = (len(words) - len(self.words)) * self.unit_bytes
         lanes = min(header.lanes, -(-(len(self.words) - _FILE) // header.lane_words))
@@ -225,6 +229,11 @@ class Ls2Buffer(OwnNumbers):
         groups = self.header.num_groups
         word = self.heads[:, 6]
         begun = self.scanned["state"] != layout.UNUSED
+        # A full lane that was never finalized may have dropped more records than it counted. A counter of two positions
+        # that has no room leaves the last one empty.
+        needed = np.where((self.header.record_words == 1) & (self.scanned["special"] > 0), 2, 1)
+        has_no_room = self.scanned["stored"] + needed > self.header.capacity
+        at_capacity = has_no_room & (self.scanned["state"] != layout.FINALIZED) & (not self.header.is_ring)
         return Grid(
             self.header.num_blocks,
             groups,
@@ -238,10 +247,8 @@ class Ls2Buffer(OwnNumbers):
             offered=self.scanned["offered"],
             lost=self.scanned["lost"],
             torn=self.scanned["torn"],
-            # A full lane that was never finalized may have dropped more records than it counted.
-            counted=(self.scanned["state"] == layout.FINALIZED)
-            | self.header.is_ring
-            | (self.scanned["stored"] < self.header.capacity),
+            counted=~at_capacity,
+            at_capacity=at_capacity,
             refused=self.header.refused,
         )
 

@@ -70,7 +70,7 @@ def strided_records(words: Words, buffer: TirxBuffer, name: str, before: int) ->
         index, lane_of = np.divmod(slots[: len(tags)] - 1, geometry.stride)
         fits &= lane_of == tags
         if len(buffer.cuts) and not buffer.keeps_earlier:
-            fits[fits] = index[fits] < buffer.cuts[tags[fits]]
+            fits[fits] = index[fits] < buffer.cuts[tags[fits], 0]
     is_read[: len(tags)] = fits
     if name == layout.FLASHINFER_V2:
         lane = ((slots - 1) % geometry.lanes).astype(np.uint32)

@@ -116,7 +116,9 @@ class StridedBuffer(OwnNumbers):
         if found is None:
             return False
         self._earlier = found
-        self.tirx.cuts, self.tirx.keeps_earlier = found.cuts, keep
+        self.tirx.cuts, self.tirx.keeps_earlier = found.cuts[:, None], keep
+        if keep:
+            self.tirx.cuts = earlier_launch.generations(self.tirx, found, sm=self._sm, launch_ns=launch_ns)
         if self._sm is not None and not keep:
             # The earlier launch may have run elsewhere.
             self._sm = flashinfer.Rewritten(earlier_launch.Latest(self.words, self.tirx.geometry.stride, found.cuts)).sm

@@ -207,7 +207,8 @@ class TirxBuffer:
         found: what its slots hold.
         listed: slots of all records, less 1, lane after lane, int64 [n]; empty where the stride is known.
         starts: where each lane begins in ``listed``, int64 [lanes + 1].
-        cuts: first position of each lane that an earlier launch left, int64 [lanes]; empty: nothing is known of any.
+        cuts: first positions of each lane that earlier launches left, int64 [lanes, launches], not falling; empty:
+            nothing is known of any.
         keeps_earlier: those positions are decoded as well, as a further launch.
     """
 
@@ -216,7 +217,7 @@ class TirxBuffer:
     found: Scan
     listed: npt.NDArray[np.int64] = field(default_factory=lambda: _NO_SLOTS)
     starts: npt.NDArray[np.int64] = field(default_factory=lambda: _NO_SLOTS)
-    cuts: npt.NDArray[np.int64] = field(default_factory=lambda: _NO_SLOTS)
+    cuts: npt.NDArray[np.int64] = field(default_factory=lambda: _NO_SLOTS[:, None])
     keeps_earlier: bool = False
     _parts: list[tuple[int, int]] = field(default_factory=list)
     _by_lanes: LaneMajorStore | None = None
@@ -338,7 +339,12 @@ class TirxBuffer:
             (8 * base, nothing, nothing, np.concatenate(([0], np.cumsum(rows))), 8 * row),
             (*_ROLES, expected, 0, 0),
             counts,
-            (np.zeros(lanes, np.uint8), is_full, self.cuts[first:last], self.keeps_earlier),
+            (
+                np.zeros(lanes, np.uint8),
+                is_full,
+                np.ascontiguousarray(self.cuts[first:last]).reshape(-1),
+                self.keeps_earlier,
+            ),
             STAMP_BITS,
             step_back,
             split,

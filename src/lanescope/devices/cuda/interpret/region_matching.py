@@ -31,7 +31,10 @@ def pair(
     """Pair starts and ends of equal keys in the lanes of a block.
 
     An end takes the oldest open start of its own lane. Where there is none and ``across`` is set, it takes the oldest
-    one of the block; unless ``by_event`` is set, of those that no end of their own lane closes.
+    one of the block. If that leaves ends of a key without a start, something is missing: then lanes are paired one by
+    one first, and only what is left of them is joined, unless ``by_event`` is set. A start and an end that
+    are the only records of their key, in two lanes that lost nothing, belong together even if the end is earlier: both
+    lanes read the clock of one SM, so reading it cannot explain that.
 
     Args:
         block: int64 [n], not falling.
@@ -70,9 +73,27 @@ def pair(
         ambiguous,
     )
     is_repeated = partner == _REPEATED
+    if not by_event:
+        start_at, end_at = _reversed(block, key, lane, is_end, partner, across & ~is_lossy)
+        partner[start_at], partner[end_at] = end_at, start_at
     begin = np.flatnonzero(~is_end & ~is_repeated)
     end = partner[begin]
     is_doubtful = (end >= 0) & (lane[begin] != lane[end]) & (is_lossy[begin] | is_lossy[end])
     unmatched = np.flatnonzero((is_end & (partner < 0)) | is_repeated)
     pairs = Pairs(begin, end, unmatched, (ambiguous[begin] != 0) | is_doubtful, np.zeros(len(begin), np.bool_))
     return pairs, np.flatnonzero(is_repeated)
+
+
+def _reversed(block: I64, key: I64, lane: U32, is_end: Mask, partner: I64, usable: Mask) -> tuple[I64, I64]:
+    """Return starts and ends without partner that are the only records of their key in a block, and in two lanes."""
+    if not ((partner < 0) & usable).any():
+        return np.zeros(0, np.int64), np.zeros(0, np.int64)
+    order = np.lexsort((is_end, key, block))
+    changes = (np.diff(block[order]) != 0) | (np.diff(key[order]) != 0)
+    first = np.concatenate(([0], np.flatnonzero(changes) + 1))
+    counts = np.diff(np.append(first, len(order)))
+    first = first[counts == 2]
+    start, end = order[first], order[first + 1]
+    found = ~is_end[start] & is_end[end] & (partner[start] < 0) & (partner[end] < 0) & (lane[start] != lane[end])
+    found &= usable[start] & usable[end]
+    return start[found], end[found]

@@ -229,13 +229,17 @@ def instant(lane, event, token=0, payload=0):
 
 @verb(_off_joined)
 def async_begin(lane, event, token, payload=0):
-    """Begin a region that may overlap any other; ``async_end`` with the same token ends it."""
+    """Begin a region that may overlap any other; ``async_end`` with the same token ends it.
+
+    With a token other than 0, another lane of the block may end it. The caller chooses the token, and may use it again
+    once the region has ended.
+    """
     return _before(lane, event, _ASYNC_BEGIN, token, payload)
 
 
 @verb(_off_joined)
 def async_end(lane, event, token, payload=0):
-    """End the region of ``async_begin`` with the same event and token."""
+    """End the region of ``async_begin`` with the same event and token, in whichever lane of the block it began."""
     return _after(lane, event, _ASYNC_END, token, payload)
 
 

@@ -198,10 +198,13 @@ class Session:
                 launch.words = self._gpus[launch.gpu].backend.fetch(launch.array)
                 launch.array = None
 
-    def trace(self) -> Trace:
+    def trace(self, *, side_by_side: bool = False) -> Trace:
         """Return the trace of all launches so far, on one timeline.
 
         Launches that left no record are not in it; ``advice`` names them.
+
+        Args:
+            side_by_side: GPUs whose timers nothing relates have a time axis each.
 
         Raises:
             UsageError: no launch left any.
@@ -216,7 +219,7 @@ class Session:
                     f"no records in {len(self._launches)} launches",
                     hint="pass the result of launch() to the kernel and call init in the kernel",
                 )
-            self._trace = merge(traces)
+            self._trace = merge(traces, side_by_side=side_by_side)
         return self._trace
 
     def _decode(self, launch: _Launch) -> Trace:

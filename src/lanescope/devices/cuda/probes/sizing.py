@@ -18,6 +18,7 @@ class Dropped:
         lanes: their lanes.
         full: lanes that overflowed.
         lost: dropped records; None: not counted.
+        at_least: dropped records at least: ``lost`` if they were counted.
         room: ``records_per_lane`` that holds them, or the next to try if they were not counted.
     """
 
@@ -25,6 +26,7 @@ class Dropped:
     lanes: int
     full: int
     lost: int | None
+    at_least: int
     room: int
 
     def __add__(self, other: Dropped) -> Dropped:
@@ -34,6 +36,7 @@ class Dropped:
             self.lanes + other.lanes,
             self.full + other.full,
             lost,
+            self.at_least + other.at_least,
             max(self.room, other.room),
         )
 
@@ -43,7 +46,10 @@ class Dropped:
         if self.launches > 1:
             text += f" in {self.launches} launches"
         if self.lost is None:
-            return f"{text}: dropped records were not counted; try records_per_lane={self.room}"
+            return (
+                f"{text}: at least {self.at_least:,} records dropped, which were not counted; "
+                f"try records_per_lane={self.room}"
+            )
         return f"{text}: {self.lost:,} records dropped; set records_per_lane={self.room}"
 
 
@@ -130,7 +136,8 @@ def dropped(trace: Trace) -> dict[str, Dropped]:
         else:
             count, room = None, 2 * int(lanes.values("capacity")[here].max())
         of_launch = int(np.count_nonzero(input_of == number))
-        found[names[number]] = Dropped(1, of_launch, int(np.count_nonzero(here)), count, room)
+        least = int(lanes.values("dropped_at_least")[here].sum())
+        found[names[number]] = Dropped(1, of_launch, int(np.count_nonzero(here)), count, least, room)
     return found
 
 

@@ -15,7 +15,8 @@
 ``probes`` is what a session's ``launch`` returns. Every verb that leaves a marker returns the lane anew. With ``None``
 in the place of ``probes`` the kernel is compiled as if the calls were not there.
 
-A program writes one lane. All its threads read the timer and one, the first, stores: the stamp is that thread's. Put
+A program writes one lane, or one for each ``init`` with a group of its own. All its threads read the timer and one, the
+first, stores: the stamp is that thread's. Put
 ``tl.debug_barrier()`` before ``end`` where the whole program shall have come so far. Everything else about the buffer
 (how long lanes are, payloads, ring, clock) is read from its header, so a kernel is right for any buffer of LS2.
 """
@@ -247,13 +248,17 @@ def instant(lane, event, token=0, payload=0):
 
 @triton.jit
 def async_begin(lane, event, token, payload=0):
-    """Begin a region that may overlap any other; ``async_end`` with the same token ends it."""
+    """Begin a region that may overlap any other; ``async_end`` with the same token ends it.
+
+    With a token other than 0, another lane of the block may end it. The caller chooses the token, and may use it again
+    once the region has ended.
+    """
     return _before(lane, event, _ASYNC_BEGIN, token, payload)
 
 
 @triton.jit
 def async_end(lane, event, token, payload=0):
-    """End the region of ``async_begin`` with the same event and token."""
+    """End the region of ``async_begin`` with the same event and token, in whichever lane of the block it began."""
     return _after(lane, event, _ASYNC_END, token, payload)
 
 

@@ -94,7 +94,7 @@ def simulate(setup: Setup, options: Mapping[str, Any], seed: int) -> Simulation:
     grid_blocks, blocks = setup.blocks, setup.blocks - options["refused"]
     kernel, setup = kernel.first(blocks), replace(setup, blocks=blocks)
     random = Random(seed + (1 << 64))
-    flat = _flatten(kernel, random, payload=options["payload"])
+    flat = _flatten(kernel, random, payload=options["payload"], across=options["across"])
     killed, flat = _truncate_lanes(flat, kernel, options["unfinished"], random)
     width = 2 if options["payload"] else 1
     grid: dict[str, Any] = {"num_blocks": setup.blocks, "num_groups": setup.groups, "record_words": width}
@@ -162,11 +162,13 @@ def simulate(setup: Setup, options: Mapping[str, Any], seed: int) -> Simulation:
 
 def _refuse(options: Mapping[str, Any]) -> None:
     faults = ("no_finalize", "two_writers", "clock_step", "crossing", "stray_ends", "reruns")
-    for name in (*faults, "slots", "max_records", "stale", "across"):
+    for name in (*faults, "slots", "max_records", "stale"):
         if options[name]:
             raise UsageError(f"{flag(name)} is not supported by layout ls2", hint=f"remove {flag(name)}")
     if options["refused"] >= options["blocks"]:
         raise UsageError("too many refused blocks: the buffer holds at least one block", hint="simulate more blocks")
+    if options["across"] and options["groups"] < 2:
+        raise UsageError("--across requires a group that loads for others", hint="use --groups 2 or more")
     if options["clock64"] and options["wrap"]:
         raise UsageError("--wrap and SM counters are mutually exclusive", hint="remove --wrap")
 
@@ -174,13 +176,18 @@ def _refuse(options: Mapping[str, Any]) -> None:
 # --- what is recorded ---------------------------------------------------------------------------------------------
 
 
-def _plan(kernel: Kernel, group: int) -> dict[str, I64]:
-    """Return what one lane of a group records: columns event, kind, row (whose time it has), tile, token, region."""
+def _plan(kernel: Kernel, group: int, *, across: bool) -> dict[str, I64]:
+    """Return what one lane of a group records: columns event, kind, row (whose time it has), tile, token, region.
+
+    With ``across`` the group that waits for a load ends it, by a token that the two have agreed on: that of the tile,
+    which is never 0.
+    """
     setup = kernel.setup
     role, size = setup.role(group), len(setup.pattern(group))
     # Compute groups take turns: the first one waits for the load, each other one for the product of the one before it.
     beside = (setup.role(other) if other < setup.groups else "" for other in (group - 1, group + 1))
     is_later, is_followed = (role == other == "compute" for other in beside)
+    awaits = next((g for g in range(setup.groups) if (WAIT_FULL, END) in setup.pattern(g)), -1)
     awaited = {WAIT_EMPTY: EMPTY, WAIT_FULL: FULL, WAIT_OUTPUT: OUTPUT}
     plan: list[tuple[int, int, int, int, int]] = []
     for tile in range(setup.tiles):
@@ -203,24 +210,29 @@ def _plan(kernel: Kernel, group: int) -> dict[str, I64]:
                 if setup.groups > 2:
                     plan.append((OUTPUT, FLOW_OUT, row, tile, token))
             plan.append((event, kind, row, tile, 0))
+            if across and kind == END and event == WAIT_FULL and group == awaits:
+                plan.append((FETCH, ASYNC_END, row, tile, 1 + tile % _TOKENS))
             if kind == BEGIN and event == LOAD_K:
-                plan.append((FETCH, ASYNC_BEGIN, row, tile, token))
-                if tile:
+                plan.append((FETCH, ASYNC_BEGIN, row, tile, 1 + tile % _TOKENS if across else token))
+                if tile and not across:
                     plan.append((FETCH, ASYNC_END, row, tile - 1, tile - 1 & _TOKENS))
             if kind == END and event == WAIT_EMPTY:
                 plan.append((IN_FLIGHT, COUNTER, row, tile, 0))
             if kind == END and event == STORE:
                 plan.append((STORED_KIB, COUNTER, row, tile, LS2_FLOAT))
-    if role in ("load", "all"):
+    if role in ("load", "all") and not across:
         plan.append((FETCH, ASYNC_END, setup.tiles * size - 1, setup.tiles - 1, setup.tiles - 1 & _TOKENS))
     columns = np.array(plan, np.int64).T
     found = dict(zip(("event", "kind", "row", "tile", "token"), columns, strict=True))
-    found["region"] = _regions(found["kind"].tolist(), found["tile"].tolist())
+    found["region"] = _regions(found["kind"].tolist(), found["tile"].tolist(), across=across)
     return found
 
 
-def _regions(kinds: list[int], tiles: list[int]) -> I64:
-    """Number the regions of a lane by their begin; records that are neither begin nor end have -1."""
+def _regions(kinds: list[int], tiles: list[int], *, across: bool) -> I64:
+    """Number the regions of a lane by their begin; records that are neither begin nor end have -1.
+
+    Regions over lanes have the numbers of their tiles, from -2 down.
+    """
     stack: list[int] = []
     fetches: dict[int, int] = {}
     found = [-1] * len(kinds)
@@ -230,6 +242,8 @@ def _regions(kinds: list[int], tiles: list[int]) -> I64:
             found[at] = at
         elif kind == END:
             found[at] = stack.pop()
+        elif across and kind in (ASYNC_BEGIN, ASYNC_END):
+            found[at] = -2 - tile
         elif kind == ASYNC_BEGIN:
             found[at] = fetches[tile] = at
         elif kind == ASYNC_END:
@@ -237,12 +251,12 @@ def _regions(kinds: list[int], tiles: list[int]) -> I64:
     return np.array(found, np.int64)
 
 
-def _flatten(kernel: Kernel, random: Random, *, payload: bool) -> _Flat:
+def _flatten(kernel: Kernel, random: Random, *, payload: bool, across: bool) -> _Flat:
     """Return what all lanes record."""
     setup = kernel.setup
     parts, longest = [], 0
     for group in range(setup.groups):
-        plan = _plan(kernel, group)
+        plan = _plan(kernel, group, across=across)
         count = len(plan["event"])
         longest = max(longest, count)
         times = kernel.times[group][plan["row"]].T.ravel()
@@ -254,7 +268,8 @@ def _flatten(kernel: Kernel, random: Random, *, payload: bool) -> _Flat:
     lane, times, event, kind, token, tile, region = (
         column[order] for column in (lane, times, event, kind, token, tile, region)
     )
-    region = np.where(region >= 0, region + lane * longest, -1)
+    over = (lane // setup.groups) * setup.tiles + setup.lanes * longest - 2 - region
+    region = np.where(region >= 0, region + lane * longest, np.where(region < -1, over, -1))
     whole = np.minimum(tile + 1, STAGES) - 2 * (tile % 3 == 2)
     value = np.where(token == LS2_FLOAT, tile * 0.5, whole.astype(np.float64))
     bits = np.where(token == LS2_FLOAT, value.view(np.uint64), whole.astype(np.uint64))
@@ -357,6 +372,11 @@ def _truth(setup: Setup, flat: _Flat, stored: npt.NDArray[np.bool_]) -> dict[str
     return {
         "spans": spans(whole & ~is_async),
         "async": spans(whole & is_async),
+        "across": rows(
+            begins[over := whole & is_async & (records.lane[np.maximum(end, 0)] != records.lane[begins])],
+            records.time[end[over]],
+            records.lane[end[over]] % setup.groups,
+        ),
         "unfinished_regions": rows(begins[cut & ~is_async]),
         "open_async": rows(begins[cut & is_async]),
         "stray_ends": rows(stray),

@@ -19,6 +19,9 @@ from lanescope.devices.cuda.simulate.sim_kernel import EVENTS, I64, Entry, Kerne
 from lanescope.errors import UsageError, flag
 from lanescope.families.family import Simulation
 
+#: Tiles that an earlier launch has more than the one after it.
+_MORE_TILES = 2
+
 
 def simulate(setup: Setup, options: Mapping[str, Any], seed: int) -> Simulation:
     """Make a buffer of TIRx v1, or of a layout that shares its slots, and its truth; see ``simulate.simulate``."""
@@ -30,11 +33,11 @@ def simulate(setup: Setup, options: Mapping[str, Any], seed: int) -> Simulation:
     for lane in lanes:
         index, records = joined(index, records, lane)
     slots_needed = 1 + int((records.lane + index * setup.stride).max()) + 1
-    old = _earlier(setup, options, seed, kernel) if options["stale"] else None
+    old = _earlier(setup, options, seed, kernel) if options["stale"] else []
     # Without a finalize a lane that is just full cannot be told from one that lost something.
     slots = setup.slots or slots_needed + (0 if setup.finalizes else setup.stride)
-    if old is not None and not setup.slots:
-        slots = max(slots, len(old))
+    if old and not setup.slots:
+        slots = max(slots, *map(len, old))
     if options["overflow"]:
         slots = max(1 + setup.lanes, slots_needed * 3 // 5)
     if slots < 1 + setup.lanes:
@@ -54,7 +57,8 @@ def simulate(setup: Setup, options: Mapping[str, Any], seed: int) -> Simulation:
     if setup.layout == FLASHINFER_V2:
         words = strided.to_flashinfer2(words, num_blocks=setup.blocks, num_groups=setup.groups, sm=setup.sm)
         truth["sm"] = setup.sm.tolist()
-    truth["stale"] = [] if old is None else _leave(words, old, setup)
+    truth["stale_launches"] = [_leave(words, launch, setup) for launch in old]
+    truth["stale"] = _together(truth["stale_launches"])
     for lane in lanes:
         lane.corrupt_words(words, setup, truth)
     truth["expected"] = expected(kernel)
@@ -64,20 +68,37 @@ def simulate(setup: Setup, options: Mapping[str, Any], seed: int) -> Simulation:
     return Simulation(files=files(strided.to_npy(words), truth), truth=truth)
 
 
-def _earlier(setup: Setup, options: Mapping[str, Any], seed: int, kernel: Kernel) -> Words:
-    """Return the buffer as an earlier launch of the same kernel left it, on other SMs and with tiles of its own."""
-    old = run(replace(setup, tiles=options["stale"], wrap=False), Random(seed + (3 << 64)))
-    end = max(int(times[-1].max()) for times in old.times)
+def _earlier(setup: Setup, options: Mapping[str, Any], seed: int, kernel: Kernel) -> list[Words]:
+    """Return the buffer as each earlier launch of the same kernel left it, on other SMs and with tiles of its own.
+
+    The one right before this launch is the first; each further one has more tiles.
+    """
+    found = []
     begin = min(int(times[0].min()) for times in kernel.times)
-    old.times = [times + (begin - options["apart"] - end) for times in old.times]
-    index, records = old.records(without=[])
-    words, _ = strided.encode(
-        records, num_blocks=setup.blocks, num_groups=setup.groups, stride=setup.stride, index=index
-    )
-    if setup.layout == FLASHINFER_V2:
-        sm = (setup.sm + 1) % setup.sms
-        words = strided.to_flashinfer2(words, num_blocks=setup.blocks, num_groups=setup.groups, sm=sm)
-    return words
+    for number in range(options["launches"]):
+        tiles = options["stale"] + number * _MORE_TILES
+        old = run(replace(setup, tiles=tiles, wrap=False), Random(seed + (3 + number << 64)))
+        end = max(int(times[-1].max()) for times in old.times)
+        old.times = [times + (begin - options["apart"] - end) for times in old.times]
+        begin = min(int(times[0].min()) for times in old.times)
+        index, records = old.records(without=[])
+        words, _ = strided.encode(
+            records, num_blocks=setup.blocks, num_groups=setup.groups, stride=setup.stride, index=index
+        )
+        if setup.layout == FLASHINFER_V2:
+            sm = (setup.sm + 1 + number) % setup.sms
+            words = strided.to_flashinfer2(words, num_blocks=setup.blocks, num_groups=setup.groups, sm=sm)
+        found.append(words)
+    return found
+
+
+def _together(launches: list[list[list[int]]]) -> list[list[int]]:
+    """Return the rows of ``_leave`` for all earlier launches as one."""
+    found: dict[tuple[int, int], list[int]] = {}
+    for block, group, at, count in (row for launch in launches for row in launch):
+        before = found.get((block, group), [block, group, at, 0])
+        found[block, group] = [block, group, min(before[2], at), before[3] + count]
+    return [found[key] for key in sorted(found)]
 
 
 def _leave(words: Words, old: Words, setup: Setup) -> list[list[int]]:

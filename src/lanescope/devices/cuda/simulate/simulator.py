@@ -11,6 +11,7 @@ from typing import Any
 from lanescope.devices.cuda.formats.layout import LS2, PROTON
 from lanescope.devices.cuda.simulate import sim_ls2, sim_proton, sim_strided
 from lanescope.devices.cuda.simulate.sim_kernel import Setup
+from lanescope.errors import UsageError
 from lanescope.families.family import Simulation
 
 _SIMULATORS = {LS2: sim_ls2.simulate, PROTON: sim_proton.simulate}
@@ -31,4 +32,6 @@ def simulate(options: Mapping[str, Any], seed: int) -> Simulation:
         UsageError: the options contradict each other.
     """
     setup = Setup.of(options)
+    if options["launches"] > 1 and not options["stale"]:
+        raise UsageError("--launches requires --stale", hint="use --stale TILES")
     return _SIMULATORS.get(setup.layout, sim_strided.simulate)(setup, options, seed)

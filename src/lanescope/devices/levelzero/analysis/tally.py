@@ -18,10 +18,12 @@ from lanescope.common.asof_join import Int64, Mask, group
 from lanescope.common.distinct import distinct
 from lanescope.devices.levelzero.formats import layout
 from lanescope.devices.levelzero.formats.event_model import is_text
-from lanescope.devices.levelzero.formats.host_apis import level_of
+from lanescope.devices.levelzero.formats.host_apis import level_of, plain_name
 from lanescope.errors import UsageError
 from lanescope.trace import ColumnSpec, Table, TableSpec, Trace
 
+#: Name under which the recorder's own time within calls is summed: calls are summed without it.
+RECORDER = "(lanescope recorder)"
 HOST, DEVICE, TRAFFIC = SECTIONS = ("host", "device", "traffic")
 #: The level at which iprof's JSON groups Level Zero calls. Source: THAPI xprof/xprof.rb.in, default of --backends.
 LEVEL = "1"
@@ -40,7 +42,9 @@ TALLY = TableSpec(
         ColumnSpec("id", "int64", "row number, dense, by section, then by descending total"),
         ColumnSpec("section", "utf8", "section: host, device, traffic"),
         *_WHERE,
-        ColumnSpec("name", "utf8", "function, kernel, or copy with its memory kinds"),
+        ColumnSpec(
+            "name", "utf8", "function, kernel, or copy with its memory kinds; the recorder's own time within calls"
+        ),
         ColumnSpec("count", "int64", "number of calls, operations or copies, including failed ones"),
         ColumnSpec("errors", "int64", "number of failed calls or operations"),
         ColumnSpec("open", "int64", "number without a known duration; excluded from all other columns except count"),
@@ -114,7 +118,6 @@ def samples(trace: Trace) -> dict[str, Samples]:
         return slices.values("dur")[rows], slices.valid("dur")[rows]
 
     call_rows, op_rows = calls.values("slice_id"), operations.values("slice_id")
-    nowhere = np.full(len(call_rows), -1)
     touched = np.flatnonzero(calls.valid("bytes") & ~calls.values("error") & calls.valid("exit_seq"))
     moved = np.flatnonzero(
         operations.valid("bytes")
@@ -129,7 +132,7 @@ def samples(trace: Trace) -> dict[str, Samples]:
     )
     count = len(traffic_rows)
     return {
-        HOST: of(call_rows, *lengths(call_rows), calls.values("error"), slices.values("track_id")[call_rows], nowhere),
+        HOST: _host(trace, names),
         DEVICE: of(
             op_rows,
             *lengths(op_rows),
@@ -146,6 +149,32 @@ def samples(trace: Trace) -> dict[str, Samples]:
             np.full(count, -1),
         ),
     }
+
+
+def _host(trace: Trace, names: list[str]) -> Samples:
+    """Return the lengths of calls without the recorder's part, and those parts as samples of a name of their own.
+
+    Args:
+        trace: the trace.
+        names: names of slices, by code.
+    """
+    slices, calls = trace.slices, trace.details["levelzero_calls"]
+    rows = calls.values("slice_id")
+    known = slices.valid("dur")[rows]
+    own = np.where(known & calls.valid("recorder_ns"), calls.values("recorder_ns"), 0)
+    whole = slices.values("dur")[rows]
+    measured = np.flatnonzero(known & calls.valid("recorder_ns"))
+    tracks = slices.values("track_id")[rows]
+    name = slices.column("name").values[rows]
+    return Samples(
+        np.concatenate([name, np.full(len(measured), len(names), np.int32)]),
+        [*names, RECORDER],
+        np.concatenate([np.maximum(whole - own, 0), own[measured]]),
+        np.concatenate([known, np.ones(len(measured), np.bool_)]),
+        np.concatenate([calls.values("error"), np.zeros(len(measured), np.bool_)]),
+        np.concatenate([tracks, tracks[measured]]),
+        np.full(len(rows) + len(measured), -1),
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -311,7 +340,7 @@ def iprof_json(trace: Trace, *, each: bool = False) -> Iterator[bytes]:
 def _iprof_section(listed: list[Entry], section: str, *, each: bool) -> Any:
     places: dict[tuple[Any, ...], dict[str, Any]] = {}
     for entry in listed:
-        places.setdefault(entry.where, {})[entry.name] = _iprof_entry(entry)
+        places.setdefault(entry.where, {})[plain_name(entry.name)] = _iprof_entry(entry)
     if each:
         return [{**_iprof_where(where, section), "data": data} for where, data in places.items()]
     return next(iter(places.values()), {})

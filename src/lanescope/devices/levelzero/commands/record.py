@@ -14,6 +14,7 @@ from lanescope.errors import LanescopeError, UsageError
 from lanescope.families.command import Argument, CommandContext, Values
 
 if TYPE_CHECKING:
+    from lanescope.devices.levelzero.recorder.children import Children
     from lanescope.trace import Trace
 
 #: Rows of the summary, in each of its sections.
@@ -55,10 +56,12 @@ def run(context: CommandContext, values: Values) -> int:
     given = dict(os.environ)
     try:
         with launcher.environment(settings, given) as made:
-            status = launcher.run(command, made)
+            children = launcher.watch(made)
+            status = launcher.run(command, made, children)
         processes = launcher.remove_stale_files(folder)
         _report(context, values, folder, processes, given)
         _warn_untimed(context, folder, values)
+        _name_unrecorded(context, folder, processes, children)
     finally:
         # Not what somebody has recorded there: an empty folder only.
         with contextlib.suppress(OSError):
@@ -87,6 +90,20 @@ def _warn_untimed(context: CommandContext, folder: Path, values: Values) -> None
     for reason, count in untimed.read(folder).most_common():
         if reason != "not_timed" or not values["no_device_timestamps"]:
             context.warn(untimed.describe(reason, count, values["event_resets"]))
+
+
+def _name_unrecorded(context: CommandContext, folder: Path, processes: int, children: Children) -> None:
+    """Name processes that used Level Zero without the recorder, here and in the recording if there is one."""
+    from lanescope.devices.levelzero.recorder.children import write
+
+    found = children.unrecorded(folder)
+    for child in found:
+        context.warn(
+            f"process {child.pid} ({child.program}) used Level Zero and was not recorded: "
+            f"its environment lacks the recorder's {child.missing}; pass the environment on"
+        )
+    if processes:
+        write(folder, found)
 
 
 def _default(program: str) -> str:
@@ -130,6 +147,7 @@ def _show(context: CommandContext, trace: Trace, folder: str, processes: int, si
     calls = _counted(len(trace.details["levelzero_calls"]), "call")
     operations = _counted(len(trace.details["levelzero_operations"]), "operation")
     where = f"{_counted(threads, 'thread')} in {_counted(processes, 'process', 'es')}"
+    _cost(context, trace)
     context.wrote(folder, f"{calls} and {operations} of {where}", size=size)
     for row in trace.stats.rows():
         if row["severity"] in ("data_loss", "error"):
@@ -137,6 +155,21 @@ def _show(context: CommandContext, trace: Trace, folder: str, processes: int, si
             context.warn(f"{row['count']:,} {meaning} ({row['name']})")
     _warn_of_killed(context, trace, folder)
     return bool(len(trace.details["levelzero_calls"]) or len(trace.details["levelzero_operations"]))
+
+
+def _cost(context: CommandContext, trace: Trace) -> None:
+    """Print what the recorder took of the calls that it wrote."""
+    from lanescope.devices.levelzero.analysis.tally import HOST, RECORDER, entries
+
+    own = whole = calls = 0
+    for entry in entries(trace):
+        if entry.section == HOST:
+            whole += entry.total
+            if entry.name == RECORDER:
+                own, calls = entry.total, entry.count
+    if calls:
+        share = f", {own / whole:.1%} of their time" if whole else ""
+        context.echo(f"the recorder took {own / 1e6:.3f} ms within {_counted(calls, 'recorded call')}{share}")
 
 
 def _warn_of_killed(context: CommandContext, trace: Trace, folder: str) -> None:

@@ -6,9 +6,13 @@ import numpy as np
 import numpy.typing as npt
 
 from lanescope.common.asof_join import Int64
+from lanescope.devices.levelzero.formats.foreign.streams import thread_name
 from lanescope.devices.levelzero.interpret.call_matching import is_error
 from lanescope.devices.levelzero.interpret.resolved import Attributed
 from lanescope.trace import Flag, TraceBuilder
+
+#: So far may the clock of a thread step when it is read anew.
+_CLOCK_STEP_NS = 1000
 
 
 class Hosts:
@@ -40,11 +44,17 @@ class Hosts:
             if host not in hosts:
                 hosts[host] = builder.track(host, kind="group", role="host", input_id=input_id)
             self.processes.append(
-                builder.track(f"process {pid}", kind="group", role="process", parent=hosts[host], input_id=input_id)
+                builder.track(
+                    f"process {pid}" if pid >= 0 else "all processes",
+                    kind="group",
+                    role="process",
+                    parent=hosts[host],
+                    input_id=input_id,
+                )
             )
         tracks = [
             builder.track(
-                f"thread {tid}",
+                thread_name(tid),
                 kind="lane",
                 role="host_thread",
                 parent=self.processes[process],
@@ -96,9 +106,22 @@ class Hosts:
             last_known_ts=self._last_seen(ts, open_rows),
             last_known_ts_valid=~returned,
         )
+        own, measured = self._own_times()
+        impossible = np.flatnonzero(measured & ~backwards & (own > end - begin + _CLOCK_STEP_NS))
+        if len(impossible):
+            builder.add_stat("levelzero_recorder_time", len(impossible), first_ts=int(begin[impossible[0]]))
         slices = first + np.arange(count)
-        self._details(slices, returned)
+        self._details(slices, returned, own, measured)
         return slices
+
+    def _own_times(self) -> tuple[Int64, npt.NDArray[np.bool_]]:
+        """Return the recorder's time within each call, and whether it was measured, [calls]."""
+        table, exits = self._found.events["recorder_times"], self._found.calls.exit_seq
+        if not len(table):
+            return np.zeros(len(exits), np.int64), np.zeros(len(exits), np.bool_)
+        place = np.minimum(np.searchsorted(table.values("seq"), exits), len(table) - 1)
+        measured = table.values("seq")[place] == exits
+        return np.where(measured, table.values("dur")[place], 0), measured
 
     def _last_seen(self, ts: Int64, open_rows: Int64) -> Int64:
         """Return the time of the last record of the thread of each open call, 0 for all others, int64 [calls]."""
@@ -110,7 +133,9 @@ class Hosts:
             found[open_rows] = latest[table.values("thread_id")[calls.entry[open_rows]]]
         return found
 
-    def _details(self, slices: Int64, returned: npt.NDArray[np.bool_]) -> None:
+    def _details(
+        self, slices: Int64, returned: npt.NDArray[np.bool_], own: Int64, measured: npt.NDArray[np.bool_]
+    ) -> None:
         calls, table = self._found.calls, self._found.events["calls"]
         results = table.column("result")
         texts = results.dictionary.texts if results.dictionary else []
@@ -128,4 +153,6 @@ class Hosts:
             error=is_error([*texts, ""])[result],
             bytes=table.values("bytes")[calls.entry],
             bytes_valid=table.valid("bytes")[calls.entry],
+            recorder_ns=own,
+            recorder_ns_valid=measured,
         )

@@ -15,7 +15,7 @@ from lanescope.common.asof_join import Int64
 from lanescope.devices.levelzero.analysis.tally import require
 from lanescope.devices.levelzero.formats import layout
 from lanescope.devices.levelzero.formats.event_model import is_text
-from lanescope.devices.levelzero.formats.host_apis import backend_of
+from lanescope.devices.levelzero.formats.host_apis import backend_of, plain_name
 from lanescope.trace import Table, Trace
 
 #: Records that are formatted together.
@@ -78,7 +78,7 @@ class _Formatter:
         )
         for track, ts, name, dur, failed, is_traffic, size in zip(*(c.tolist() for c in columns), strict=True):
             error = "true" if failed else "false"
-            backend = backend_of(name)
+            backend, name = backend_of(name), plain_name(name)
             text = self._record("host", track, ts, f'name = "{name}", dur = {dur}, err = {error}', backend)
             if is_traffic:
                 text += self._record("traffic", track, ts, f'name = "{name}", size = {size}, metadata = ""', backend)

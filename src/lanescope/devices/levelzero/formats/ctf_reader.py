@@ -24,6 +24,8 @@ LIVE = ".live"
 #: Domain name of lanescope's recordings, and the supported versions of their records.
 DOMAIN = "lanescope_ze"
 VERSIONS = (1,)
+#: Entry of the environment of a process that used Level Zero, but was started without the recorder: what it lacked.
+UNRECORDED = "unrecorded"
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -63,12 +65,14 @@ def read(capture: Capture) -> Recording:
         is_main = folder == main.parent
         part = folder.name
         source = capture.main if is_main else capture.open_sidecar(f"{part}/metadata", folder / "metadata")
-        about = ctf.describe(bytes(source.read().data))
+        reader = _reader(bytes(source.read().data))
+        about = reader.about
         if not is_main:
             source.close()
         if about.environment.get("domain") != DOMAIN or about.environment.get("version") not in VERSIONS:
             raise InputError(f"{source.path}: CTF trace of another producer", hint="use babeltrace2 to inspect it")
-        process = Process(source, part, ctf.Reader(about), _epoch(about, processes))
+        process = Process(source, part, reader, _epoch(about, processes))
+        process.unrecorded = str(about.environment.get(UNRECORDED, ""))
         number = rows.process(str(about.environment.get("hostname", "")), about.environment.get("pid", 0))
         found: list[Stream] = []
         for path in sorted(folder.glob(_STREAM), key=_stream_order):
@@ -88,6 +92,16 @@ def read(capture: Capture) -> Recording:
     for stream in streams:
         add_stream(rows, stream, processes[stream.process])
     return Recording(processes, streams, rows.events(), rows.pauses())
+
+
+def _reader(text: bytes) -> ctf.Reader | ctf.RewrittenReader:
+    """Return what reads the streams of a process: of the recorder, or as babeltrace2 has rewritten them."""
+    try:
+        return ctf.Reader(ctf.describe(text))
+    except ctf.CtfError:
+        if f'domain = "{DOMAIN}"'.encode() not in text:
+            raise
+        return ctf.RewrittenReader(text)
 
 
 def _folders(folder: Path) -> Iterator[Path]:

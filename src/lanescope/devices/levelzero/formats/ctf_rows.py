@@ -24,6 +24,8 @@ Int64 = npt.NDArray[np.int64]
 
 #: Times beyond this are none: they come from damaged packets.
 LATEST_NS = 1 << 62
+#: Field of exits and of Appends that end their calls: how much of the call was not the driver's function.
+OWN_TIME = "recorder_ns"
 _SPECS = {spec.name: spec for spec in EVENTS}
 
 
@@ -63,14 +65,21 @@ class Process:
         epoch_ns: Unix time of the 0 of its clock.
         ended: whether it came to its end in order.
         statistics: what the recorder counted, by name; empty when it did not come to that.
+        unrecorded: the variable without which it was started, if it used Level Zero and was not recorded.
     """
 
     source: Source
     part: str
-    reader: ctf.Reader
+    reader: ctf.Reader | ctf.RewrittenReader
     epoch_ns: int
     ended: bool = False
     statistics: dict[str, int] = field(default_factory=dict)
+    unrecorded: str = ""
+
+    def measures_itself(self) -> bool:
+        """Return whether its recorder measured its own time within calls: older ones did not."""
+        exits = [event for event in self.reader.about.events.values() if event.name.endswith("_exit")]
+        return any(item.name == OWN_TIME for event in exits for item in event.fields)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -189,14 +198,18 @@ class RecordRows:
         classes = found.classes[rows]
         result, known = np.zeros(len(rows), np.int32), np.zeros(len(rows), np.bool_)
         size, sized = np.zeros(len(rows), np.uint64), np.zeros(len(rows), np.bool_)
+        own, measured = np.zeros(len(rows), np.int64), np.zeros(len(rows), np.bool_)
         for number in np.flatnonzero(np.bincount(classes, minlength=1)).tolist():
             fields = {item.name: item for item in about.events[number].fields}
             wanted = "zeResult" if leaves[number] else "size" if "Memory" in names[number] else ""
             if wanted not in fields:
                 continue
             here = np.flatnonzero(classes == number)
-            values = process.reader.columns(found, number, rows[here])[wanted][0]
+            columns = process.reader.columns(found, number, rows[here])
+            values = columns[wanted][0]
             if leaves[number]:
+                if OWN_TIME in columns:
+                    own[here], measured[here] = columns[OWN_TIME][0], True
                 result[here], known[here] = _result_codes(values, fields[wanted], results), True
             else:
                 size[here], sized[here] = values, True
@@ -212,6 +225,13 @@ class RecordRows:
                     "bytes": (size, sized),
                 }
             )
+        self._add_own(stream, rows[measured], own[measured])
+
+    def _add_own(self, stream: Stream, rows: Int64, own: Int64) -> None:
+        """Add the recorder's own time within the calls that end at these rows of a stream."""
+        if len(rows):
+            stamps = {"seq": stream.seq[rows], "ts": stream.ts[rows], "thread_id": stream.thread[rows]}
+            self._parts["recorder_times"].append({**stamps, "dur": own})
 
     def region(self, records: Records) -> None:
         """Add begins and ends of regions."""
@@ -324,6 +344,9 @@ class RecordRows:
                     "result": success,
                 }
             )
+            if records.has(OWN_TIME):
+                own = records.integers(OWN_TIME)[ends].astype(np.int64)
+                self._add_own(records.stream, records.rows[ends], own)
 
 
 def _result_codes(values: npt.NDArray[np.uint64], kind: ctf.Field, results: Dictionary) -> npt.NDArray[np.int32]:

@@ -11,6 +11,8 @@ if TYPE_CHECKING:
 
 #: Every provider's name begins with one of them; the modules with the names are dear to load for other families' files.
 _PROVIDER_WORDS = (b"lttng_ust_", b"lanescope_ze")
+#: How the packets of a description begin, in both byte orders. Source: CTF 1.8.3, section 7.1.
+_PACKET_MAGICS = (b"\x57\x1d\xd1\x75", b"\x75\xd1\x1d\x57")
 
 
 def detect_ctf(head: FileHead) -> Detection:
@@ -21,7 +23,18 @@ def detect_ctf(head: FileHead) -> Detection:
 
     if b'domain = "lanescope_ze"' in head.data:
         return Detection(100, layout.CTF_FORMAT, "a CTF trace that names our recorder")
-    return Detection(20, layout.CTF_FORMAT, "a CTF trace of another producer")
+    return Detection(0)
+
+
+def detect_foreign(head: FileHead) -> Detection:
+    """Look for the description of any other CTF trace, in text or in packets."""
+    is_packetized = head.data[:4] in _PACKET_MAGICS
+    if not is_packetized and (not head.data.startswith(b"/* CTF 1.8") or detect_ctf(head).score):
+        return Detection(0)
+    from lanescope.devices.levelzero.formats import layout
+
+    reason = "a CTF description in packets, as LTTng writes it" if is_packetized else "a CTF trace of another producer"
+    return Detection(90, layout.FOREIGN_FORMAT, reason)
 
 
 def detect_text(head: FileHead) -> Detection:

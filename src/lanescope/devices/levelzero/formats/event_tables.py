@@ -47,6 +47,16 @@ CALLS = TableSpec(
         ),
     ),
 )
+RECORDER_TIMES = TableSpec(
+    "recorder_times",
+    "time of the recorder within a call; absent if it was not measured",
+    (
+        ColumnSpec("seq", "int64", "position of the return in the stream"),
+        _TS,
+        _THREAD,
+        ColumnSpec("dur", "int64", "time of the call outside the driver's function", unit="ns"),
+    ),
+)
 APPENDS = TableSpec(
     "appends",
     "an operation that was appended to a command list",
@@ -253,6 +263,7 @@ EVENTS: tuple[TableSpec, ...] = (
     PROCESSES,
     THREADS,
     CALLS,
+    RECORDER_TIMES,
     APPENDS,
     WAITS,
     PUSHES,

@@ -70,8 +70,12 @@ HOST_APIS: Mapping[str, HostApi] = {
 }
 #: Provider of the callbacks of OpenMP tools, whose scopes are host calls. Source: THAPI backends/omp/ompt_model.rb.
 OPENMP = "lttng_ust_ompt"
+#: Provider of ITT, whose events and tasks are host calls.
+ITT = "lttng_ust_itt"
+#: How the names of ITT's events and tasks begin here: programs choose them freely.
+ITT_BEGIN = "itt:"
 #: All providers besides Level Zero's.
-PROVIDERS: tuple[str, ...] = (*HOST_APIS, OPENMP)
+PROVIDERS: tuple[str, ...] = (*HOST_APIS, OPENMP, ITT)
 #: Results of them that do not say that a function failed.
 ANSWERS: tuple[str, ...] = tuple(
     dict.fromkeys(name for api in HOST_APIS.values() for name in (api.success, *api.answers))
@@ -85,8 +89,12 @@ _BACKENDS: tuple[tuple[str, int, str], ...] = (
     ("hip", 6, "1"),
     ("MPI_", 7, "3"),
     ("PMPI_", 7, "3"),
+    (ITT_BEGIN, 9, "5"),
+    # Of any other program.
+    ("syscall ", 0, "6"),
 )
 _LEVEL_ZERO = 1, "1"
+_OTHER = 0, "6"
 
 
 def is_sized(api: HostApi, function: str) -> bool:
@@ -108,7 +116,17 @@ def _backend(function: str) -> tuple[int, str]:
     for begin, number, level in _BACKENDS:
         if function.startswith(begin):
             return number, level
-    return _LEVEL_ZERO
+    return _OTHER if ":" in function else _LEVEL_ZERO
+
+
+def plain_name(function: str) -> str:
+    """Return the name of a function as iprof shows it.
+
+    Example:
+        >>> plain_name("itt:step"), plain_name("zeInit")
+        ('step', 'zeInit')
+    """
+    return function.removeprefix(ITT_BEGIN)
 
 
 def result_text(api: HostApi, written: str) -> str | None:

@@ -13,11 +13,13 @@ import re
 from collections.abc import Mapping
 
 from lanescope.declaration import frozen_class
-from lanescope.devices.levelzero.formats.host_apis import HOST_APIS, OPENMP
+from lanescope.devices.levelzero.formats.host_apis import HOST_APIS, ITT, OPENMP
 
 #: Names of the formats: THAPI text and lanescope's recordings.
 TEXT_FORMAT = "thapi_text"
 CTF_FORMAT = "lanescope_ctf"
+#: CTF of any other producer.
+FOREIGN_FORMAT = "ctf"
 #: How times of the day are to be read.
 TIMES = ("auto", "exact", "thapi")
 
@@ -168,6 +170,12 @@ RECORDS: tuple[TextRecord, ...] = (
         "begin or end of a scope",
         ("endpoint", "kind", "optype", "bytes"),
         "THAPI backends/omp/btx_ompmatching_model.yaml",
+    ),
+    TextRecord(
+        f"{ITT}:FUNCTION",
+        "event, task or name of ITT",
+        ("ittResult", "name_val", "str_val", "event", "domain", "name", "name__strA_val"),
+        "THAPI backends/itt/btx_ittinterval_callbacks.cpp",
     ),
     TextRecord(f"{PROFILING}:event_profiling", "an Append will be timed through this event", ("hEvent",), _YAML),
     TextRecord(
@@ -377,7 +385,7 @@ NO_RESET = "out_of_order_no_reset"
 #: Why executions of a list began later: commands of the recorder came first, and reset its events.
 PROLOGUE = "prologue"
 #: Why an execution has no result: it was not the only one to signal the event that was watched for it, or that is gone.
-AMBIGUOUS = ("shared_event", "event_destroyed")
+AMBIGUOUS = ("shared_event", "event_destroyed", "overlapping")
 
 #: Bits of the ``flags`` of descriptors. Source: ze_api.h of API 1.17.
 LIST_IN_ORDER, QUEUE_IN_ORDER = 1 << 3, 1 << 1

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from lanescope.devices.levelzero.formats import layout
 from lanescope.devices.levelzero.formats.fields import BadField
-from lanescope.devices.levelzero.formats.host_apis import HOST_APIS, OPENMP
+from lanescope.devices.levelzero.formats.host_apis import HOST_APIS, ITT, OPENMP
 from lanescope.devices.levelzero.formats.text_calls import entry_handler, exit_handler, host_handler
+from lanescope.devices.levelzero.formats.text_itt import itt_handler
 from lanescope.devices.levelzero.formats.text_records import (
     Handler,
     Recorder,
@@ -25,6 +26,8 @@ def handler_of(provider: str, event: str) -> Handler | None:
         return host_handler(api, event)
     if provider == OPENMP:
         return scope_handler(event)
+    if provider == ITT:
+        return itt_handler(event)
     if provider in layout.APIS:
         if event.endswith("_entry"):
             return entry_handler(event.removesuffix("_entry"))

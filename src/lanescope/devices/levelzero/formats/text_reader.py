@@ -51,6 +51,7 @@ class ReferenceTextReader:
         self._processes: dict[tuple[str, int], int] = {}
         self._threads: dict[tuple[int, int], int] = {}
         self._thread_process: list[int] = []
+        self._tids: dict[int, int] = {}
         self._whose: dict[bytes, int] = {}
         self._handlers: dict[bytes, Handler | None] = {}
         #: What to add to times in fields, ns: they count on the date that texts without one are given.
@@ -113,6 +114,9 @@ class ReferenceTextReader:
             self.report.note("truncated", self._open_offset)
         self._recorder.finish()
         self._gather()
+        for number, process in enumerate(self._thread_process):
+            tid = self._tids[self._recorder.lane_threads.get(number, number)]
+            self._rows["threads"].add((process, tid))
         by_seq = {name: "seq" if "seq" in rows.spec.names else "" for name, rows in self._rows.items()}
         by_seq["waits"] = "append"
         return Events({name: rows.table(by_seq[name]) for name, rows in self._rows.items()})
@@ -251,8 +255,8 @@ class ReferenceTextReader:
         if not name.isprintable() or max(pid, tid) > layout.MOST_PID:
             raise BadField("no host, process or thread")
         process = self._processes.get((name, pid), len(self._processes))
-        thread = self._threads.get((process, tid), len(self._threads))
-        is_new = thread == len(self._threads)
+        thread = self._threads.get((process, tid), len(self._thread_process))
+        is_new = thread == len(self._thread_process)
         if is_new:
             self._thread_process.append(process)
         try:
@@ -264,7 +268,7 @@ class ReferenceTextReader:
         self._whose[context] = thread
         if is_new:
             self._threads[process, tid] = thread
-            self._rows["threads"].add((process, tid))
+            self._tids[thread] = tid
         if process == len(self._processes):
             self._processes[name, pid] = process
             self._rows["processes"].add((name, pid))

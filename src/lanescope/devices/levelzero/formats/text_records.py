@@ -97,6 +97,12 @@ class Recorder:
         self._calls: dict[int, list[tuple[str, Stamp, Any]]] = {}
         self.globals: dict[tuple[int, int], list[int]] = {}
         self.memory_types: dict[int, str] = {}
+        #: Names of ITT's events and strings, by process, kind and number; names of what is open, by thread and kind.
+        self.itt_names: dict[tuple[int, str, int], str] = {}
+        self.itt_open: dict[tuple[int, str, int], list[str]] = {}
+        #: Lanes beside those of threads: the thread that each belongs to.
+        self.lanes: dict[tuple[int, str, int], int] = {}
+        self.lane_threads: dict[int, int] = {}
         #: What to add to times in fields, ns.
         self.shift_ns = 0
 
@@ -106,6 +112,15 @@ class Recorder:
             for name, stamp, value in calls:
                 if name in layout.EXECUTES:
                     self.executed(stamp, value, None)
+
+    def lane(self, thread: int, key: tuple[str, int]) -> int:
+        """Return a lane of a thread beside its own, as a row of threads."""
+        found = self.lanes.get((thread, *key))
+        if found is None:
+            found = self.lanes[thread, *key] = len(self.processes)
+            self.processes.append(self.processes[thread])
+            self.lane_threads[found] = thread
+        return found
 
     def append_number(self) -> int:
         """Return the number of the next row of ``appends``."""

@@ -17,6 +17,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from lanescope.devices.levelzero.recorder.children import Children
+from lanescope.devices.levelzero.recorder.group_signals import GroupSentinel
 from lanescope.errors import MissingDependencyError, UsageError, os_reason
 
 if TYPE_CHECKING:
@@ -164,8 +166,13 @@ def _find(name: str, given: Mapping[str, str]) -> Path | None:
     return None
 
 
-def run(command: Sequence[str], made: Mapping[str, str]) -> int:
-    """Run a program to its end, with our streams; signals that are sent to us reach it.
+def watch(made: Mapping[str, str]) -> Children:
+    """Return what watches the children of a program that is about to be started in this environment."""
+    return Children(made, str(Path(made["LANESCOPE_ZE_LIBRARY"]).parent))
+
+
+def run(command: Sequence[str], made: Mapping[str, str], children: Children | None = None) -> int:
+    """Run a program to its end, with our streams; signals that are sent to us reach it, those of the group do anyway.
 
     The program ignores the signals that this process ignores. Only SIGCHLD is reset for both: a process that ignores it
     cannot wait for a child. Signals are blocked here from before the program starts until it has ended, and
@@ -175,6 +182,7 @@ def run(command: Sequence[str], made: Mapping[str, str]) -> int:
     Args:
         command: the program and its arguments.
         made: its environment.
+        children: watches the processes that it starts.
 
     Returns:
         Its exit status; negative: the signal that ended it.
@@ -186,23 +194,30 @@ def run(command: Sequence[str], made: Mapping[str, str]) -> int:
     before = signal.pthread_sigmask(signal.SIG_BLOCK, watched)
     at_end = signal.signal(signal.SIGCHLD, signal.SIG_DFL)
     try:
-        try:
-            # Python ignores these two by itself; programs expect them to be as new.
-            pid = os.posix_spawnp(
-                command[0], list(command), made, setsigmask=before, setsigdef=[signal.SIGPIPE, signal.SIGXFSZ]
-            )
-        except OSError as error:
-            raise UsageError(
-                f"cannot execute {command[0]!r}: {os_reason(error)}", hint="check the command name"
-            ) from None
-        while True:
-            found = signal.sigtimedwait(watched, _POLL_S)
-            if found is not None and found.si_signo != signal.SIGCHLD and found.si_code != _FROM_KERNEL:
-                with contextlib.suppress(ProcessLookupError):
-                    os.kill(pid, found.si_signo)
-            ended, status = os.waitpid(pid, os.WNOHANG)
-            if ended:
-                return os.waitstatus_to_exitcode(status)
+        with GroupSentinel(_PASSED) as group:
+            try:
+                # Python ignores these two by itself; programs expect them to be as new.
+                pid = os.posix_spawnp(
+                    command[0], list(command), made, setsigmask=before, setsigdef=[signal.SIGPIPE, signal.SIGXFSZ]
+                )
+            except OSError as error:
+                raise UsageError(
+                    f"cannot execute {command[0]!r}: {os_reason(error)}", hint="check the command name"
+                ) from None
+            if children is not None:
+                children.begin(pid)
+            while True:
+                found = signal.sigtimedwait(watched, _POLL_S)
+                if found is not None and found.si_signo != signal.SIGCHLD:
+                    is_the_groups = group.has_got(found.si_signo)
+                    if not is_the_groups and found.si_code != _FROM_KERNEL:
+                        with contextlib.suppress(ProcessLookupError):
+                            os.kill(pid, found.si_signo)
+                ended, status = os.waitpid(pid, os.WNOHANG)
+                if children is not None:
+                    children.look(is_last=bool(ended))
+                if ended:
+                    return os.waitstatus_to_exitcode(status)
     finally:
         # What still waits here was for the program.
         while signal.sigtimedwait(watched, 0) is not None:

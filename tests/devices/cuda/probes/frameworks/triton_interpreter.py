@@ -102,7 +102,7 @@ def test_a_program_that_is_no_leader_and_a_buffer_without_header_are_left_alone(
         ls.finalize(lane)
 
     ring = plan.new()
-    ring[1], ring[3] = 2 | 1 << 8 | 1 << 24, 0
+    ring[1], ring[3] = 4 | 1 << 8 | 1 << 24, 0
     odd = plan.new()
     odd[3] = 3
     first = plan.new()
@@ -173,6 +173,38 @@ def test_a_kernel_decodes_to_its_regions(payload):
     assert sorted(sums) == sorted(expected.sum(1).tolist())
     assert sorted(means) == sorted(expected.mean(1).tolist())
     assert [lane["sm"] for lane in lanes(trace).values()] == [0, 1, 2]
+
+
+@triton.jit
+def hand_over(x, out, probes, TILES: tl.constexpr, BLOCK: tl.constexpr):
+    """One lane issues the copies, two ahead; another one of the block ends them where they are awaited."""
+    loads = ls.init(probes, group=0)
+    math = ls.init(probes, group=1)
+    first = tl.program_id(0) * TILES * BLOCK
+    for tile in range(TILES + 2):
+        if tile < TILES:
+            loads = ls.async_begin(loads, COPY, tile % 2 + 1)
+        if tile >= 2:
+            at = first + (tile - 2) * BLOCK + tl.arange(0, BLOCK)
+            value = tl.load(x + at)
+            ls.consume(math, value)
+            math = ls.async_end(math, COPY, tile % 2 + 1)
+            tl.store(out + at, value * 2)
+    ls.finalize(loads)
+    ls.finalize(math)
+
+
+def test_a_region_ends_in_another_lane_by_the_token_of_the_caller():
+    x, out = np.arange(96, dtype=np.float32), np.zeros(96, np.float32)
+    with session(events=EVENTS, blocks=3, groups=["load", "math"], records_per_lane=16) as s:
+        hand_over[(3,)](HostArray(x), HostArray(out), s.launch("hand over"), TILES=2, BLOCK=16)
+    trace = s.trace()
+    rows = [(of["block"], of["group"], of["end_group"], of["token"]) for of in trace.details["cuda_regions"].rows()]
+    assert rows == [(block, 0, 1, token) for block in range(3) for token in (1, 2)]
+    # Begun at once, ended one after the other.
+    assert [row["dur"] // sim_clock.TICK_NS for row in trace.slices.rows()] == [2, 2] * 3
+    assert len(trace.flows) == 6
+    assert not [row["name"] for row in trace.stats.rows() if row["name"].startswith("cuda_") and "async" in row["name"]]
 
 
 def test_without_probes_nothing_is_read():

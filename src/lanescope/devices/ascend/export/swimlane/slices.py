@@ -25,6 +25,7 @@ from lanescope.devices.ascend.export.swimlane.trace_view import (
     worker_tid,
 )
 from lanescope.devices.ascend.formats.layout import QUEUES
+from lanescope.devices.ascend.formats.records import UInt64
 
 #: Setups below one step of the slow chip's counter have no bar.
 _LEAST_SETUP_US = 0.02
@@ -191,10 +192,11 @@ def _flights(content: Content, numbers: Numbers) -> Iterator[bytes]:
     length = c.latency[rows]
     names = _inside(c.tasks.name)
     yield from write(
-        '{"args":{"event-hint":"Task:$text, CoreId:$core","dispatch-time-us":$begin,"finish-time-us":$end,'
-        '"aicpu-duration-us":$length,"taskId":$task_id},"cat":"event","id":$number,"name":"$name($text)","ph":"X",'
+        '{"args":{"event-hint":"Task:$text, FuncId:$function, CoreId:$core","dispatch-time-us":$begin,'
+        '"finish-time-us":$end,"aicpu-duration-us":$length,"taskId":$task_id},"cat":"event","id":$number,"name":"$name($text)","ph":"X",'
         f'"pid":{SCHEDULER_VIEW},"tid":$tid,"ts":$begin,"dur":$length}}',
         text=Words(c.text.texts, c.task[rows]),
+        function=c.function[rows],
         core=c.core[rows],
         begin=c.dispatch[rows],
         end=c.finish[rows],
@@ -220,7 +222,7 @@ def _phases(content: Content) -> Iterator[bytes]:
             names = [f"{where}_{when}_{queue.lower()}" for queue in QUEUES]
             columns |= {name: phases.integers(name)[rows] for name in names}
             has_depths = 2 * has_depths + table.valid(names[0])[rows]
-            depths.append(f',"{where}_at_{when} (aic,aiv,mix)":"[{", ".join("$" + name for name in names)}]"')
+            depths.append(f',"{where}_at_{when} (aic,aiv,mix)":[{", ".join("$" + name for name in names)}]')
     is_complete = phases.is_named("complete")[rows]
     kinds, which = np.unique(2 * has_depths + is_complete, return_inverse=True)
     for kind in kinds.tolist():
@@ -297,26 +299,62 @@ def _headerless(content: Content) -> Iterator[bytes]:
     if not len(bare):
         return
     words = [_BARE.get(name, name) for name in bare.name.texts]
-    is_known = bare.table.valid("task_id")
-    event = (
-        '{"args":{"phase":"$word"$argument},"cat":"event","cname":"$color","name":"$title($task)","ph":"X",'
-        f'"pid":{WORKER_VIEW},"tid":$tid,"ts":$begin,"dur":$length}}'
-    )
+    titles, title = _titles(content, words)
+    is_known, task_id = bare.table.valid("task_id"), bare.table.values("task_id")
+    if content.is_chip:
+        # By kind: allocations, dummies, and what was skipped; then those whose task is not known.
+        kind = np.array([_NEWER.index(word) if word in _NEWER else 0 for word in words])[bare.name.index]
+        templates = [_BAR.replace("$args", args) for args in _NEWER_ARGS]
+        templates += [text.replace(',"task_id":$task_id', "").replace("$task", "?") for text in templates]
+        which = kind + len(_NEWER) * ~is_known
+    else:
+        templates = [_BAR.replace("$args", '"phase":"$word"').replace("$task", "?"), _BAR.replace("$args", _OLDER_ARGS)]
+        which = is_known
     yield from write(
-        [
-            event.replace("$argument", "").replace("$task", "?"),
-            event.replace("$argument", ',"task_id":$task_id'),
-        ],
-        is_known,
+        templates,
+        which,
         word=Words(words, bare.name.index),
-        title=Words(*_titles(content, words)),
-        color=Words(["olive" if word == "alloc" else "grey" for word in words], bare.name.index),
+        title=Words(titles, title),
+        color=Words([_color(word, is_chip=content.is_chip) for word in words], bare.name.index),
         task=_words(bare.table.values("task")),
-        task_id=bare.table.values("task_id"),
+        task_id=task_id,
+        loop=_iterations(content, task_id),
         tid=bare_tids(content),
         begin=bare.begin,
         length=np.maximum(bare.length, _LEAST_BAR_US),
     )
+
+
+_BAR = (
+    '{"args":{$args},"cat":"event",$color"name":"$title($task)","ph":"X",'
+    f'"pid":{WORKER_VIEW},"tid":$tid,"ts":$begin,"dur":$length}}'
+)
+_OLDER_ARGS = '"phase":"$word","task_id":$task_id'
+_NEWER = ("alloc", "dummy", "predicated_skip")
+_NEWER_ARGS = (
+    '"phase":"alloc","task_id":$task_id,"event-hint":"$title($task)"',
+    '"loop_iter":$loop,"task_id":$task_id,"event-hint":"$title($task)","phase":"dummy_task"',
+    '"loop_iter":$loop,"task_id":$task_id,"event-hint":"$title($task)","predicated_pass":false',
+)
+
+
+def _color(word: str, *, is_chip: bool) -> str:
+    """Return the color of bars of tasks without executions; with the newer naming only allocations have one."""
+    color = "olive" if word == "alloc" else "" if is_chip else "grey"
+    return f'"cname":"{color}",' if color else ""
+
+
+def _iterations(content: Content, tasks: UInt64) -> Int64:
+    """Return the iteration of the marker of each task, int64 [n], 0 for those without."""
+    phases = content.phases
+    rows = np.flatnonzero(phases.is_named(*_MARKERS) & phases.table.valid("task_id"))
+    if not len(rows):
+        return np.zeros(len(tasks), np.int64)
+    ids = phases.table.values("task_id")[rows]
+    rows = rows[np.argsort(ids, kind="stable")]
+    ids = phases.table.values("task_id")[rows]
+    at = np.minimum(np.searchsorted(ids, tasks), len(ids) - 1)
+    return np.where(ids[at] == tasks, phases.integers("loop_iter")[rows[at]], 0)
 
 
 def _counters(content: Content) -> Iterator[bytes]:

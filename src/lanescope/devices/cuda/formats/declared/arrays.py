@@ -62,13 +62,13 @@ def arrays_of(content: WordSource, declaration: Declaration) -> Arrays:
     """Return the arrays that a declaration names.
 
     Raises:
-        InputError: an array is missing, or the archive is compressed or damaged.
+        InputError: an array is missing or none of integers, or the archive is damaged.
     """
     whole = content.bytes()
     if content.before == 0 and is_npz(whole[:4].tobytes()):
         return _from_archive(content.words(1), declaration)
     if len(declaration.arrays) > 1:
-        names = ", ".join(declaration.arrays)
+        names = ", ".join((declaration.main_name, *declaration.arrays[1:]))
         raise InputError(
             f"layout {declaration.name} requires the arrays {names}",
             hint=f"save them in one file: numpy.savez(path, {names.replace(', ', '=..., ')}=...)",
@@ -85,25 +85,39 @@ def _from_archive(whole: Bytes, declaration: Declaration) -> Arrays:
         raise InputError(f"damaged .npz file: {error}", hint="write it with numpy.savez") from None
     only = next(iter(members)) if len(members) == 1 else None
     for name in declaration.arrays:
-        info = members.get(name) or (members[only] if only is not None and len(declaration.arrays) == 1 else None)
+        shown = declaration.main_name if name == MAIN else name
+        info = members.get(shown) or members.get(name)
+        if info is None and only is not None and len(declaration.arrays) == 1:
+            info = members[only]
         if info is None:
             there = ", ".join(sorted(members)) or "none"
             raise InputError(
-                f"array {name!r} not found in the .npz file (it has {there})", hint=f"save it as {name}=..."
+                f"array {shown!r} not found in the .npz file (it has {there})", hint=f"save it as {shown}=..."
             )
         if info.compress_type != zipfile.ZIP_STORED:
-            raise InputError("compressed .npz file", hint="write it with numpy.savez, not with savez_compressed")
+            # Compressed archives are unpacked where files are opened, if there is nothing but arrays in them.
+            raise InputError("the .npz file holds more than arrays", hint="write it with numpy.savez")
         begin = _content(whole, info)
-        member = whole[begin : begin + info.file_size]
-        header = npy.parse(member[: npy.MAX_HEADER + 12].tobytes())
-        if header is None or len(member) < info.file_size or not _is_integer(header.descr):
-            raise InputError(f"array {name!r} is not an array of integers", hint="write the file with numpy.savez")
-        size = header.count * int(header.descr[2:])
-        if header.size + size > len(member):
-            raise InputError(f"array {name!r} is shorter than its header promises", hint="copy the complete file")
-        found[name], at[name] = member[header.size : header.size + size], begin + header.size
+        found[name], before = _array(whole[begin : begin + info.file_size], shown, info.file_size)
+        at[name] = begin + before
     used = sum(len(array) for array in found.values())
     return Arrays(found, at, envelope=len(whole) - used - at[MAIN])
+
+
+def _array(member: Bytes, name: str, promised: int) -> tuple[Bytes, int]:
+    """Return the bytes of the array that a member is, and how many bytes are before them."""
+    header = npy.parse(member[: npy.MAX_HEADER + 12].tobytes())
+    if header is None or len(member) < promised:
+        raise InputError(f"array {name!r} is not an .npy array", hint="write the file with numpy.savez")
+    if not _is_integer(header.descr):
+        raise InputError(
+            f"array {name!r} has the type {header.descr!r}: expected little-endian integers of 8 to 64 bits",
+            hint=f"save its bytes as integers: numpy.savez(path, {name}={name}.view('<u4'))",
+        )
+    size = header.count * int(header.descr[2:])
+    if header.size + size > len(member):
+        raise InputError(f"array {name!r} is shorter than its header promises", hint="copy the complete file")
+    return member[header.size : header.size + size], header.size
 
 
 def _content(whole: Bytes, info: zipfile.ZipInfo) -> int:
@@ -112,7 +126,10 @@ def _content(whole: Bytes, info: zipfile.ZipInfo) -> int:
     if len(head) < _MEMBER:
         raise InputError("damaged .npz file: a member is missing", hint="copy the complete file")
     name, extra = struct.unpack_from("<HH", head, 26)
-    return int(info.header_offset + _MEMBER + name + extra)
+    begin = int(info.header_offset + _MEMBER + name + extra)
+    if begin + info.file_size > len(whole):
+        raise InputError("damaged .npz file: a member is missing", hint="copy the complete file")
+    return begin
 
 
 def _is_integer(descr: str) -> bool:

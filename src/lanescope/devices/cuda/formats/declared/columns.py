@@ -231,6 +231,21 @@ class Columns:
             found |= self.value(state.test) != 0
         return found
 
+    def is_continuation(self) -> npt.NDArray[np.bool_]:
+        """Return which positions belong to a record before them, bool [n]; of those, none has any of its own."""
+        found = np.zeros(len(self), np.bool_)
+        test = self._declaration.record.extends
+        if test is None:
+            return found
+        more = self.value(test)
+        ends = self.spread(self.start[1:])
+        after = 0
+        for at in np.flatnonzero(more > 0).tolist():
+            if at >= after:
+                after = min(at + 1 + int(more[at]), int(ends[at]))
+                found[at + 1 : after] = True
+        return found
+
     def lacks_state(self) -> npt.NDArray[np.bool_]:
         """Return which records come before a value that the layout's records need is set, bool [n]."""
         found = np.zeros(len(self), np.bool_)

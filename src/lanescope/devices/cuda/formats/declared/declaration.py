@@ -16,7 +16,7 @@ KINDS = ("begin", "end", "instant", "finalize", "span", "open", "ignored")
 SCOPES = ("device", "sm", "block")
 UNITS = ("ns", "cycles", "ticks")
 UNWRAPS = ("lane", "after", "before", "near")
-ROLES = ("id", "block", "group", "sm", "payload", "time", "begin", "end", "open")
+ROLES = ("id", "track", "block", "group", "sm", "payload", "time", "begin", "end", "open")
 STATUSES = ("verified", "read")
 MAIN = "buffer"
 
@@ -88,6 +88,7 @@ class RecordSpec:
         views: further readings of the same bits, for tests.
         empty: not 0 where nothing was recorded.
         agree: 0 where a record contradicts its place.
+        extends: how many of the positions after a record belong to it, and are no records of their own.
     """
 
     at: Expression
@@ -96,6 +97,7 @@ class RecordSpec:
     views: tuple[FieldSpec, ...] = ()
     empty: Expression | None = None
     agree: Expression | None = None
+    extends: Expression | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -154,6 +156,31 @@ class Example:
 
 
 @dataclass(frozen=True, slots=True)
+class Search:
+    """How parameters that a file does not give are found by its size and by what lanes and records agree with.
+
+    Attributes:
+        param: the parameter that is searched.
+        least: its smallest value.
+        stride: bytes of a lane, or of so many that the file is a whole number of them.
+        also: a second parameter, and its largest value; None: there is none.
+        tests: not 0 in every lane that was written.
+        records: not 0 in every record.
+        is_paired: whether every start has an end.
+        given: parameters that the tests do not depend on, and any value of them.
+    """
+
+    param: str
+    least: int
+    stride: Expression
+    also: tuple[str, int] | None = None
+    tests: tuple[Expression, ...] = ()
+    records: tuple[Expression, ...] = ()
+    is_paired: bool = False
+    given: Mapping[str, int] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
 class Declaration:
     """A layout.
 
@@ -165,6 +192,7 @@ class Declaration:
         status: ``verified`` (decoded to a known truth) or ``read`` (from the source only).
         unit_bytes: bytes of a slot, for positions in tables.
         arrays: names of the arrays, the main one first.
+        main_name: what the main array is called in an archive of arrays, besides ``buffer``.
         header: of the file.
         params: in order; each may use those before it.
         dims: names and sizes of the dimensions that make the lanes, outermost first.
@@ -189,6 +217,7 @@ class Declaration:
         state: records that set values for those after them.
         tables: small tables that expressions may index.
         example: how to write a small file; None: the declaration has none.
+        search: how its parameters are found; None: they are not.
         text: the TOML text.
     """
 
@@ -223,6 +252,8 @@ class Declaration:
     tables: Mapping[str, Mapping[int, int]] = field(default_factory=dict)
     example: Example | None = None
     text: str = ""
+    main_name: str = MAIN
+    search: Search | None = None
 
     @property
     def is_spans(self) -> bool:

@@ -99,8 +99,9 @@ def _record(
     if kind == "unreadable":
         yield f"    UNREADABLE: {_reason(declaration, scope, state)}"
     elif kind != "ignored":
-        _, event, begin, end, payload, _ = row
+        _, event, begin, end, payload, track, _ = row
         shown = {"id": event, "begin" if end is not None else "time": begin, "end": end, "payload": payload}
+        shown["track"] = track
         yield "    " + ", ".join(f"{name} = {_number(value)}" for name, value in shown.items() if value is not None)
 
 

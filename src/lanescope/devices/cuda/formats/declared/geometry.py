@@ -138,6 +138,21 @@ def parameters(declaration: Declaration, arrays: Arrays, given: Mapping[str, int
                 hint="check that the buffer was copied from the device",
             )
         scalars[spec.name] = int(values[0])
+    require(declaration, given)
+    for param in declaration.params:
+        if param.value is not None:
+            scalars[param.name] = param.value.exact(scalars)
+        else:
+            scalars[param.name] = int(given.get(param.name, param.default or 0))
+    return scalars
+
+
+def require(declaration: Declaration, given: Mapping[str, int]) -> None:
+    """Check that the user gave what the layout needs, and nothing else.
+
+    Raises:
+        UsageError: a required parameter is not given, or one is given that the layout does not have.
+    """
     known = {param.name for param in declaration.user_params}
     if unknown := sorted(set(given) - known):
         there = ", ".join(sorted(known)) or "none"
@@ -145,17 +160,12 @@ def parameters(declaration: Declaration, arrays: Arrays, given: Mapping[str, int
             f"layout {declaration.name} has no parameter {unknown[0]!r} (it has {there})",
             hint="remove it from --layout-params",
         )
-    for param in declaration.params:
-        if param.value is not None:
-            scalars[param.name] = param.value.exact(scalars)
-        elif param.name in given or param.default is not None:
-            scalars[param.name] = int(given.get(param.name, param.default or 0))
-        else:
+    for param in declaration.user_params:
+        if param.name not in given and param.default is None:
             raise UsageError(
                 f"layout {declaration.name} requires the parameter {param.name}: {param.help or 'not in the file'}",
                 hint=f"use --layout-params {param.name}=NUMBER",
             )
-    return scalars
 
 
 def gather(arrays: Arrays, spec: FieldSpec, first: I64) -> I64 | None:
@@ -226,8 +236,28 @@ def locate(declaration: Declaration, arrays: Arrays, given: Mapping[str, int]) -
     if declaration.used is not None:
         is_used = full(declaration.used.value(scope), lanes) != 0
     if declaration.lane_check is not None:
-        is_sound = full(declaration.lane_check.value(scope), lanes) != 0
+        # The header of a lane that was not written is whatever was there before.
+        is_sound = (full(declaration.lane_check.value(scope), lanes) != 0) | ~is_used
     return Geometry(scalars, sizes, scope, lanes, base, stride, capacity, room, offered, is_used, is_sound)
+
+
+def end_of_lanes(declaration: Declaration, geometry: Geometry) -> int:
+    """Return the byte of the main array behind all headers and records, where one more lane would begin."""
+    of, scope, area = declaration.record, geometry.lane_scope, declaration.lane
+    last = geometry.base + np.maximum(geometry.room - 1, 0) * max(0, geometry.stride)
+    specs = [spec for spec in (*declaration.header.fields, *area.fields) if spec.array in (None, MAIN)]
+    ends = [
+        int(full(spec.byte.value(scope), geometry.lanes).max()) + (spec.width + 7) // 8
+        for spec in specs
+        if spec.byte is not None
+    ]
+    names = [name for name, _ in declaration.dims]
+    outside = {**geometry.scalars, **dict.fromkeys(names, 0), names[0]: geometry.sizes[0], "lane": geometry.lanes}
+    following = [of.at.value({**outside, "k": 0})]
+    if area.at is not None and area.size:
+        ends.append(int(full(area.at.value(scope), geometry.lanes).max()) + area.size)
+        following.append(area.at.value(outside))
+    return max(declaration.header.size, int((last + of.size).max()), int(min(following)), *ends)
 
 
 def _check_apart(declaration: Declaration, base: I64, stride: int, room: I64) -> None:

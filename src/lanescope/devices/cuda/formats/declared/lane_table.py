@@ -41,6 +41,7 @@ class LaneTable:
         ignored: records that are not events.
         bad_counts: lanes whose count is impossible.
         missing: records that lanes counted and that are not in the file.
+        full_slots: lanes of the buffer that are full.
         lost_by_slots: records without room of the lanes of the buffer, where those are not the lanes of the records.
     """
 
@@ -65,6 +66,7 @@ class LaneTable:
     bad_counts: int = 0
     missing: int = 0
     lost_by_slots: int = 0
+    full_slots: int = 0
 
     def __len__(self) -> int:
         return len(self.block)
@@ -86,6 +88,7 @@ def of_columns(declaration: Declaration, columns: Columns, source: I64) -> dict[
         "bad_counts": columns.bad_count,
         "missing": columns.missing,
         "lost_by_slots": int(columns.lost.sum()),
+        "full_slots": int(np.count_nonzero(columns.is_full)),
         **_losses(declaration, columns, source),
     }
 
@@ -148,7 +151,7 @@ def joined(parts: Sequence[LaneTable], ids: I64 | None) -> LaneTable:
     )
 
 
-_TOTALS = ("moved", "bad", "orphans", "ignored", "bad_counts", "missing", "lost_by_slots")
+_TOTALS = ("moved", "bad", "orphans", "ignored", "bad_counts", "missing", "lost_by_slots", "full_slots")
 
 
 def _of_source(source: I64) -> Any:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import difflib
 import tomllib
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -23,6 +24,7 @@ from lanescope.devices.cuda.formats.declared.declaration import (
     FieldSpec,
     Param,
     RecordSpec,
+    Search,
     StateSpec,
 )
 from lanescope.devices.cuda.formats.declared.expression import Expression
@@ -38,6 +40,7 @@ class _Keys:
         if not isinstance(values, dict):
             raise InputError(f"{place}: expected a table", hint=_HINT)
         self._place, self._left = place, dict(values)
+        self._known: list[str] = []
 
     def at(self, key: str) -> str:
         return f"{self._place}.{key}" if self._place else key
@@ -46,6 +49,7 @@ class _Keys:
         return InputError(f"{self.at(key)}: {problem}", hint=_HINT)
 
     def take(self, key: str, kind: type, default: Any = None, *, required: bool = False) -> Any:
+        self._known.append(key)
         if key not in self._left:
             if required:
                 raise self.error(key, "missing")
@@ -69,10 +73,12 @@ class _Keys:
 
     def done(self) -> None:
         if self._left:
-            raise self.error(next(iter(self._left)), "unknown key")
+            key = next(iter(self._left))
+            near = difflib.get_close_matches(key, self._known, 1)
+            raise self.error(key, "unknown key" + (f" (did you mean {near[0]}?)" if near else ""))
 
 
-_TYPES = {str: "a string", int: "an integer", dict: "a table", list: "a list"}
+_TYPES = {str: "a string", int: "an integer", bool: "true or false", dict: "a table", list: "a list"}
 
 
 class _Parser:
@@ -152,6 +158,9 @@ def _parse(values: dict[str, Any], text: str) -> Declaration:
     arrays = (MAIN, *keys.take("arrays", list, []))
     if not all(isinstance(array, str) and array.isidentifier() for array in arrays) or len(set(arrays)) < len(arrays):
         raise keys.error("arrays", "expected different names")
+    main = keys.take("main", str, MAIN)
+    if not main.isidentifier() or main in arrays[1:]:
+        raise keys.error("main", "expected the name of the main array in an .npz file")
     header_keys = _Keys("header", keys.take("header", dict, {}))
     header = parser.area(header_keys)
     header_keys.done()
@@ -200,6 +209,8 @@ def _parse(values: dict[str, Any], text: str) -> Declaration:
         tables=tables,
         example=_example(parser, keys),
         text=text,
+        main_name=main,
+        search=_search(parser, keys),
     )
     keys.done()
     return made
@@ -231,6 +242,34 @@ def _example(parser: _Parser, keys: _Keys) -> Example | None:
         _numbers(of, "params"),
         {name: e for name in fields if (e := parser.expression(field_keys, name)) is not None},
         parser.expression(of, "records"),
+    )
+    of.done()
+    return found
+
+
+def _search(parser: _Parser, keys: _Keys) -> Search | None:
+    values = keys.take("search", dict)
+    if values is None:
+        return None
+    of = _Keys("search", values)
+    stride = parser.expression(of, "stride", required=True)
+    assert stride is not None
+    also = _numbers(of, "also")
+    if len(also) > 1:
+        raise of.error("also", "expected one parameter")
+    tests, records = (
+        tuple(Expression(str(test), f"search.{key}", tables=parser.tables) for test in of.take(key, list, []))
+        for key in ("tests", "records")
+    )
+    found = Search(
+        of.take("param", str, required=True),
+        of.natural("least", 1, least=1),
+        stride,
+        next(iter(also.items()), None),
+        tests,
+        records,
+        bool(of.take("paired", bool, default=False)),
+        _numbers(of, "given"),
     )
     of.done()
     return found
@@ -280,6 +319,7 @@ def _record(parser: _Parser, keys: _Keys) -> tuple[RecordSpec, tuple[Expression,
         parser.fields(of, "views"),
         parser.expression(of, "empty"),
         parser.expression(of, "agree"),
+        parser.expression(of, "extends"),
     )
     of.done()
     kind = keys.take("kind", object, required=True)

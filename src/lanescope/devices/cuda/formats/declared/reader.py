@@ -16,9 +16,10 @@ from lanescope.devices.cuda.formats.declared import anchoring, raw_table
 from lanescope.devices.cuda.formats.declared.arrays import Arrays
 from lanescope.devices.cuda.formats.declared.declaration import MAIN, Declaration
 from lanescope.devices.cuda.formats.declared.direct import CORE_BITS
-from lanescope.devices.cuda.formats.declared.geometry import locate
+from lanescope.devices.cuda.formats.declared.geometry import end_of_lanes, locate
 from lanescope.devices.cuda.formats.declared.lane_decoding import lanes_of
 from lanescope.devices.cuda.formats.declared.lane_table import LaneTable
+from lanescope.devices.cuda.formats.declared.records import Records
 from lanescope.devices.cuda.formats.lanes import I64, U32, Decoded
 from lanescope.trace import Table
 
@@ -40,6 +41,7 @@ class DeclaredBuffer:
     """
 
     behind = 0
+    tokens_leave_lanes = True
 
     def __init__(self, declaration: Declaration, arrays: Arrays, params: Mapping[str, int]) -> None:
         self.declaration, self._arrays = declaration, arrays
@@ -65,6 +67,11 @@ class DeclaredBuffer:
         return self._lanes.table
 
     @property
+    def records(self) -> Records:
+        """All records, however many they are."""
+        return self._lanes.records()
+
+    @property
     def cut(self) -> int:
         """Bytes that headers promise and that are not in the file."""
         return self._arrays.cut + self.lanes.missing * self.declaration.record.size
@@ -74,10 +81,12 @@ class DeclaredBuffer:
         """The event number of each code, int64; None: codes are numbers."""
         return self.lanes.ids
 
-    @property
+    @cached_property
     def slots(self) -> int:
-        """Units of all arrays."""
-        return self._arrays.size // self.unit_bytes
+        """Units of all arrays, without those behind the last lane if anything is there: these are part of no lane."""
+        main = self._arrays.main
+        behind = main[min(len(main), end_of_lanes(self.declaration, self._geometry)) :]
+        return (self._arrays.size - (len(behind) if behind.any() else 0)) // self.unit_bytes
 
     @cached_property
     def grid(self) -> Grid:
@@ -204,6 +213,9 @@ class DeclaredBuffer:
         yield "cuda_multiple_sms", lanes.moved, None
         if lanes.lost is None:
             yield "cuda_dropped", lanes.lost_by_slots, None
+        if lanes.capacity is None:
+            # Records that name their lanes: what is full are the pieces of the buffer, whoever wrote them.
+            yield "cuda_lane_may_be_lost", lanes.full_slots, None
 
     def raw(self) -> tuple[str, Callable[[int], Table]]:
         """Return what makes the table of records."""

@@ -6,7 +6,7 @@ the header, each lane's header, each record. Layouts without a header are used o
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 import numpy as np
 import numpy.typing as npt
@@ -17,7 +17,8 @@ from lanescope.devices.cuda.formats.declared.arrays import Arrays, is_npz
 from lanescope.devices.cuda.formats.declared.columns import Columns
 from lanescope.devices.cuda.formats.declared.declaration import MAIN, Declaration
 from lanescope.devices.cuda.formats.declared.geometry import locate, parameters
-from lanescope.devices.cuda.formats.declared.records import EMPTY, UNREADABLE, kinds
+from lanescope.devices.cuda.formats.declared.records import EMPTY, I64, UNREADABLE, Records, kinds
+from lanescope.devices.cuda.formats.lanes import STEP_BACK
 from lanescope.devices.cuda.formats.word_source import WordSource
 from lanescope.errors import LanescopeError
 
@@ -34,6 +35,8 @@ _TRIED = (
 _OWN_READER = ("tirx-v1", "flashinfer-v2")
 #: Fewer records may agree by coincidence.
 _ENOUGH = 8
+#: With fewer lanes, nothing tells how far apart they are.
+_LANES_OF_A_STRIDE = 2
 #: Records of the lanes of the beginning; of larger grids no record may be in it.
 _MOST_LANES = 1 << 20
 
@@ -48,6 +51,9 @@ class Fit:
         used: positions that hold a record.
         good: records that agree with their place.
         score: share of tests and records that hold, to compare layouts.
+        params: parameters with which it fits, that the user would give.
+        lane: the first lane that fails; None: that is none.
+        advice: what to change.
     """
 
     name: str
@@ -55,16 +61,31 @@ class Fit:
     used: int
     good: int
     score: float
+    params: Mapping[str, int] = {}
+    lane: int | None = None
+    advice: str = ""
+
+    @property
+    def is_enough(self) -> bool:
+        """Whether there are so many records that they hardly agree by coincidence."""
+        return self.used >= _ENOUGH
+
+    @property
+    def options(self) -> str:
+        """The options that select it."""
+        given = ",".join(f"{name}={value}" for name, value in self.params.items())
+        return f"--layout {self.name}" + (f" --layout-params {given}" if given else "")
 
     @property
     def is_certain(self) -> bool:
         """Whether all tests hold, on enough records."""
-        return not self.failed and self.used >= _ENOUGH and self.name not in _OWN_READER
+        return not self.failed and self.is_enough and self.name not in _OWN_READER
 
     @property
     def reason(self) -> str:
         """What was checked and how it came out."""
-        return self.failed or f"header fits the size, {self.good:,} of {self.used:,} records match their lane"
+        what = "header fits the size" if not self.params else "headers of all lanes fit the size"
+        return self.failed or f"{what}, {self.good:,} of {self.used:,} records match their lane"
 
 
 def fits(content: WordSource, size: int) -> Iterator[Fit]:
@@ -82,7 +103,7 @@ def fits(content: WordSource, size: int) -> Iterator[Fit]:
     yield from sorted(found, key=lambda fit: -fit.score)
 
 
-def judge(declaration: Declaration, arrays: Arrays, params: dict[str, int]) -> Fit:
+def judge(declaration: Declaration, arrays: Arrays, params: Mapping[str, int]) -> Fit:
     """Return how well a layout fits a file that was named together with it.
 
     Args:
@@ -99,24 +120,85 @@ def judge(declaration: Declaration, arrays: Arrays, params: dict[str, int]) -> F
         columns = Columns(declaration, arrays, geometry)
         kind = kinds(declaration, columns)
     except LanescopeError as error:
-        return Fit(declaration.name, error.message, 0, 0, 0.0)
+        problem = error.message.removeprefix(f"layout {declaration.name}").lstrip(": ").removeprefix("does not fit: ")
+        return Fit(declaration.name, problem, 0, 0, 0.0, advice=error.hint or "")
     unsound = int(np.count_nonzero(~geometry.is_sound))
     used = int(np.count_nonzero(kind != EMPTY))
     good = int(np.count_nonzero(kind < UNREADABLE) + np.count_nonzero(kind > EMPTY))
-    failed = ""
+    failed, lane = "", None
     if unsound:
+        lane = int(np.argmin(geometry.is_sound))
         test_text = declaration.lane_check.text if declaration.lane_check is not None else ""
         failed = f"{test_text} does not hold in {unsound:,} of {geometry.lanes:,} lanes"
     elif columns.bad_count:
         failed = f"{columns.bad_count:,} of {geometry.lanes:,} lanes count more records than there can be"
     elif good < used:
+        lane = int(np.searchsorted(columns.start, int(np.argmax(kind == UNREADABLE)), side="right")) - 1
         failed = f"{used - good:,} of {used:,} records {_what_fails(declaration, columns, kind)}"
     elif not used:
         failed = "there are no records"
     elif _have_one_time(declaration, columns, kind):
         failed = "all timestamps are equal"
     share = (good / used if used else 0.0) * (1 - unsound / geometry.lanes)
-    return Fit(declaration.name, failed, used, good, share)
+    return Fit(declaration.name, failed, used, good, share, lane=lane)
+
+
+def order(declaration: Declaration, arrays: Arrays, params: Mapping[str, int]) -> tuple[int, dict[str, int]]:
+    """Return how many records are out of order, and what becomes of all: a wrong place or clock shows there."""
+    from lanescope.devices.cuda.formats.declared.reader import DeclaredBuffer
+
+    buffer = DeclaredBuffer(declaration, arrays, params)
+    decoded = buffer.decode((0, len(buffer.lanes)), split=True, step_back=STEP_BACK)
+    total = {name: int(column.sum()) for name, column in decoded.summary.items()}
+    total["dropped"] = 0 if buffer.grid.lost is None else int(buffer.grid.lost.sum())
+    records = buffer.records
+    if records.end is not None:
+        # Whole regions are stored where they begin or when they end.
+        steps_back = min(_steps_back(records, stamps, buffer.stamp_bits) for stamps in (records.begin, records.end))
+        total["backward"] = max(total["backward"], steps_back)
+    return max(total["unmatched"], total["backward"], total["negative"]), total
+
+
+def kinds_that_miss(declaration: Declaration, total: Mapping[str, int]) -> str:
+    """Return what is wrong with the kinds of all records; empty: nothing.
+
+    Args:
+        declaration: the layout.
+        total: what became of the records, of ``order``.
+    """
+    regions, is_pairs = total["slices"] - total["open"], declaration.kind is not None and not declaration.is_spans
+    if is_pairs and not regions and declaration.pairing != "boundary":
+        if total["open"] > 1 and not total["unmatched"]:
+            return f"no record of {total['open']:,} starts is an end"
+        if total["unmatched"] > 1 and not total["open"]:
+            return f"no record of {total['unmatched']:,} ends is a start"
+        if total["open"] > 1:
+            return f"none of {total['open']:,} starts has an end of its event in its lane"
+    return ""
+
+
+def unread(declaration: Declaration, arrays: Arrays, params: Mapping[str, int]) -> str:
+    """Return how many lanes have room behind the last one that is read; empty: none.
+
+    Lanes that take turns are left out: what is behind them is a part of a row.
+    """
+    geometry = locate(declaration, arrays, params)
+    if geometry.lanes < _LANES_OF_A_STRIDE or declaration.capacity is None:
+        return ""
+    step = int(np.diff(geometry.base).min())
+    behind = len(arrays.main) - int(geometry.base[-1]) - step
+    is_apart = step >= abs(geometry.stride) * int(geometry.capacity.min()) > 0
+    if not is_apart or behind < step:
+        return ""
+    return f"{behind:,} of {len(arrays.main):,} bytes are behind the last lane: room for {behind // step:,} more lanes"
+
+
+def _steps_back(records: Records, stamps: I64, bits: int) -> int:
+    """Return how many stamps are before the one before them in their lane, by less than half of their range."""
+    rows = np.flatnonzero(records.kind < UNREADABLE)
+    lane = np.searchsorted(records.start, rows, side="right")
+    step = np.diff(stamps[rows]) % (1 << bits)
+    return int(np.count_nonzero((step >= 1 << (bits - 1)) & (lane[1:] == lane[:-1])))
 
 
 def _have_one_time(declaration: Declaration, columns: Columns, kind: npt.NDArray[np.uint8]) -> bool:

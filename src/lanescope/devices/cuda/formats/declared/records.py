@@ -47,6 +47,7 @@ class Records(LaneTable):
         end: int64 [n], of regions of one record; None where records are starts and ends.
         kind: uint8 [n].
         event: uint16 [n], codes of ``ids``.
+        tracks: int64, the track of each code; None: the layout has no tracks.
         payload: int64 [n]; None: the layout has none.
         places: returns ``byte``.
         unit_bytes: bytes of a unit.
@@ -56,6 +57,7 @@ class Records(LaneTable):
     end: I64 | None
     kind: npt.NDArray[np.uint8]
     event: npt.NDArray[np.uint16]
+    tracks: I64 | None
     payload: I64 | None
     places: Callable[[], I64]
     unit_bytes: int
@@ -96,7 +98,14 @@ def records_of(declaration: Declaration, columns: Columns) -> Records:
         end = None if end is None else end[order]
         payload = None if payload is None else payload[order]
         sm = None if sm is None else sm[order]
-    event, numbers = _events(declaration, ids, kind)
+    tracks = None
+    if "track" in roles:
+        of_track = columns.value(roles["track"])
+        event, numbers, tracks = _events_of_tracks(
+            declaration, ids, of_track if order is None else of_track[order], kind
+        )
+    else:
+        event, numbers = _events(declaration, ids, kind)
     sm_of, moved = _sms(declaration, columns, source, sm, kind, start)
     found = Records(
         start=start,
@@ -105,6 +114,7 @@ def records_of(declaration: Declaration, columns: Columns) -> Records:
         kind=kind,
         event=event,
         ids=numbers,
+        tracks=tracks,
         payload=payload,
         places=lambda: columns.byte if order is None else columns.byte[order],
         unit_bytes=declaration.unit_bytes,
@@ -153,6 +163,8 @@ def kinds(declaration: Declaration, columns: Columns) -> npt.NDArray[np.uint8]:
         kind[is_state] = _IGNORED
     if declaration.record.empty is not None:
         kind[columns.is_empty()] = EMPTY
+    if declaration.record.extends is not None:
+        kind[columns.is_continuation()] = _IGNORED
     return kind
 
 
@@ -224,6 +236,18 @@ def check_events(declaration: Declaration, numbers: I64) -> None:
             f"layout {declaration.name}: {len(numbers)} different events, the limit is {_MOST_EVENTS}",
             hint="check the id of the layout with `lanescope cuda-layout check`",
         )
+
+
+def _events_of_tracks(
+    declaration: Declaration, ids: I64, tracks: I64, kind: npt.NDArray[np.uint8]
+) -> tuple[npt.NDArray[np.uint16], I64, I64]:
+    """Return a code for each pair of an event and a track, as regions pair within a track; and both for each code."""
+    usable = kind < UNREADABLE
+    numbers, names = distinct(ids[usable]), distinct(tracks[usable])
+    pair = np.searchsorted(numbers, ids) * max(1, len(names)) + np.searchsorted(names, tracks)
+    pairs = distinct(pair[usable])
+    codes, _ = _events(declaration, np.searchsorted(pairs, pair).astype(np.int64), kind)
+    return codes, numbers[pairs // max(1, len(names))], names[pairs % max(1, len(names))]
 
 
 def _sm_of_records(declaration: Declaration, columns: Columns) -> npt.NDArray[np.signedinteger[Any]] | None:

@@ -31,8 +31,9 @@ class Lane:
         lost: records that it counted and that had no room, or the least number of them; None: not counted.
         anchor: its anchor.
         pairs: its readings of counter and timer.
-        records: kind, event, start, end (None where records are starts and ends), payload and byte of each record, and
-            of unreadable ones the kind and the byte.
+        is_full: whether the count stopped at the capacity, where it does so.
+        records: kind, event, start, end (None where records are starts and ends), payload, track (None: there are none)
+            and byte of each record, and of unreadable ones the kind and the byte.
     """
 
     block: int
@@ -41,6 +42,7 @@ class Lane:
     lost: int | None = None
     anchor: int | None = None
     pairs: tuple[tuple[int, int], ...] = ()
+    is_full: bool = False
     records: list[tuple[Any, ...]] = field(default_factory=list)
 
 
@@ -187,8 +189,14 @@ def decode(
         positions = positions_of(declaration, scopes, scope, own)
         if positions:
             owners[scope["lane"]] = set()
-        for k in positions:
+        after = 0
+        for number, k in enumerate(positions):
             record = scopes.record(scope, k)
+            if number < after:
+                ignored += 1
+                continue
+            if declaration.record.extends is not None:
+                after = number + 1 + max(0, int(declaration.record.extends.value(record)))
             kind, row = read_record(declaration, record, state)
             if kind == "empty":
                 continue
@@ -266,6 +274,7 @@ def positions_of(declaration: Declaration, scopes: Scopes, scope: dict[str, int]
     capacity = scopes.capacity(scope)
     room = next((k for k in range(capacity) if not scopes.has(scope, k)), capacity)
     offered = -1 if declaration.offered is None else int(declaration.offered.value(scope))
+    lane.is_full = declaration.overflow == "saturated" and offered >= capacity > 0
     if declaration.offered is not None and declaration.overflow != "saturated" and offered >= 0:
         lane.lost = max(0, offered - capacity) if usable else 0
     if not usable:
@@ -339,4 +348,5 @@ def read_record(declaration: Declaration, scope: dict[str, int], state: dict[str
     begin = roles["begin" if declaration.is_spans else "time"].value(scope)
     end = roles["end"].value(scope) if declaration.is_spans else None
     payload = roles["payload"].value(scope) if "payload" in roles else None
-    return kind, (kind, event, begin, end, payload, at)
+    track = roles["track"].value(scope) if "track" in roles else None
+    return kind, (kind, event, begin, end, payload, track, at)

@@ -49,6 +49,7 @@ def check(declaration: Declaration) -> None:
         found = sorted(expression.operand_names & data)
         if found:
             raise _error(expression.place, f"divisor or shift depends on the field {found[0]!r}: use a parameter")
+    _check_search(declaration, lane, lane | record | {"k"})
     _check_roles(declaration, record)
     _check_overflow(declaration)
     _check_clock(declaration)
@@ -130,7 +131,7 @@ def _check_record(declaration: Declaration, places: set[str], lane: set[str]) ->
 def _record_expressions(declaration: Declaration) -> list[Expression]:
     found = [*declaration.roles.values()]
     found += [declaration.kind[0]] if declaration.kind is not None else []
-    found += [e for e in (declaration.record.empty, declaration.record.agree) if e is not None]
+    found += [e for e in (declaration.record.empty, declaration.record.agree, declaration.record.extends) if e]
     return found
 
 
@@ -169,6 +170,21 @@ def _check_overflow(declaration: Declaration) -> None:
         raise _error("offered", f"missing: overflow is {overflow!r}")
     if overflow == "ring" and (declaration.offered is None) == (declaration.next is None):
         raise _error("offered", "a ring needs either a count of records (offered) or a position (next)")
+
+
+def _check_search(declaration: Declaration, lane: set[str], record: set[str]) -> None:
+    search = declaration.search
+    if search is None:
+        return
+    of_user = {param.name for param in declaration.user_params}
+    names = {search.param, *([search.also[0]] if search.also else []), *search.given}
+    if unknown := sorted(names - of_user):
+        raise _error("search", f"unknown parameter {unknown[0]!r}: expected one that the user gives")
+    _check_names(search.stride, {param.name for param in declaration.params})
+    for test in search.tests:
+        _check_names(test, lane)
+    for test in search.records:
+        _check_names(test, record)
 
 
 def _check_clock(declaration: Declaration) -> None:

@@ -19,7 +19,7 @@ _COUNTS = frozenset(
         *("subdevice", "subdeviceId", "compute", "quiet", "flags"),
     )
 )
-_FACTS = frozenset(("pid", "thread", "offset", "offset_s", "error_ns", "lock_waits"))
+_FACTS = frozenset(("pid", "thread", "offset", "offset_s", "error_ns", "lock_waits", "recorder_ns"))
 _SIZES = frozenset(("size", "bytes"))
 _ADDRESSES = frozenset(
     ("handle", "dstptr", "srcptr", "ptr", "pptr_val", "base", "hContext", "context", "dst", "src", "signal")

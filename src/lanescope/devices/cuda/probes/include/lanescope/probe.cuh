@@ -14,8 +14,9 @@
 //
 // A lane is the stream of one thread, its leader; a block has one for each of its groups of threads. Every thread of a
 // group calls the verbs, the leader alone stores. The host lays out and zeroes the buffer (lanescope::Buffer at the end,
-// layout LS2 of docs/adr/0004 and 0007); a null pointer records nothing. No verb stores outside of its lane, whatever it is called with: what has no room is
-// dropped, or overwrites the oldest, and is counted; so are lanes that have no room at all.
+// layout LS2 of docs/adr/0004, 0007 and 0013); a null pointer records nothing. No verb stores outside of its lane, whatever
+// it is called with: what has no room is dropped, or overwrites the oldest, and is counted; so are lanes that have no
+// room at all.
 //
 // -DLANESCOPE_PROBES=0 leaves nothing of it in the generated code.
 
@@ -136,7 +137,7 @@ enum TirxKind : unsigned { finalize = 3 };  // the first three are the same
 
 enum Magic : Word { magic = 0x3245424F5250534CULL };  // "LSPROBE2"
 enum Size : unsigned {
-    version = 2, file_words = 16, lane_words = 8, count_every = 64, max_capacity = 1u << 30, max_lanes = 1u << 20
+    version = 4, file_words = 16, lane_words = 8, count_every = 64, max_capacity = 1u << 30, max_lanes = 1u << 20
 };
 // Words of the file header that kernels write.
 enum Refused : unsigned { refused = 12, wanted_blocks = 13, wanted_groups = 14 };
@@ -220,7 +221,9 @@ class Ls2Lane : public detail::Lane<Options> {
         }
     }
 
-    // A region of its own that may overlap anything; its begin and end share the token.
+    // A region of its own that may overlap anything; its begin and end share the token, which the caller chooses. With
+    // one other than 0, another lane of the block may end it: begin where work is issued, end where it is awaited. The
+    // token has to be free again before it begins the next region, and the two lanes need no memory in common.
     template <class Event>
     __device__ __forceinline__ void async_begin(Event event, unsigned token) {
         opening<detail::async_begin>(event, token);

@@ -1,0 +1,54 @@
+"""Sum the calls of CTF traces of any size."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from lanescope.errors import UsageError
+from lanescope.families.command import Argument, CommandContext, Values
+from lanescope.families.options import positive_int
+
+_COLUMNS = ("name", "count", "errors", "open", "total", "average", "min", "max")
+
+
+def run(context: CommandContext, values: Values) -> int:
+    """Sum the calls of CTF traces of LTTng, THAPI or another producer, window after window.
+
+    Memory does not grow with the trace. Summed are entries and exits of functions, and other pairs of events;
+    operations of the device are not, as they need the whole trace: ``lanescope summary --by tally`` has them. Times are
+    in nanoseconds.
+    """
+    from lanescope.devices.levelzero.analysis import windows
+
+    folder = Path(values["folder"])
+    if not folder.is_dir():
+        raise UsageError(f"{folder}: not a directory", hint="pass the directory of a CTF trace")
+    found = windows.tally(folder, window=values["window"])
+    rows = windows.rows_of(found)
+    if values["json"]:
+        context.json(
+            "lanescope.levelzero-tally/1",
+            rows=[dict(zip(_COLUMNS, row, strict=True)) for row in rows],
+            events=found.events,
+            unmatched=found.unmatched,
+            others=found.others,
+            lost_bytes=found.lost,
+            discarded=found.discarded,
+        )
+    else:
+        context.show(_COLUMNS, rows)
+    if found.others:
+        names = ", ".join(list(found.others)[:5]) + (", ..." if len(found.others) > 5 else "")
+        context.echo(f"{sum(found.others.values()):,} events are not calls: {names}")
+    if found.unmatched:
+        context.warn(f"{found.unmatched:,} returns without a call")
+    if found.lost or found.discarded:
+        context.warn(f"data loss: {found.lost:,} bytes are not events, {found.discarded:,} events discarded")
+    return 0
+
+
+ARGUMENTS = (
+    Argument("folder", "directory of the CTF traces", metavar="DIR"),
+    Argument("--window", "events of one file in memory", positive_int, 1 << 18, "EVENTS"),
+    Argument("--json", "one JSON document, schema lanescope.levelzero-tally/1", bool),
+)

@@ -1,0 +1,345 @@
+"""Events of any producer -> the event model: THAPI's by their meaning, pairs as calls, all others as points in time."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from lanescope.devices.levelzero.formats import layout
+from lanescope.devices.levelzero.formats.event_model import Events, Rows
+from lanescope.devices.levelzero.formats.event_tables import EVENTS
+from lanescope.devices.levelzero.formats.fields import BadField
+from lanescope.devices.levelzero.formats.foreign import structures
+from lanescope.devices.levelzero.formats.foreign.streams import Foreign, Stream
+from lanescope.devices.levelzero.formats.host_apis import HOST_APIS, PROVIDERS, is_sized, result_text
+from lanescope.devices.levelzero.formats.text_calls import REMEMBERED
+from lanescope.devices.levelzero.formats.text_handlers import handler_of
+from lanescope.devices.levelzero.formats.text_records import Handler, Recorder, result_name
+from lanescope.wire import tsdl
+
+Int64 = npt.NDArray[np.int64]
+
+_FIELDS = "event.fields:"
+#: How names of two events that start and end something differ: a begin or an end of the name, each for each.
+_ENDINGS = (("_entry", "_exit"), ("_enter", "_exit"), ("_begin", "_end"), ("_start", "_end"), ("_start", "_stop"))
+_BEGINNINGS = (("syscall_entry_", "syscall_exit_"),)
+
+
+@dataclass(slots=True, eq=False)
+class Points:
+    """Events that are points in time, in the order of all events.
+
+    Attributes:
+        ts: int64 [n], ns since the Unix epoch.
+        thread: int32 [n], row of threads.
+        name: int32 [n], index into ``names``.
+        names: all names.
+        stream: int32 [n], which stream it is from.
+        row: int64 [n], which event of that stream.
+    """
+
+    ts: Int64
+    thread: npt.NDArray[np.int32]
+    name: npt.NDArray[np.int32]
+    names: list[str]
+    stream: npt.NDArray[np.int32]
+    row: Int64
+
+
+@dataclass(slots=True)
+class Report:
+    """What was noticed.
+
+    Attributes:
+        untimed: events without a time, by stream.
+        bad: events whose fields are not what they have to be, by stream and name.
+    """
+
+    untimed: dict[int, int] = field(default_factory=dict)
+    bad: dict[tuple[int, str], int] = field(default_factory=dict)
+
+
+def model(found: Foreign) -> tuple[Events, Points, Report]:
+    """Make the event model of everything that a folder holds."""
+    return _Maker(found).make()
+
+
+def pairs_of(names: Sequence[str]) -> dict[str, tuple[str, bool]]:
+    """Return what starts and ends something: by name what it is, and whether it ends it.
+
+    Example:
+        >>> pairs_of(["app:work_begin", "app:work_end", "app:lonely_begin"])
+        {'app:work_begin': ('app:work', False), 'app:work_end': ('app:work', True)}
+    """
+    known, made = set(names), dict[str, tuple[str, bool]]()
+    for name in names:
+        for start, end in _ENDINGS:
+            base = name.removesuffix(start)
+            if base != name and base + end in known and name not in made and base + end not in made:
+                made[name], made[base + end] = (base, False), (base, True)
+        for start, end in _BEGINNINGS:
+            base = name.removeprefix(start)
+            if base != name and end + base in known:
+                made[name], made[end + base] = (f"syscall {base}", False), (f"syscall {base}", True)
+    return made
+
+
+def functions_of(names: Sequence[str]) -> list[tuple[str, bool, str] | None]:
+    """Return what kinds of events are of calls: function, whether they return, provider of THAPI; None if they are not.
+
+    Example:
+        >>> functions_of(["lttng_ust_ze:zeInit_exit", "app:tick"])
+        [('zeInit', True, 'lttng_ust_ze'), None]
+    """
+    pairs, made = pairs_of(names), list[tuple[str, bool, str] | None]()
+    for name in names:
+        provider, _, event = name.partition(":")
+        function, _, end = event.rpartition("_")
+        if provider in (*layout.APIS, *HOST_APIS) and function and end in ("entry", "exit"):
+            made.append((function, end == "exit", provider))
+        else:
+            made.append((*pairs[name], "") if name in pairs else None)
+    return made
+
+
+def result_texts(stream: Stream, row: int, provider: str, rows: Int64) -> tuple[list[str], Int64] | None:
+    """Return the results of exits that occur, and which one each has; None if they have none."""
+    api = HOST_APIS.get(provider)
+    name = _FIELDS + ("zeResult" if api is None else api.result)
+    column = stream.trace.reader.columns(stream.walk, row, rows, [name]).get(name)
+    if column is None or not isinstance(column.leaf.kind, tsdl.Integer):
+        return None
+    values, inverse = np.unique(column.values, return_inverse=True)
+    texts = []
+    for value in values.view(np.int64).tolist():
+        label = next((label for label, first, last in column.leaf.kind.labels or () if first <= value <= last), None)
+        written = label or str(value if api is not None else value & 0xFFFFFFFF)
+        texts.append(result_name(written) if api is None else result_text(api, written) or written)
+    return texts, inverse
+
+
+class _Maker:
+    def __init__(self, found: Foreign) -> None:
+        self._found = found
+        self._rows = {spec.name: Rows(spec) for spec in EVENTS}
+        self._report = Report()
+        self._points: list[tuple[Int64, ...]] = []
+        self._names: dict[str, int] = {}
+        #: Events that handlers read: position, stream, kind, and index among those of the kind.
+        self._special: list[tuple[Int64, int, int, Int64, Handler]] = []
+
+    def make(self) -> tuple[Events, Points, Report]:
+        for host, pid in self._found.processes:
+            self._rows["processes"].add((host, pid))
+        for process, tid in self._found.threads:
+            self._rows["threads"].add((process, tid))
+        for number, stream in enumerate(self._found.streams):
+            self._add(number, stream)
+        self._handle()
+        tables = {
+            name: rows.table("seq" if "seq" in rows.spec.names else "append" if name == "waits" else "")
+            for name, rows in self._rows.items()
+        }
+        return Events(tables), self._made_points(), self._report
+
+    def _add(self, number: int, stream: Stream) -> None:
+        reader, walk = stream.trace.reader, stream.walk
+        untimed = int(np.count_nonzero(~stream.timed))
+        if untimed:
+            self._report.untimed[number] = untimed
+        count = len(reader.events)
+        present = np.flatnonzero(np.bincount(walk.kinds, minlength=1)).tolist()
+        names = [kind.name for _, kind in reader.events]
+        pairs = pairs_of(names)
+        functions = self._rows["calls"].dictionary("function")
+        code, leaves = np.full(count, -1, np.int32), np.zeros(count, np.bool_)
+        points = np.full(count, -1, np.int32)
+        results: list[tuple[int, Any]] = []
+        for row in present:
+            name = names[row]
+            provider, _, event = name.partition(":")
+            handler = handler_of(provider, event) if provider in (*layout.PROVIDERS, *PROVIDERS) else None
+            if handler is not None and not self._is_plain(stream, row, provider, event):
+                rows = np.flatnonzero((walk.kinds == row) & stream.timed)
+                self._special.append((stream.seq[rows], number, row, rows, handler))
+            elif handler is not None:
+                base, _, end = event.rpartition("_")
+                code[row], leaves[row] = functions.code(base), end == "exit"
+                results.append((row, provider))
+            elif name in pairs:
+                base, leaves[row] = pairs[name]
+                code[row] = functions.code(base)
+            else:
+                points[row] = self._names.setdefault(name, len(self._names))
+        self._add_calls(stream, code, leaves, results)
+        of_event = points[walk.kinds]
+        rows = np.flatnonzero((of_event >= 0) & stream.timed)
+        if len(rows):
+            self._points.append(
+                (
+                    stream.seq[rows],
+                    stream.ts[rows],
+                    stream.thread[rows].astype(np.int64),
+                    of_event[rows].astype(np.int64),
+                    np.full(len(rows), number, np.int64),
+                    rows,
+                )
+            )
+
+    @staticmethod
+    def _is_plain(stream: Stream, row: int, provider: str, event: str) -> bool:
+        """Return whether a record of THAPI is an entry or exit that says nothing but that, and its result."""
+        function, _, end = event.rpartition("_")
+        if end not in ("entry", "exit") or not function:
+            return False
+        if provider in HOST_APIS:
+            return not (end == "entry" and is_sized(HOST_APIS[provider], function))
+        if provider not in layout.APIS or function in REMEMBERED:
+            return False
+        fields = {leaf.name for leaf in stream.trace.reader.leaves(row) if leaf.root == "event.fields"}
+        is_append = "hCommandList" in fields and (function in layout.APPENDS or "hSignalEvent" in fields)
+        return end == "exit" or not (is_append or ("Memory" in function and "size" in fields))
+
+    def _add_calls(
+        self, stream: Stream, code: npt.NDArray[np.int32], leaves: npt.NDArray[np.bool_], results: list[tuple[int, str]]
+    ) -> None:
+        walk = stream.walk
+        of_event = code[walk.kinds]
+        taken = of_event >= 0
+        rows = np.flatnonzero(taken if stream.timed.all() else taken & stream.timed)
+        if not len(rows):
+            return
+        result, known = np.zeros(len(rows), np.int32), np.zeros(len(rows), np.bool_)
+        kinds = walk.kinds[rows]
+        for row, provider in results:
+            if leaves[row]:
+                here = np.flatnonzero(kinds == row)
+                found = self._results(stream, row, provider, rows[here])
+                if found is not None:
+                    result[here], known[here] = found, True
+        ones = np.ones(len(rows), np.bool_)
+        self._rows["calls"].add_block(
+            {
+                "seq": (stream.seq[rows], None),
+                "ts": (stream.ts[rows], None),
+                "thread_id": (stream.thread[rows], None),
+                "function": (of_event[rows], None),
+                "is_exit": (leaves[kinds], None),
+                "result": (result, known),
+                "bytes": (np.zeros(len(rows), np.uint64), ~ones),
+            },
+            len(rows),
+        )
+
+    def _results(self, stream: Stream, row: int, provider: str, rows: Int64) -> npt.NDArray[np.int32] | None:
+        """Return the codes of the results of exits; None if they have none."""
+        found = result_texts(stream, row, provider, rows)
+        if found is None:
+            return None
+        texts, which = found
+        codes: npt.NDArray[np.int32] = self._rows["calls"].dictionary("result").codes(texts)[which]
+        return codes
+
+    # --- records that handlers read ---------------------------------------------------------------------------------
+
+    def _handle(self) -> None:
+        if not self._special:
+            return
+        recorder = Recorder(self._rows, [process for process, _ in self._found.threads])
+        payloads: list[list[bytes]] = []
+        for _, number, row, rows, _ in self._special:
+            payloads.append(self._texts(self._found.streams[number], row, rows))
+        seq = np.concatenate([part[0] for part in self._special])
+        which = np.repeat(np.arange(len(self._special)), [len(part[0]) for part in self._special])
+        place = np.concatenate([np.arange(len(part[0])) for part in self._special])
+        for at in np.argsort(seq, kind="stable").tolist():
+            group = int(which[at])
+            index = int(place[at])
+            _, number, row, rows, handler = self._special[group]
+            stream = self._found.streams[number]
+            event = int(rows[index])
+            stamp = int(stream.seq[event]), int(stream.ts[event]), int(stream.thread[event])
+            try:
+                handler(recorder, stamp, payloads[group][index])
+            except BadField:
+                key = number, stream.trace.reader.events[row][1].name
+                self._report.bad[key] = self._report.bad.get(key, 0) + 1
+        recorder.finish()
+        for thread in recorder.lane_threads.values():
+            self._rows["threads"].add(self._found.threads[thread])
+
+    def _texts(self, stream: Stream, row: int, rows: Int64) -> list[bytes]:
+        """Return the fields of events as THAPI's text has them."""
+        event = stream.trace.reader.events[row][1].name.partition(":")[2]
+        parts: list[list[str | None]] = []
+        for name, column in stream.trace.reader.columns(stream.walk, row, rows).items():
+            root, _, name = name.partition(":")
+            if root != "event.fields" or name.startswith("_") or "." in name:
+                continue
+            parts.append(_written(event, name, column))
+        return [
+            ("{ " + ", ".join(part for part in fields if part is not None) + " }").encode()
+            for fields in (zip(*parts, strict=True) if parts else [()] * len(rows))
+        ]
+
+    def _made_points(self) -> Points:
+        parts = [np.concatenate(columns) for columns in zip(*self._points, strict=True)] if self._points else []
+        if not parts:
+            empty = np.empty(0, np.int64)
+            return Points(empty, empty.astype(np.int32), empty.astype(np.int32), [], empty.astype(np.int32), empty)
+        order = np.argsort(parts[0], kind="stable")
+        _, ts, thread, name, stream, row = (part[order] for part in parts)
+        small = np.int32
+        return Points(ts, thread.astype(small), name.astype(small), list(self._names), stream.astype(small), row)
+
+
+def _written(event: str, name: str, column: tsdl.Columns) -> list[str | None]:
+    kind = column.leaf.kind
+    members = structures.members_of(event, name)
+    if members is not None and isinstance(kind, tsdl.Array):
+        return [
+            f"{name}: {structures.text(members, column.data[at // 8 : at // 8 + n - 1].tobytes())}" if n else None
+            for at, n in zip(column.values.tolist(), column.extents.tolist(), strict=True)
+        ]
+    labels: Mapping[int, str] = {}
+    if isinstance(kind, tsdl.Integer) and kind.labels:
+        labels = {first: label for label, first, last in reversed(kind.labels) if first == last}
+    return [None if value is None else f"{name}: {value_text(value, labels)}" for value in column.python()]
+
+
+def value_text(value: Any, labels: Mapping[int, str] | None = None) -> str:
+    """Return a value as records have it: a number, a name, a text in quotes, or a list of them."""
+    if isinstance(value, bytes):
+        return structures.quoted(value)
+    if isinstance(value, list):
+        return "[ " + ", ".join(value_text(item) for item in value) + " ]"
+    if isinstance(value, dict):
+        return "{ " + ", ".join(f"{name}: {value_text(item)}" for name, item in value.items()) + " }"
+    if isinstance(value, float):
+        return repr(value) if math.isfinite(value) else str(value)
+    if labels and value in labels and labels[value].replace("_", "a").isalnum():
+        return labels[value]
+    return str(value)
+
+
+def field_texts(found: Foreign, points: Points) -> list[str]:
+    """Return the fields of points in time as text, all of them; slow."""
+    made = [""] * len(points.ts)
+    for number, stream in enumerate(found.streams):
+        mine = np.flatnonzero(points.stream == number)
+        kinds = stream.walk.kinds[points.row[mine]]
+        for row in np.flatnonzero(np.bincount(kinds, minlength=1)).tolist():
+            here = mine[kinds == row]
+            parts = []
+            for name, column in stream.trace.reader.columns(stream.walk, row, points.row[here]).items():
+                root, _, name = name.partition(":")
+                if root in ("event.fields", "event.context", "stream.event.context"):
+                    parts.append(_written("", name, column))
+            for at, fields in zip(here.tolist(), zip(*parts, strict=True) if parts else [()] * len(here), strict=True):
+                made[at] = ", ".join(part for part in fields if part is not None)
+    return made

@@ -1,0 +1,148 @@
+"""Tables of merged traces: ids and references counted on, times shifted, a group for each capture."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+
+import numpy as np
+
+from lanescope.errors import InternalError
+from lanescope.trace.column import Column
+from lanescope.trace.schema import Flag
+from lanescope.trace.stats import CORE_STATS
+from lanescope.trace.table import Table
+from lanescope.trace.trace import Records, Trace
+
+#: Role of the group that holds the tracks of one capture in a merged trace.
+RUN_ROLE = "run"
+#: Stat of the captures that are on another time axis than the first one.
+UNALIGNED = "unaligned_capture"
+
+
+def moved(table: Table, offsets: dict[str, int], shift: int) -> Table:
+    """Return ``table`` with its ids and references counted on and its times shifted, as its columns declare it."""
+    columns = {}
+    for spec in table.spec.columns:
+        column = table.column(spec.name)
+        if spec.is_time:
+            column = _plus(column, shift)
+        elif spec.references:
+            if spec.references not in offsets:
+                where = f"column {table.spec.name}.{spec.name}"
+                raise InternalError(f"{where} references table {spec.references}, which the trace does not have")
+            column = _plus(column, offsets[spec.references])
+        elif spec.name == "id" and not table.spec.key:  # what a detail table calls so is the device's number
+            column = _plus(column, offsets.get(table.spec.name, 0))
+        columns[spec.name] = column
+    return Table(table.spec, columns)
+
+
+def doubted(table: Table) -> Table:
+    """Return ``table`` with the flag of an ambiguous place on all rows."""
+    columns = {name: table.column(name) for name in table.spec.names}
+    flags, doubt = columns["flags"], np.uint32(Flag.WRAP_AMBIGUOUS)
+    if flags.constant_value is not None:
+        columns["flags"] = Column.constant(np.uint32(flags.constant_value) | doubt, len(flags), np.uint32)
+    else:
+        columns["flags"] = Column.derived(len(flags), lambda: flags.values | doubt)
+    return Table(table.spec, columns)
+
+
+def _plus(column: Column, delta: int) -> Column:
+    """Return a column of ``values + delta``, made when it is read; nulls stay 0."""
+    valid = column.valid
+    if not delta or (valid is not None and not valid.any()):
+        return column
+    if column.constant_value is not None and valid is None:
+        return Column.constant(column.constant_value + delta, len(column), np.int64)
+    if valid is None:
+        return Column.derived(len(column), lambda: column.values + delta)
+    return Column.derived(len(column), lambda: np.where(valid, column.values + delta, 0), valid=valid)
+
+
+def record_maker(part: Trace, name: str, offsets: dict[str, int], shift: int) -> Callable[[], Table]:
+    """Return what makes raw records of a part, moved as its tables are."""
+    return lambda: moved(part.records[name], offsets, shift)
+
+
+def joined(makers: Sequence[Callable[[], Table]]) -> Callable[[], Table]:
+    """Return what makes one table of several."""
+    return lambda: Table.concat([make() for make in makers])
+
+
+def is_merged(trace: Trace) -> bool:
+    """Return whether all roots of a trace are groups of captures."""
+    tracks = trace.tracks
+    roots = ~tracks.valid("parent_id")
+    return bool(roots.any()) and bool((tracks.values("role")[roots] == RUN_ROLE).all())
+
+
+def grouped(trace: Trace) -> Trace:
+    """Return ``trace`` with one more group, of id 0, above all its roots."""
+    tracks = trace.tracks
+    mains = [row for row in trace.inputs.rows() if row["role"] == "main"]
+    group = Table.from_arrays(
+        tracks.spec,
+        {
+            "id": [0],
+            "parent_id": [None],
+            "input_id": [mains[0]["id"] if mains else None],
+            "kind": ["group"],
+            "role": [RUN_ROLE],
+            "name": [mains[0]["capture"] if mains else RUN_ROLE],
+            "sort_key": [0],
+            "nesting": ["disjoint"],
+            "clock_id": [None],
+            "unit": [""],
+        },
+    )
+    one_more = {**dict.fromkeys(trace.tables(), 0), "tracks": 1}
+    tables = {name: moved(table, one_more, 0) for name, table in trace.tables().items()}
+    below = tables["tracks"]
+    columns = {name: below.column(name) for name in below.spec.names}
+    columns["parent_id"] = Column.array(np.where(below.valid("parent_id"), below.values("parent_id"), 0))
+    tables["tracks"] = Table.concat([group, Table(below.spec, columns)])
+    makers = {name: record_maker(trace, name, one_more, 0) for name in trace.records}
+    return Trace(trace.time, tables, {name: tables[name] for name in trace.details}, Records(makers))
+
+
+def on_axis(part: Trace, axis: int) -> Trace:
+    """Return ``part`` with the number of its time axis in the names of its groups, and counted if that is not 0."""
+    tables = dict(part.tables())
+    tracks, stats = tables["tracks"], tables["stats"]
+    columns = {name: tracks.column(name) for name in tracks.spec.names}
+    names = tracks.values("name").copy()
+    for root in np.flatnonzero(~tracks.valid("parent_id")).tolist():
+        names[root] = f"{names[root]} (time axis {axis + 1})"
+    tables["tracks"] = Table(tracks.spec, {**columns, "name": Column.array(names)})
+    if axis:
+        main = next((row["id"] for row in part.inputs.rows() if row["role"] == "main"), None)
+        spec = next(spec for spec in CORE_STATS if spec.name == UNALIGNED)
+        row = {"id": len(stats), "input_id": main, "track_id": None, "count": 1, "first_offset": None, "first_ts": 0}
+        row |= {
+            name: getattr(spec, name)
+            for name in ("name", "counted", "severity", "rule", "finding_severity", "share_of")
+        }
+        tables["stats"] = Table.concat([stats, Table.from_arrays(stats.spec, {name: [at] for name, at in row.items()})])
+    return Trace(part.time, tables, {name: tables[name] for name in part.details}, part.records)
+
+
+def distinct_runs(tracks: Table) -> Table:
+    """Number the groups of the captures in order, and tell those of one name apart."""
+    names, order = tracks.values("name").copy(), tracks.values("sort_key").copy()
+    taken: set[str] = set()
+    for ordinal, root in enumerate(np.flatnonzero(~tracks.valid("parent_id")).tolist()):
+        names[root] = next(name for name in _variants(names[root]) if name not in taken)
+        order[root] = ordinal
+        taken.add(names[root])
+    columns = {name: tracks.column(name) for name in tracks.spec.names}
+    columns["name"], columns["sort_key"] = Column.array(names), Column.array(order)
+    return Table(tracks.spec, columns)
+
+
+def _variants(name: str) -> Iterator[str]:
+    yield name
+    number = 2
+    while True:
+        yield f"{name} ({number})"
+        number += 1

@@ -1,0 +1,168 @@
+"""Buffers of independent writers, in many shapes, decoded by the shipped declarations to the writers' truth."""
+
+from __future__ import annotations
+
+from collections import Counter
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from devices.cuda.declared.producers import WRITERS, Shape, flydsl
+from devices.cuda.declared.test_declared_goldens import rows_of
+from lanescope import cuda
+from lanescope.devices.cuda.formats.declared import catalog
+from lanescope.errors import InputError
+
+SHAPES = [
+    Shape(),
+    Shape(blocks=1, groups=1),
+    Shape(blocks=1, groups=5, regions=1),
+    Shape(blocks=9, groups=1, regions=None),
+    Shape(blocks=3, groups=4, capacity=4, regions=20),
+    Shape(blocks=2, groups=3, capacity=8, regions=4),
+    Shape(blocks=5, groups=7, wrap=True, regions=5),
+    Shape(blocks=70, groups=6, regions=2, top=False),
+    Shape(blocks=3, groups=2, capacity=16, regions=9, wrap=True),
+]
+CASES = [(layout, writer) for layout, writers in WRITERS.items() for writer in writers]
+
+
+def name_of(layout):
+    """A layout that a reader in code has as well is given as its file."""
+    if layout in ("flashinfer-v2", "tirx-v1"):
+        return str(Path(catalog.__file__).parent / "shipped" / f"{layout}.toml")
+    return layout
+
+
+def decode(made, layout, **more):
+    options = {key: value for key, value in made.options.items() if key != "fold"}
+    params = {"layout_params": made.params} if made.params else {}
+    return cuda.decode(made.file(), layout=name_of(layout), **options, **params, **more)
+
+
+def folded(rows, made):
+    """Rows in an order; where nothing gives a full reading of the counter, starts count within its bits."""
+    bits = made.options.get("fold")
+    if bits is None:
+        return sorted(rows, key=str)
+    low = (1 << bits) - 1
+    return sorted(
+        ((*row[:4], row[4] & low, None if row[5] is None else row[5] - row[4], row[6]) for row in rows), key=str
+    )
+
+
+@pytest.mark.parametrize("shape", SHAPES, ids=str)
+@pytest.mark.parametrize(("layout", "writer"), CASES, ids=[writer.__name__ for _, writer in CASES])
+def test_what_a_producer_stores_is_decoded_to_its_truth(layout, writer, shape):
+    made = writer(shape)
+    trace = decode(made, layout)
+    assert folded(rows_of(trace), made) == folded([tuple(row) for row in made.spans], made)
+    dropped = sum(row["count"] for row in trace.stats.rows() if row["name"] == "cuda_dropped")
+    if made.lost is not None:
+        assert dropped == made.lost
+    assert not {"cuda_corrupt_record", "cuda_bad_lane_header", "cuda_bad_count", "cuda_trailing_bytes"} & {
+        row["name"] for row in trace.stats.rows()
+    }
+
+
+def test_every_shipped_layout_has_a_writer():
+    # TIRx has a simulator and goldens of its own.
+    assert {*WRITERS, "tirx-v1"} == set(catalog.shipped())
+
+
+@pytest.mark.parametrize(("layout", "writer"), CASES, ids=[writer.__name__ for _, writer in CASES])
+def test_nothing_recorded_is_nothing_decoded(layout, writer):
+    if layout in ("npkit", "flydsl-static"):
+        pytest.skip("the layout always has records")
+    made = writer(Shape(regions=0))
+    try:
+        trace = decode(made, layout)
+    except InputError:
+        return
+    assert not rows_of(trace)
+
+
+@pytest.mark.parametrize("share", [0.03, 0.31, 0.5, 0.77, 0.98])
+@pytest.mark.parametrize(("layout", "writer"), CASES, ids=[writer.__name__ for _, writer in CASES])
+def test_a_cut_buffer_gives_no_region_that_was_not_there(layout, writer, share):
+    made = writer(Shape(blocks=5, groups=2, capacity=16, regions=6))
+    name, array = next(iter(made.arrays.items()))
+    data = array.tobytes()
+    cut = np.frombuffer(data[: int(len(data) * share) // 8 * 8], np.uint8)
+    made.arrays[name] = cut
+    try:
+        trace = decode(made, layout)
+    except InputError:
+        return
+    more = Counter(folded(rows_of(trace), made)) - Counter(folded([tuple(row) for row in made.spans], made))
+    assert not more
+
+
+@pytest.mark.parametrize("behind", [1, 4, 8, 12])
+@pytest.mark.parametrize(("layout", "writer"), CASES, ids=[writer.__name__ for _, writer in CASES])
+def test_bytes_behind_a_buffer_change_nothing_or_are_refused(layout, writer, behind):
+    if layout in ("npkit", "flydsl", "iris", "tt-metal"):
+        pytest.skip("the size of the buffer is that of its only lane, or of its arrays")
+    made = writer(Shape(blocks=3, groups=2, capacity=16, regions=6))
+    name, array = next(iter(made.arrays.items()))
+    made.arrays[name] = np.frombuffer(array.tobytes() + bytes(behind), np.uint8)
+    trace = decode(made, layout)
+    assert folded(rows_of(trace), made) == folded([tuple(row) for row in made.spans], made)
+
+
+@pytest.mark.parametrize(
+    "layout", ["tileops", "quack", "nanotrace", "cutez", "thunderkittens", "nuggets-legacy", "ikp"]
+)
+def test_a_lane_that_is_cut_is_reported(layout):
+    made = WRITERS[layout][0](Shape(blocks=5, groups=1, capacity=16, regions=6))
+    array = made.arrays["buffer"].tobytes()
+    lane = len(array) // 5
+    made.arrays["buffer"] = np.frombuffer(array[: 2 * lane + lane // 2 // 8 * 8], np.uint8)
+    trace = decode(made, layout)
+    counted = [row["count"] for row in trace.stats.rows() if row["name"] == "cuda_trailing_bytes"]
+    assert counted == [lane // 2 // 8 * 8]
+    [lowest] = [row for row in trace.accounting.rows() if row["layer"] == 0 and row["scope"] != "producer"]
+    assert lowest["lost"] == counted[0]
+
+
+SITES = """
+[tables.kinds]
+"0" = 0
+"1" = 1
+"2" = 2
+"3" = 0
+"4" = 1
+"5" = 2
+"6" = 0
+"7" = 1
+"8" = 2
+
+[tables.ids]
+"0" = 0
+"1" = 0
+"2" = 0
+"3" = 1
+"4" = 1
+"5" = 1
+"6" = 2
+"7" = 2
+"8" = 2
+
+[names.table]
+"0" = "load"
+"1" = "mma"
+"2" = "store"
+"""
+
+
+def test_sites_become_regions_by_tables_in_a_copy_of_a_layout(tmp_path):
+    made = flydsl(Shape(blocks=4, groups=3, capacity=12, regions=5), regions=True)
+    text = catalog.load("flydsl").text
+    text = text.replace('kind = "instant"', 'kind = ["kinds[site]", {"0" = "begin", "1" = "end", "2" = "instant"}]')
+    text = text.replace('id = "site"', 'id = "ids[site]"')
+    path = tmp_path / "kernel.toml"
+    path.write_text(text + SITES)
+    trace = cuda.decode(made.file(), layout=str(path), layout_params=made.params)
+    assert folded(rows_of(trace), made) == folded([tuple(row) for row in made.spans], made)
+    assert set(trace.slices.values("name").tolist()) == {"load", "mma", "store"}
