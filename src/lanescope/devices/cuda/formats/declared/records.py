@@ -98,7 +98,8 @@ def records_of(declaration: Declaration, columns: Columns) -> Records:
         end = None if end is None else end[order]
         payload = None if payload is None else payload[order]
         sm = None if sm is None else sm[order]
-    tracks = None
+    tracks: I64 | None = None
+    numbers: I64 | None
     if "track" in roles:
         of_track = columns.value(roles["track"])
         event, numbers, tracks = _events_of_tracks(
