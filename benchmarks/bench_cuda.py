@@ -13,6 +13,7 @@ import numpy as np
 import lanescope
 import peers
 from lanescope import Trace
+from lanescope.devices import cuda
 from lanescope.devices.cuda.family import FAMILY
 from lanescope.devices.cuda.simulate.sim_kernel import EVENTS
 from lanescope.source import Capture
@@ -20,6 +21,8 @@ from measure import Row, seconds
 
 #: 132 blocks of three groups, 24 records of a block in each tile: a little over a million.
 TILES = 317
+#: The file that declares the same layout, read as one of a user's own.
+DECLARED = {"layout": str(Path(cuda.__file__).parent / "formats/declared/shipped/tirx-v1.toml")}
 #: The peer takes seconds, so it gets few turns.
 PEER_TURNS = 2
 
@@ -159,9 +162,12 @@ def run() -> list[Row]:
         with Capture(capture) as source:
             decoder = FAMILY.decode(source, {option.name: option.default for option in FAMILY.options})
             decoder.feed(memoryview(source.main.read()))
-        loop, decoded, made, opened, plain, packed = seconds(
+            declaring = FAMILY.decode(source, {option.name: option.default for option in FAMILY.options} | DECLARED)
+            declaring.feed(memoryview(source.main.read()))
+        loop, decoded, declared, made, opened, plain, packed = seconds(
             lambda: plain_loop(words),
             lambda: list(decoder.finish()),
+            lambda: list(declaring.finish()),
             lambda: every_column(list(decoder.finish())),
             lambda: lanescope.open(capture, "cuda"),
             lambda: convert(capture, out, compress=False),
@@ -184,6 +190,13 @@ def run() -> list[Row]:
             80,
             higher_is_better=True,
             note=f"{records} records in memory: {1e3 * decoded.least:.1f} ms, loop {1e3 * loop.least:.0f} ms",
+        ),
+        Row(
+            "decode by the declaration of the layout, beside its reader",
+            declared.least / decoded.least,
+            "x",
+            1.3,
+            note=f"{1e3 * declared.least:.1f} ms; reader {1e3 * decoded.least:.1f} ms, which also finds the stride",
         ),
         Row(
             "decode and make every column of the core tables, beside that loop",

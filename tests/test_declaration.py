@@ -1,6 +1,7 @@
 """Values that cannot be changed."""
 
 import doctest
+from functools import cached_property
 
 import numpy as np
 import pytest
@@ -36,6 +37,21 @@ def test_values_by_position_and_by_name():
 def test_what_does_not_fit_is_refused(args, given):
     with pytest.raises(TypeError, match="Span"):
         Span(*args, **given)
+
+
+def test_a_copy_computes_its_own_values():
+    @frozen_class
+    class Counted:
+        numbers: tuple
+
+        @cached_property
+        def total(self):
+            return sum(self.numbers)
+
+    first = Counted((1, 2))
+    assert first.total == 3
+    assert replace(first, numbers=(5,)).total == 5
+    assert replace(first) == first
 
 
 def test_arrays_are_compared_element_by_element():

@@ -4,6 +4,7 @@
 #include <cstdlib>
 #include <vector>
 
+#include "core/devices/cuda/declared_lanes.hpp"
 #include "core/devices/cuda/tirx.hpp"
 
 namespace lanescope::cuda {
@@ -56,12 +57,25 @@ inline void decode_tirx(std::span<const uint64_t> words, uint64_t lanes, uint64_
         std::abort();
     }
     const size_t marks = is_short ? 0 : used - begins, holes = is_short ? 0 : used + lanes;
-    std::vector<uint64_t> scratch(tirx::side_by_side * words.size());
+    std::vector<uint64_t> scratch(declared::side_by_side * words.size());
     std::vector<Summary> summaries(lanes);
+    std::vector<int64_t> base(lanes), zeros(lanes), start(1), names(lanes);
+    for (uint64_t lane = 0; lane < lanes; ++lane) {
+        const auto rows = lane < behind.size() ? (behind.size() - 1 - lane) / stride + 1 : 0;
+        start.push_back(start.back() + static_cast<int64_t>(rows));
+        base[lane] = static_cast<int64_t>(8 * lane), names[lane] = static_cast<int64_t>(lane);
+    }
+    const uint8_t kinds[] = {0, 1, 2, 3};
+    declared::Roles roles;
+    roles.stamp = {0, 32, 0xFFFFFFFF}, roles.event = {0, 2, 0x3FF}, roles.kind = {0, 0, 3}, roles.kinds = kinds;
+    roles.empty = {0, 0, ~uint64_t{0}}, roles.agree = {0, 12, 0xFFFFF}, roles.expected = names;
+    const std::span bytes(reinterpret_cast<const uint8_t*>(behind.data()), 8 * behind.size());
+    const gather::Lanes places{base, zeros, zeros, start, static_cast<int64_t>(8 * stride)};
+    const std::vector<uint8_t> nothing(lanes);
     const auto decode = [&](LaneDecoder& decoder) {
-        tirx::decode(behind, {lanes, stride, 0, {}, {}, cuts, true}, 0, lanes, scratch, summaries, decoder);
+        declared::decode(bytes, places, roles, 0, lanes, {nothing, nothing, cuts, true}, scratch, summaries, decoder);
     };
-    const bool is_whole = with_room<tirx::event_bits>({32, split, 1 << 20}, is_short ? begins / 2 : begins, marks, holes, words.size(), decode);
+    const bool is_whole = with_room<10>({32, split, 1 << 20}, is_short ? begins / 2 : begins, marks, holes, words.size(), decode);
     uint64_t decoded = found.misplaced;
     for (const auto& summary : summaries) {
         decoded += static_cast<uint64_t>(summary.records + (split ? 0 : summary.after_finalize));

@@ -20,17 +20,16 @@ namespace {
 constexpr size_t words_a_thread = size_t{1} << 17;
 
 // The table of counts as the structs that it is.
-template <typename Struct, typename Table>
-std::span<Struct> lane_counts(const Table& table) {
+std::span<tirx::LaneCount> lane_counts(const Rows<uint32_t>& table) {
     static_assert(sizeof(tirx::LaneCount) == 2 * sizeof(uint32_t));
     if (table.shape(1) != 2) throw nb::value_error("counts must have two columns");
-    return {reinterpret_cast<Struct*>(table.data()), table.shape(0)};
+    return {reinterpret_cast<tirx::LaneCount*>(table.data()), table.shape(0)};
 }
 
 std::tuple<uint64_t, uint64_t, uint64_t, uint64_t> scan(const In<uint64_t>& words, uint64_t first, uint64_t stride,
                                                         const Rows<uint32_t>& counts) {
     const auto data = view(words);
-    const auto lanes = lane_counts<tirx::LaneCount>(counts);
+    const auto lanes = lane_counts(counts);
     if (stride == 0 || stride < lanes.size()) throw nb::value_error("no such stride");
     nb::gil_scoped_release nogil;
     // Each thread takes some rows; counting lanes beside that must not cost more than the rows do.
@@ -59,25 +58,6 @@ uint64_t stride_divisor(const In<uint64_t>& words) {
     const auto data = view(words);
     nb::gil_scoped_release nogil;
     return tirx::stride_divisor(data);
-}
-
-// Return how many records the longest lane may have.
-size_t longest_of(const tirx::Placement& placement, size_t words) {
-    if (placement.stride > 0) return words == 0 ? 0 : (words - 1) / placement.stride + 1;
-    const auto& starts = placement.starts;
-    if (starts.size() != placement.lanes + 1 || starts.front() != 0 ||
-        starts.back() != static_cast<int64_t>(placement.slots.size())) {
-        throw nb::value_error("starts must close every lane");
-    }
-    int64_t longest = 0;
-    for (size_t i = 0; i + 1 < starts.size(); ++i) {
-        if (starts[i] > starts[i + 1]) throw nb::value_error("the lanes do not lie one behind the other");
-        longest = std::max(longest, starts[i + 1] - starts[i]);
-    }
-    for (const auto slot : placement.slots) {
-        if (static_cast<uint64_t>(slot) >= words) throw nb::value_error("a slot lies outside of the buffer");
-    }
-    return static_cast<size_t>(longest);
 }
 
 }  // namespace
@@ -131,53 +111,4 @@ void lanescope::bind::cuda(nb::module_& m) {
           "lane that are used and those of them that are begins.");
     m.def("cuda_tirx_stride_divisor", stride_divisor, "words"_a.noconvert(),
           "The greatest common divisor of all distances from the first slots; 0: no lane has a second record.");
-
-    m.def(
-        "cuda_tirx_decode",
-        [](const In<uint64_t>& words, uint64_t first, uint64_t stride, const In<int64_t>& slots,
-           const In<int64_t>& starts, const Rows<const uint32_t>& counts, const In<int64_t>& cuts, bool keeps_earlier,
-           bool split, uint64_t step_back, const nb::args& outputs) {
-            const auto lanes = lane_counts<const tirx::LaneCount>(counts);
-            const tirx::Placement placement{lanes.size(), stride,     first,        view(slots),
-                                            view(starts), view(cuts), keeps_earlier};
-            if (cuts.size() != 0 && (lanes.size() == 0 || cuts.size() % lanes.size() != 0 || stride == 0)) {
-                throw nb::value_error("no such cuts");
-            }
-            const auto depth = cuts.size() == 0 ? 1 : cuts.size() / lanes.size();
-            for (size_t i = 0; i < cuts.size(); ++i) {
-                const bool falls = i % depth != 0 && placement.cuts[i] < placement.cuts[i - 1];
-                if (placement.cuts[i] < 0 || falls) throw nb::value_error("no such cuts");
-            }
-            const auto data = view(words);
-            const auto longest = longest_of(placement, data.size());
-            Columns columns(outputs, lanes.size());
-            const auto room_of = [&](size_t lane) {
-                const size_t used = lanes[lane].used, begins = std::min(lanes[lane].begins, lanes[lane].used);
-                return Room{used, begins, used - begins};
-            };
-            const auto decode_some = [&](size_t from, size_t count, std::span<uint64_t> scratch,
-                                         cuda::LaneDecoder& decoder) {
-                tirx::decode(data, placement, from, from + count, scratch, columns.summaries, decoder);
-            };
-            return decoded<uint64_t>(columns, {32, split, step_back}, lanes.size(), room_of, longest,
-                                     stride > 0 ? tirx::side_by_side * longest : 0, tirx::event_bits, decode_some);
-        },
-        "words"_a.noconvert(), "first"_a, "stride"_a, "slots"_a.noconvert(), "starts"_a.noconvert(),
-        "counts"_a.noconvert(), "cuts"_a.noconvert(), "keeps_earlier"_a, "split"_a, "step_back"_a, "outputs"_a,
-        "Decode all lanes into the columns: (slices, instants, gaps, flags of any slice, slices below the resolution, "
-        "tick step or 0). `words` are rows of `stride`, the lane `first` in front; stride 0: the words of lane i are "
-        "those in slots[starts[i]:starts[i + 1]]. `counts` as cuda_tirx_scan gives them, or more. `cuts` are each lane's first "
-        "positions that earlier launches left, as many for each lane and not falling, decoded only if `keeps_earlier`; "
-        "empty: there are none.");
-    m.def(
-        "cuda_tirx_count",
-        [](const In<uint64_t>& words, const In<int64_t>& slots, const In<int64_t>& starts,
-           const Rows<uint32_t>& counts) {
-            const auto lanes = lane_counts<tirx::LaneCount>(counts);
-            const tirx::Placement placement{lanes.size(), 0, 0, view(slots), view(starts), {}, false};
-            longest_of(placement, words.size());
-            tirx::count(view(words), placement, lanes);
-        },
-        "words"_a.noconvert(), "slots"_a.noconvert(), "starts"_a.noconvert(), "counts"_a.noconvert(),
-        "Count the words of lanes that are listed: counts as cuda_tirx_scan gives them.");
 }

@@ -109,7 +109,7 @@ void lanescope::bind::cuda_layouts(nb::module_& m) {
                            });
         },
         "words"_a.noconvert(), "capacity"_a, "record_words"_a, "ring"_a, "cycles"_a, "lanes"_a.noconvert(),
-        "step_back"_a, "outputs"_a, "Decode all lanes into the columns; results as cuda_tirx_decode.");
+        "step_back"_a, "outputs"_a, "Decode all lanes into the columns; results as cuda_decode_records.");
 
     m.def(
         "cuda_proton_count",
@@ -147,7 +147,7 @@ void lanescope::bind::cuda_layouts(nb::module_& m) {
                            });
         },
         "words"_a.noconvert(), "rings"_a.noconvert(), "stamp_bits"_a, "step_back"_a, "outputs"_a,
-        "Decode all rings into the columns; results as cuda_tirx_decode.");
+        "Decode all rings into the columns; results as cuda_decode_records.");
 
     m.def(
         "cuda_enclosing",

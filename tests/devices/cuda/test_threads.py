@@ -8,13 +8,14 @@ import pytest
 
 from devices.cuda.helpers import simulate
 from lanescope._native import core
-from lanescope.devices.cuda.formats.lanes import STEP_BACK, Outputs
+from lanescope.declaration import replace
+from lanescope.devices.cuda.formats.lanes import STEP_BACK
 from lanescope.devices.cuda.formats.ls2 import Ls2Buffer
 from lanescope.devices.cuda.formats.proton import ProtonBuffer
+from lanescope.devices.cuda.formats.tirx import TirxBuffer
 from lanescope.trace import Flag
 
 LANES, ROWS = 24, 9000
-SLOTS = 1 + LANES * ROWS
 
 
 def buffer(seed, *, is_sound):
@@ -33,28 +34,25 @@ def buffer(seed, *, is_sound):
     if not is_sound:
         words[rng.random((ROWS, LANES)) < 0.01] = 0
         words[rng.random((ROWS, LANES)) < 0.001] ^= np.uint64(1 << 13)
-    return np.concatenate(([np.uint64(LANES)], words.reshape(-1)))
+    return np.concatenate(([np.uint64(LANES | 1 << 32)], words.reshape(-1)))
 
 
-def decode(words, slots, starts, stride):
-    counts = np.empty((LANES, 2), np.uint32)
-    found = ()
-    if stride:
-        found = core.cuda_tirx_scan(words[1:], 1, LANES, counts)
-    else:
-        core.cuda_tirx_count(words[1:], slots, starts, counts)
-    used, begins = counts.sum(axis=0, dtype=np.int64).tolist()
-    out = Outputs(LANES, slices=begins, instants=used - begins, gaps=used + LANES)
-    no_cuts = np.empty(0, np.int64)
-    result = core.cuda_tirx_decode(
-        words[1:], 0, stride, slots, starts, counts, no_cuts, False, True, STEP_BACK, *out.arguments()
-    )
-    slices, instants, gaps, *_ = result
-    result = (*result, *found)
-    columns = [out.summary, out.used, counts]
-    for table, count in ((out.slices, slices), (out.instants, instants), (out.gaps, gaps)):
-        columns += [column[:count] for column in table.values()]
-    return result, columns
+def decode(words, *, is_listed):
+    found = TirxBuffer.read(words)
+    if is_listed:
+        slots = np.flatnonzero(words[1:])
+        lane = (words[1:][slots] >> np.uint64(12) & np.uint64(0xFFFFF)).astype(np.int64)
+        slots, lane = slots[lane < LANES], lane[lane < LANES]
+        starts = np.concatenate(([0], np.cumsum(np.bincount(lane, minlength=LANES)))).astype(np.int64)
+        listed = slots[np.argsort(lane, kind="stable")]
+        found = TirxBuffer(found.words, replace(found.geometry, stride=0), found.found, listed, starts)
+    decoded = found.decode(split=True, step_back=STEP_BACK)
+    tables = (decoded.summary, decoded.slices.columns, decoded.instants.columns, decoded.gaps)
+    facts = (decoded.seen, decoded.below_resolution, decoded.resolution_ticks, decoded.slices.events())
+    scan = found.found
+    counted = (scan.used, scan.misplaced, scan.first_misplaced, scan.last_used)
+    columns = [scan.counts, *(column for table in tables for column in table.values())]
+    return (len(decoded.slices), len(decoded.instants), *facts, *counted), columns
 
 
 @pytest.mark.skipif(len(os.sched_getaffinity(0)) < 2, reason="there is only one processor to compare with")
@@ -62,19 +60,11 @@ def decode(words, slots, starts, stride):
 @pytest.mark.parametrize("is_sound", [True, False])
 def test_the_rows_do_not_depend_on_the_number_of_threads(is_sound, is_listed):
     words = buffer(3, is_sound=is_sound)
-    slots, starts, stride = np.empty(0, np.int64), np.empty(0, np.int64), LANES
-    if is_listed:
-        used = np.flatnonzero(words[1:])
-        lane = (words[1:][used] >> np.uint64(12) & np.uint64(0xFFFFF)).astype(np.int64)
-        used, lane = used[lane < LANES], lane[lane < LANES]
-        slots = used[np.argsort(lane, kind="stable")]
-        starts = np.concatenate(([0], np.cumsum(np.bincount(lane, minlength=LANES)))).astype(np.int64)
-        stride = 0
-    several, columns = decode(words, slots, starts, stride)
+    several, columns = decode(words, is_listed=is_listed)
     processors = os.sched_getaffinity(0)
     os.sched_setaffinity(0, {min(processors)})
     try:
-        alone, expected = decode(words, slots, starts, stride)
+        alone, expected = decode(words, is_listed=is_listed)
     finally:
         os.sched_setaffinity(0, processors)
     assert several == alone

@@ -3,8 +3,6 @@
 #include <algorithm>
 #include <cstring>
 
-#include "core/devices/cuda/lane_decoder.hpp"
-
 namespace lanescope::cuda::gather {
 namespace {
 
@@ -82,51 +80,5 @@ template void gather(std::span<const uint8_t>, const Lanes&, const Field&, size_
 template void gather(std::span<const uint8_t>, const Lanes&, const Field&, size_t, size_t, std::span<uint16_t>) noexcept;
 template void gather(std::span<const uint8_t>, const Lanes&, const Field&, size_t, size_t, std::span<uint32_t>) noexcept;
 template void gather(std::span<const uint8_t>, const Lanes&, const Field&, size_t, size_t, std::span<uint64_t>) noexcept;
-
-void read(std::span<const uint8_t> data, const Lanes& lanes, const Roles& roles, size_t from, size_t to,
-          std::span<uint64_t> stamp, std::span<uint16_t> event, std::span<uint8_t> kind) noexcept {
-    const auto value = [](const uint8_t* record, const WordField& field) {
-        return load<8>(record + field.byte) >> field.shift & field.mask;
-    };
-    const auto unreadable = static_cast<uint8_t>(Kind::unreadable), nothing = static_cast<uint8_t>(Kind::empty);
-    // Lanes that take turns share cache lines, so a few of them are read together.
-    struct Cursor {
-        uint64_t expected;
-        const uint8_t* base;
-        int64_t at, ring;
-        size_t place, end;
-    };
-    constexpr size_t side_by_side = 8;
-    for (size_t lane = from; lane < to; lane += side_by_side) {
-        Cursor cursors[side_by_side];
-        const auto width = std::min(side_by_side, to - lane);
-        size_t longest = 0;
-        for (size_t i = 0; i < width; ++i) {
-            const auto of = lane + i;
-            cursors[i] = {roles.agree.mask != 0 ? static_cast<uint64_t>(roles.expected[of]) : 0,
-                          data.data() + lanes.base[of],
-                          lanes.first[of],
-                          lanes.ring[of],
-                          static_cast<size_t>(lanes.start[of]),
-                          static_cast<size_t>(lanes.start[of + 1])};
-            longest = std::max(longest, cursors[i].end - cursors[i].place);
-        }
-        for (size_t row = 0; row < longest; ++row) {
-            for (size_t i = 0; i < width; ++i) {
-                auto& cursor = cursors[i];
-                if (cursor.place == cursor.end) continue;
-                const auto* record = cursor.base + cursor.at * lanes.stride;
-                if (++cursor.at == cursor.ring) cursor.at = 0;
-                auto of = roles.kinds[value(record, roles.kind)];
-                of = value(record, roles.agree) == cursor.expected ? of : unreadable;
-                of = roles.empty.mask != 0 && value(record, roles.empty) == roles.empty_value ? nothing : of;
-                const auto place = cursor.place++;
-                stamp[place] = value(record, roles.stamp);
-                event[place] = of < unreadable ? static_cast<uint16_t>(value(record, roles.event)) : uint16_t{0};
-                kind[place] = of;
-            }
-        }
-    }
-}
 
 }  // namespace lanescope::cuda::gather

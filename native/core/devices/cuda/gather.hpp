@@ -44,27 +44,4 @@ extern template void gather(std::span<const uint8_t>, const Lanes&, const Field&
 extern template void gather(std::span<const uint8_t>, const Lanes&, const Field&, size_t, size_t,
                             std::span<uint64_t>) noexcept;
 
-// Bits of a word of 8 bytes that lies inside the record.
-struct WordField {
-    uint64_t byte = 0;  // of the word, from the start of the record
-    unsigned shift = 0;
-    uint64_t mask = 0;
-
-    Field word() const noexcept { return {byte, 0, 64}; }
-};
-
-// Records whose roles are fields as they stand, so that one pass reads all of them.
-struct Roles {
-    WordField stamp, event, kind;
-    std::span<const uint8_t> kinds;  // what each value of the kind is, for the records of LaneDecoder
-    WordField empty;                 // mask 0: no position is empty
-    uint64_t empty_value = 0;
-    WordField agree;                 // mask 0: nothing has to agree
-    std::span<const int64_t> expected;  // for each lane, its value in records that agree
-};
-
-// Read the records of the lanes from `from` to before `to`; is_inside() has accepted the words of all fields.
-void read(std::span<const uint8_t> data, const Lanes& lanes, const Roles& roles, size_t from, size_t to,
-          std::span<uint64_t> stamp, std::span<uint16_t> event, std::span<uint8_t> kind) noexcept;
-
 }  // namespace lanescope::cuda::gather

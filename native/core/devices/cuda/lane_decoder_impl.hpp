@@ -64,9 +64,10 @@ struct LaneDecoder::Lane {
 // Take in records before `end` that are nothing but begins and ends, one in the other, at positions without a gap and in the order of
 // time: almost all there are. Return where that stops.
 template <typename Records>
-size_t LaneDecoder::run(const Records& records, size_t at, size_t end, Lane& lane) noexcept {
+size_t LaneDecoder::run(const Records& all, size_t at, size_t end, Lane& lane) noexcept {
     if (lane.finalized || lane.unreadable > 0) return at;
-    // What every record changes is kept out of memory that other stores might reach.
+    // What every record reads or changes is kept out of memory that other stores might reach.
+    const Records records = all;
     const auto begin = slices_.begin.data();
     const auto dur = slices_.dur.data();
     const auto begin_index = slices_.begin_index.data();

@@ -23,6 +23,8 @@ Mask = npt.NDArray[np.bool_]
 
 #: Records that are decoded at a time where the whole does not have to be in memory.
 PART_RECORDS = 1 << 20
+#: Of buffers of more parts than this, parts of half the size are decoded: they are decoded twice anyway.
+_FEW_PARTS = 4
 
 REGION, ASYNC, MARK, UNMATCHED = "region", "async", "mark", "unmatched_end"
 
@@ -50,6 +52,8 @@ def batches(
         content: where it stands in the file.
     """
     parts = buffer.parts(PART_RECORDS)
+    if len(parts) > _FEW_PARTS:
+        parts = buffer.parts(PART_RECORDS // 2)
     rules = {"split": options["after_finalize"] == "split", "step_back": STEP_BACK}
     # Nothing can be placed before all lanes are known, so many parts are decoded twice: memory, not time, is short.
     summary, step, decoded = _all(buffer, parts, rules)
@@ -59,10 +63,12 @@ def batches(
     making.grow(metadata.inputs(making), metadata.clocks(making))
     joined = Joined(making)
     for number, part in enumerate(parts):
-        piece = decoded if len(parts) == 1 else buffer.decode(part, **rules)
-        if piece.resolution_ticks != step:
-            _mark_below_resolution(piece, step)
-        _part(making, joined, piece)
+        if decoded is None:
+            decoded = buffer.decode(part, **rules)
+        if decoded.resolution_ticks != step:
+            _mark_below_resolution(decoded, step)
+        _part(making, joined, decoded)
+        decoded = None  # its rows are those of the batch from now on
         if number + 1 < len(parts):
             yield making.builder.batch()
     lost = gaps.bounds_of(making)
@@ -76,8 +82,10 @@ def batches(
     yield making.builder.finish()
 
 
-def _all(buffer: Buffer, parts: list[tuple[int, int]], rules: Mapping[str, Any]) -> tuple[Summary, int | None, Decoded]:
-    """Decode all parts; return the summary of all lanes, the step of their clock, and the last part."""
+def _all(
+    buffer: Buffer, parts: list[tuple[int, int]], rules: Mapping[str, Any]
+) -> tuple[Summary, int | None, Decoded | None]:
+    """Decode all parts; return the summary of all lanes, the step of their clock, and the only part if it is one."""
     summaries, steps = [], []
     for part in parts:
         decoded = buffer.decode(part, **rules)
@@ -87,7 +95,7 @@ def _all(buffer: Buffer, parts: list[tuple[int, int]], rules: Mapping[str, Any])
         name: np.concatenate([s[name] for s in summaries]) if len(parts) > 1 else summaries[0][name]
         for name in summaries[0]
     }
-    return summary, _common_step(summaries, steps), decoded
+    return summary, _common_step(summaries, steps), decoded if len(parts) == 1 else None
 
 
 def _part(making: TraceAssembly, joined: Joined, decoded: Decoded) -> None:

@@ -10,7 +10,16 @@ import numpy.typing as npt
 from lanescope._native import core
 from lanescope.declaration import frozen_class
 from lanescope.devices.cuda.formats.lanes import Decoded, Outputs
-from lanescope.devices.cuda.formats.layout import STAMP_WRAP, TIRX_HEADER, TIRX_MAX_LANES, TIRX_RECORD, TIRX_V1
+from lanescope.devices.cuda.formats.layout import (
+    BEGIN,
+    KINDS,
+    STAMP_BITS,
+    STAMP_WRAP,
+    TIRX_HEADER,
+    TIRX_MAX_LANES,
+    TIRX_RECORD,
+    TIRX_V1,
+)
 from lanescope.devices.cuda.formats.word_source import LaneMajorStore, Words, WordStore, store_of
 from lanescope.errors import InputError, UsageError
 
@@ -24,6 +33,16 @@ SAMPLE_SLOTS = 1 << 22
 _SPARSE = 4
 UNWRITTEN = "buffer header not written"
 _NO_SLOTS = np.empty(0, np.int64)
+
+
+def _roles() -> tuple[npt.NDArray[np.int64], npt.NDArray[np.uint8], int]:
+    """Return the fields of a record, kinds by value, and the word of an empty slot, as the core takes them."""
+    names = "time", "event", "kind", None, "lane"
+    fields = [(0, 0, 64) if name is None else (0, TIRX_RECORD[name].lsb, TIRX_RECORD[name].width) for name in names]
+    return np.array([*fields, (0, 0, 0)], np.int64), np.arange(len(KINDS), dtype=np.uint8), 0
+
+
+_ROLES = _roles()
 
 
 @frozen_class
@@ -294,26 +313,41 @@ class TirxBuffer:
     def decode(self, *, split: bool, step_back: int, part: tuple[int, int] | None = None) -> Decoded:
         """Decode the lanes of a part, all of them when it is None; arguments as ``buffer.Buffer.decode`` has them."""
         first, last = part or (0, self.geometry.lanes)
+        lanes, expected = last - first, np.arange(first, last, dtype=np.int64)
+        is_full = np.zeros(lanes, np.uint8)
         if self.geometry.stride:
-            counts = self.found.counts[first:last]
             slots, row = self._slots(first, last)
+            used, begins = self.found.counts[first:last].astype(np.int64).T
+            base = expected - first
+            rows = np.maximum(0, (len(slots) - 1 - base) // row + 1)
+            some = np.flatnonzero(rows)
+            ends = slots[base[some] + (rows[some] - 1) * row]
+            is_full[some] = (ends != 0) & (TIRX_RECORD["lane"].of(ends).astype(np.int64) == expected[some])
         else:
-            counts = np.empty((last, 2), np.uint32)
-            slots, row = self.words.window(1, len(self.words)), 0
-            core.cuda_tirx_count(slots, self.listed, self.starts, counts)
-        used, begins = counts.sum(axis=0, dtype=np.int64).tolist()
-        out = Outputs(last - first, slices=begins, instants=used - begins, gaps=used + last - first)
-        result = core.cuda_tirx_decode(
-            slots,
-            first,
-            row,
-            self.listed,
-            self.starts,
+            slots, row = self.words.window(1, len(self.words))[self.listed], 1
+            base, rows = self.starts[:-1], np.diff(self.starts)
+            used = rows
+            at = np.concatenate(([0], np.cumsum(TIRX_RECORD["kind"].of(slots) == BEGIN)))
+            begins = at[self.starts[1:]] - at[base]
+        counts = np.zeros((lanes, core.CUDA_LANE_COUNTS), np.int64)
+        counts[:, 0], counts[:, 1] = begins, used - begins
+        total, all_begins = int(used.sum()), int(begins.sum())
+        out = Outputs(lanes, slices=all_begins, instants=total - all_begins, gaps=total + lanes)
+        nothing = np.zeros(lanes, np.int64)
+        result = core.cuda_decode_records(
+            slots.view(np.uint8),
+            (8 * base, nothing, nothing, np.concatenate(([0], np.cumsum(rows))), 8 * row),
+            (*_ROLES, expected, 0, 0),
             counts,
-            np.ascontiguousarray(self.cuts[first:last]).reshape(-1),
-            self.keeps_earlier,
-            split,
+            (
+                np.zeros(lanes, np.uint8),
+                is_full,
+                np.ascontiguousarray(self.cuts[first:last]).reshape(-1),
+                self.keeps_earlier,
+            ),
+            STAMP_BITS,
             step_back,
+            split,
             *out.arguments(),
         )
         return out.done(result, stamp_wrap=STAMP_WRAP, base=first)

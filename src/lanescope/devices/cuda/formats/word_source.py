@@ -103,30 +103,58 @@ class LaneMajorStore:
 
     Args:
         store: the words of the buffer.
-        stride: slots between two records of a lane.
-        rows: records of a lane, at most.
-        parts: the lanes of each part, first and last + 1.
+        stride: words between two records of a lane.
+        rows: records of a lane, at most; what is missing of the last row reads as zeros.
+        parts: the words of each part in a row, first and last + 1.
+        first: the first word of the first row.
 
     Raises:
         InputError: the temporary folder's disk has no room.
     """
 
-    def __init__(self, store: WordStore, stride: int, rows: int, parts: Sequence[tuple[int, int]]) -> None:
+    def __init__(
+        self, store: WordStore, stride: int, rows: int, parts: Sequence[tuple[int, int]], *, first: int = 1
+    ) -> None:
         self._rows, self._at = rows, {}
         done = 0
-        for first, last in parts:
-            self._at[first, last] = done
-            done += rows * (last - first) * 8
+        for part in parts:
+            self._at[part] = done
+            done += rows * (part[1] - part[0]) * 8
         self._spool = SpooledFile(done)
-        for at, words in store.pieces(1, 1 + rows * stride, stride):
-            row, table = (at - 1) // stride, words.reshape(-1, stride)
-            for (first, last), begin in self._at.items():
-                block: npt.NDArray[Any] = np.ascontiguousarray(table[:, first:last])
-                self._spool.write(begin + row * (last - first) * 8, block)
+        for at, words in store.pieces(first, first + rows * stride, stride):
+            row, rest = (at - first) // stride, -len(words) % stride
+            table = (np.append(words, np.zeros(rest, np.uint64)) if rest else words).reshape(-1, stride)
+            for (begin, end), place in self._at.items():
+                block: npt.NDArray[Any] = np.ascontiguousarray(table[:, begin:end])
+                self._spool.write(place + row * (end - begin) * 8, block)
 
     def rows(self, first: int, last: int) -> Words:
-        """Return the slots of a part, row after row, uint64 [rows * lanes]."""
+        """Return the words of a part, row after row, uint64 [rows * words]."""
         return self._spool.read(self._at[first, last], self._rows * (last - first) * 8).view("<u8")
+
+
+class FileBytes:
+    """Bytes in a file: slices of it are arrays in memory.
+
+    Args:
+        reader: the file.
+        before: bytes in front of them.
+        length: how many.
+    """
+
+    def __init__(self, reader: Reader, before: int, length: int) -> None:
+        self._reader, self._before, self._length = reader, before, length
+
+    def __len__(self) -> int:
+        return self._length
+
+    def __getitem__(self, part: slice) -> npt.NDArray[np.uint8]:
+        first, last, _ = part.indices(self._length)
+        return self._reader.at(self._before + first, max(0, last - first))
+
+    def words(self) -> FileStore:
+        """Return the 64-bit words."""
+        return FileStore(self._reader, self._before, self._length // 8)
 
 
 @frozen_class
@@ -164,6 +192,12 @@ class WordSource:
         if data.ctypes.data % bytes_each:
             data = data.copy()
         return data.view(f"<u{bytes_each}")
+
+    def bytes(self) -> npt.NDArray[np.uint8] | FileBytes:
+        """Return the bytes, where they are."""
+        if self.reader is not None:
+            return FileBytes(self.reader, self.before, self.length)
+        return self.words(1)
 
     def store(self) -> WordStore:
         """Return the 64-bit words, where they are."""

@@ -8,7 +8,7 @@ from lanescope.common.distinct import distinct
 from lanescope.declaration import frozen_class
 from lanescope.devices.cuda.formats.buffer import Bounds, Summary, WrapOffsets
 from lanescope.devices.cuda.formats.declared.declaration import ClockDecl
-from lanescope.devices.cuda.formats.declared.records import Records
+from lanescope.devices.cuda.formats.declared.lane_table import LaneTable
 from lanescope.devices.cuda.formats.lanes import I64, turns_of
 
 
@@ -17,7 +17,7 @@ class Lanes:
     """What places lanes.
 
     Attributes:
-        records: of all lanes.
+        records: the lanes.
         clock: of their stamps.
         counters: int64 [lanes], which counter each lane reads; None: that of its SM.
         origin: the stamp from which stamps that are wider than the core's are counted.
@@ -25,7 +25,7 @@ class Lanes:
         in_cycles: whether they count anything but nanoseconds.
     """
 
-    records: Records
+    records: LaneTable
     clock: ClockDecl
     counters: I64 | None
     origin: int
@@ -73,7 +73,7 @@ def _by_anchor(of: Lanes, summary: Summary, anchor: I64) -> I64:
     return np.where(summary["records"] > 0, anchor + ahead - stamp, 0)
 
 
-def bounds(records: Records, summary: Summary) -> Bounds | None:
+def bounds(records: LaneTable, summary: Summary) -> Bounds | None:
     """Return readings of counter and timer, where the lanes have them."""
     pairs = records.pairs
     if not pairs:

@@ -12,7 +12,7 @@ import numpy.typing as npt
 
 from lanescope.declaration import frozen_class
 from lanescope.devices.cuda.formats.declared.declaration import MAIN, Declaration
-from lanescope.devices.cuda.formats.word_source import WordSource
+from lanescope.devices.cuda.formats.word_source import FileBytes, WordSource
 from lanescope.errors import InputError
 from lanescope.source import npy
 
@@ -29,21 +29,21 @@ class Arrays:
     """The arrays of a file.
 
     Attributes:
-        data: uint8 [n] by name; the main array is ``buffer``.
+        data: uint8 [n] by name, in memory or in a file; the main array is ``buffer``.
         at: the first byte of each in the file, or in the array that an ``.npy`` file is.
         cut: bytes that headers promise and that are missing.
         whole: bytes of the main array where ``data`` holds only its beginning.
         envelope: bytes of an archive besides the arrays, and besides those before the main one.
     """
 
-    data: Mapping[str, Bytes]
+    data: Mapping[str, Bytes | FileBytes]
     at: Mapping[str, int]
     cut: int = 0
     envelope: int = 0
     whole: int | None = None
 
     @property
-    def main(self) -> Bytes:
+    def main(self) -> Bytes | FileBytes:
         """The main array."""
         return self.data[MAIN]
 
@@ -64,9 +64,9 @@ def arrays_of(content: WordSource, declaration: Declaration) -> Arrays:
     Raises:
         InputError: an array is missing or none of integers, or the archive is damaged.
     """
-    whole = content.words(1) if content.length else np.empty(0, np.uint8)
+    whole = content.bytes()
     if content.before == 0 and is_npz(whole[:4].tobytes()):
-        return _from_archive(whole, declaration)
+        return _from_archive(content.words(1), declaration)
     if len(declaration.arrays) > 1:
         names = ", ".join((declaration.main_name, *declaration.arrays[1:]))
         raise InputError(

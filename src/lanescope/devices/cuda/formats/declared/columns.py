@@ -106,7 +106,8 @@ class Columns:
             scope[name] = value[rows] if isinstance(value, np.ndarray) else value
         for name in test.names & set(self._fields):
             spec = self._fields[name]
-            first = geometry.base[rows] + position * geometry.stride
+            base, stride = geometry.place
+            first = base[rows] + position * stride
             if spec.byte is not None:
                 first = full(spec.byte.value(scope), len(rows))
             values = gather(self._arrays, spec, first)
@@ -163,11 +164,6 @@ class Columns:
     def __len__(self) -> int:
         return int(self.start[-1])
 
-    @property
-    def main(self) -> npt.NDArray[np.uint8]:
-        """The main array, uint8 [n]."""
-        return np.ascontiguousarray(self._arrays.main)
-
     def raw(self, name: str) -> npt.NDArray[Any]:
         """Return a field of all records as it is stored, unsigned [n]."""
         if name not in self._gathered:
@@ -176,7 +172,7 @@ class Columns:
 
     def _gather(self, spec: FieldSpec) -> npt.NDArray[Any]:
         geometry = self.geometry
-        base, stride = geometry.base, geometry.stride
+        base, stride = geometry.place
         data = self._arrays.data[spec.array or MAIN]
         if spec.byte is not None:
             first, second = (full(spec.byte.value({**geometry.lane_scope, "k": k}), geometry.lanes) for k in (0, 1))

@@ -1,116 +1,195 @@
-"""Records whose roles are fields as they stand: one native pass reads what ``records.py`` computes by columns."""
+"""Records whose roles are fields as they stand: the native core counts and decodes them straight from the bytes."""
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from collections.abc import Mapping
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from lanescope._native import core
+from lanescope.declaration import frozen_class
+from lanescope.devices.cuda.formats.buffer import UNKNOWN
 from lanescope.devices.cuda.formats.declared.columns import Columns
 from lanescope.devices.cuda.formats.declared.declaration import Declaration, FieldSpec
+from lanescope.devices.cuda.formats.declared.expression import Expression
+from lanescope.devices.cuda.formats.declared.geometry import Window
+from lanescope.devices.cuda.formats.lanes import I64, Decoded, Outputs
 
-#: Bits of the events of the decoder, and of kinds that are looked up by index.
-_EVENT_BITS, _KIND_BITS = 16, 12
+#: Bits of the events of the decoder, of kinds that are looked up by index, and of numbers of SMs.
+_EVENT_BITS, _KIND_BITS, _SM_BITS = 16, 16, 32
 _WORD = 8
+#: Stamps of more bits are counted from the earliest one; those that are so far from it are of no one buffer.
+CORE_BITS, FAR_BITS = 62, 61
+#: Columns of the core's counts of lanes.
+BEGINS, OTHERS, BAD, FIRST_BAD, SM, EARLIEST = range(6)
+_SEVERAL_SMS = -2
+_NO_CUTS = np.empty(0, np.int64)
 
 
-class Direct(NamedTuple):
-    """What the pass reads.
+@frozen_class
+class Roles:
+    """Where the roles of records are.
 
     Attributes:
-        begin: int64 [n], stamps.
-        event: uint16 [n].
-        kind: uint8 [n].
-        stamp_bits: width of the stamps.
+        fields: int64 [6, 3], first byte of a word, shift and width of stamp, event, kind, empty, agree and SM.
+        kinds: uint8, what each value of the kind is.
+        empty_value: what the field that shows emptiness is compared with; None: the layout has none.
+        expected: what the field that has to agree is compared with.
+        is_wide: whether stamps are wider than the core's.
     """
 
-    begin: npt.NDArray[np.int64]
-    event: npt.NDArray[np.uint16]
-    kind: npt.NDArray[np.uint8]
-    stamp_bits: int
+    fields: I64
+    kinds: npt.NDArray[np.uint8]
+    empty_value: Expression | None
+    expected: Expression | None
+    is_wide: bool
 
 
-def read(declaration: Declaration, columns: Columns, codes: dict[int, int], unreadable: int) -> Direct | None:
-    """Return the records, None where any role is more than a field.
+def roles_of(declaration: Declaration, codes: Mapping[int, int], unreadable: int) -> Roles | None:
+    """Return the roles of a layout, None where any of them is more than a field.
 
     Args:
         declaration: the layout.
-        columns: its records.
         codes: the decoder's kind for each value of the kind.
-        unreadable: the kind of all other values.
+        unreadable: the kind of all other values; a layout with higher codes has records that are no events.
     """
-    fields = _fields(declaration)
-    if fields is None:
-        return None
-    words, empty_value, expected = fields
-    kind_bits = int(words[2][2])
-    kinds = np.full(1 << kind_bits, unreadable, np.uint8)
-    for value, code in codes.items():
-        if 0 <= value < len(kinds):
-            kinds[value] = code
-    geometry, count = columns.geometry, len(columns)
-    wanted = np.zeros(geometry.lanes, np.int64) if expected is None else geometry.lane_value(expected)
-    value = 0 if empty_value is None else int(empty_value.value(geometry.scalars))
-    if value < 0:
-        return None
-    found = Direct(np.empty(count, np.int64), np.empty(count, np.uint16), np.empty(count, np.uint8), int(words[0][2]))
-    core.cuda_read_records(
-        columns.main,
-        geometry.base,
-        columns.first,
-        columns.ring,
-        columns.start,
-        geometry.stride,
-        np.array(words, np.int64),
-        kinds,
-        value,
-        wanted,
-        found.begin.view(np.uint64),
-        found.event,
-        found.kind,
-    )
-    return found
-
-
-def _fields(declaration: Declaration) -> tuple[list[tuple[int, int, int]], Any, Any] | None:
-    """Return the words of stamp, event, kind, emptiness and agreement, and what the last two compare with."""
-    record, roles = declaration.record, declaration.roles
+    record, roles, clock = declaration.record, declaration.roles, declaration.clock
     specs = {spec.name: spec for spec in (*record.fields, *record.views) if spec.byte is None}
-    if declaration.is_spans or declaration.kind is None or declaration.state or record.size < _WORD:
+    of_record = {spec.name for spec in (*record.fields, *record.views)} | {"k"}
+    is_plain = declaration.positions == "sequence" and declaration.pairing == "lifo-by-id" and not declaration.state
+    if not is_plain or declaration.is_spans or declaration.kind is None or not specs:
         return None
-    nothing = 0, 0, 0
-    empty_value = expected = None
-    words = []
-    for expression, most in (
-        (roles["time"], 64),
-        (roles.get("id"), _EVENT_BITS),
-        (declaration.kind[0], _KIND_BITS),
-    ):
-        spec = None if expression is None else specs.get(expression.name or "")
-        if expression is not None and (spec is None or spec.width > most):
-            return None
-        words.append(nothing if spec is None else _word(spec, record.size))
-    if record.empty is None:
-        words.append(nothing)
-    else:
-        name, empty_value = record.empty.equality or ("", None)
-        constant = empty_value is not None and not empty_value.names - {param.name for param in declaration.params}
-        if name not in specs or not constant:
-            return None
-        words.append(_word(specs[name], record.size))
-    if record.agree is None:
-        words.append(nothing)
-    else:
-        name, expected = record.agree.equality or ("", None)
-        if name not in specs or expected is None or expected.names & (set(specs) | {"k"}):
-            return None
-        words.append(_word(specs[name], record.size))
-    return words, empty_value, expected
+    if {"payload", "open", "track"} & set(roles) or max(codes.values()) > unreadable:
+        return None
+    if any(roles[role].names & of_record for role in ("block", "group") if role in roles):
+        return None
+    if record.extends is not None or declaration.next is not None or declaration.overflow == "ring-by-time":
+        return None
+    is_wide = clock.bits > CORE_BITS
+    names, compared = [], []
+    for test in (record.empty, record.agree):
+        name, value = ("", None) if test is None else test.equality or (None, None)
+        names.append(name)
+        compared.append(value)
+    empty_value, expected = compared
+    if empty_value is not None and empty_value.names - {param.name for param in declaration.params}:
+        return None
+    if expected is not None and expected.names & of_record:
+        return None
+    sm = roles.get("sm")
+    wanted = (
+        (_name(roles["time"]), 64 if is_wide else clock.bits),
+        (_name(roles.get("id")), _EVENT_BITS),
+        (_name(declaration.kind[0]), _KIND_BITS),
+        (names[0], 64),
+        (names[1], 64),
+        (_name(sm) if sm is not None and sm.names & of_record else "", _SM_BITS),
+    )
+    if any(name is None or (name and (name not in specs or specs[name].width > most)) for name, most in wanted):
+        return None
+    # A truncated last record has its fields in the file, and nothing else.
+    end = max((spec.bit + spec.width + 7) // 8 for spec in specs.values())
+    if end < _WORD:
+        return None
+    stamp = _word(specs[wanted[0][0] or ""], end)
+    fields = [_word(specs[name], end) if name else (stamp[0], 0, 0) for name, _ in wanted]
+    kinds = np.full(1 << fields[2][2], unreadable, np.uint8)
+    for at, code in codes.items():
+        if 0 <= at < len(kinds):
+            kinds[at] = code
+    return Roles(np.array(fields, np.int64), kinds, empty_value, expected, is_wide)
 
 
-def _word(spec: FieldSpec, size: int) -> tuple[int, int, int]:
+def _name(expression: Expression | None) -> str | None:
+    """Return the name that an expression is, empty where there is none, None where it is more."""
+    return "" if expression is None else expression.name
+
+
+def _word(spec: FieldSpec, end: int) -> tuple[int, int, int]:
     """Return the first byte of a word inside the record that has the field, its shift and its width."""
-    byte = min(spec.bit // 8, size - _WORD)
+    byte = min(spec.bit // 8, end - _WORD)
     return byte, spec.bit - 8 * byte, spec.width
+
+
+class DirectLanes:
+    """The lanes of a buffer, read by the native core.
+
+    Args:
+        roles: where the roles of records are.
+        columns: the places of the records.
+
+    Attributes:
+        counts: int64 [lanes, 6], the core's counts; filled by ``count``.
+        origin: the stamp from which wide stamps are counted.
+    """
+
+    def __init__(self, roles: Roles, columns: Columns) -> None:
+        geometry = columns.geometry
+        self.roles, self.columns = roles, columns
+        self.counts = np.empty((geometry.lanes, core.CUDA_LANE_COUNTS), np.int64)
+        self.origin, self._far_bits = 0, 63 if roles.is_wide else 0
+        empty = 0 if roles.empty_value is None else int(roles.empty_value.value(geometry.scalars))
+        # A field is unsigned, so no record has a negative value.
+        self._empty = empty % (1 << 64)
+        nothing = np.zeros(geometry.lanes, np.int64)
+        self._expected = nothing if roles.expected is None else geometry.lane_value(roles.expected)
+
+    def count(self, part: tuple[int, int], window: Window) -> None:
+        """Count the records of a part."""
+        first, last = part
+        core.cuda_count_records(window.data, self._places(part, window), self._roles(part), self.counts[first:last])
+
+    def set_origin(self) -> int:
+        """Count wide stamps from the earliest one on, and return that; all parts have to be counted again."""
+        earliest = int(self.counts[:, EARLIEST].min(initial=np.iinfo(np.int64).max))
+        self.origin = 0 if earliest == np.iinfo(np.int64).max else earliest
+        self._far_bits = FAR_BITS
+        return self.origin
+
+    def decode(
+        self,
+        part: tuple[int, int],
+        window: Window,
+        *,
+        overwritten: npt.NDArray[np.uint8],
+        is_full: npt.NDArray[np.uint8],
+        stamp_bits: int,
+        split: bool,
+        step_back: int,
+    ) -> Decoded:
+        """Decode the lanes of a part that is counted."""
+        first, last = part
+        counts = self.counts[first:last]
+        begins, others = int(counts[:, BEGINS].sum()), int(counts[:, OTHERS].sum())
+        # A gap is before a record or at the end of its lane.
+        out = Outputs(last - first, slices=begins, instants=others, gaps=begins + others + last - first)
+        result = core.cuda_decode_records(
+            window.data,
+            self._places(part, window),
+            self._roles(part),
+            counts,
+            (overwritten, is_full, _NO_CUTS, False),
+            stamp_bits,
+            step_back,
+            split,
+            *out.arguments(),
+        )
+        return out.done(result, stamp_wrap=1 << stamp_bits, base=first)
+
+    def sms(self) -> tuple[I64, int]:
+        """Return the SM of each lane, int64 [lanes], and how many lanes name several."""
+        found = self.counts[:, SM]
+        return np.where(found < 0, UNKNOWN, found), int(np.count_nonzero(found == _SEVERAL_SMS))
+
+    def _places(self, part: tuple[int, int], window: Window) -> tuple[Any, ...]:
+        first, last = part
+        columns = self.columns
+        start = columns.start[first : last + 1] - columns.start[first]
+        return window.at, columns.first[first:last], columns.ring[first:last], start, window.step
+
+    def _roles(self, part: tuple[int, int]) -> tuple[Any, ...]:
+        first, last = part
+        roles = self.roles
+        return roles.fields, roles.kinds, self._empty, self._expected[first:last], self.origin, self._far_bits

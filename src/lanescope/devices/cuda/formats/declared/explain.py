@@ -38,7 +38,7 @@ def lines(
         UsageError: a parameter is missing or unknown.
     """
     geometry = locate(declaration, arrays, params)
-    content = {name: bytes(data) for name, data in arrays.data.items()}
+    content = {name: data[:].tobytes() for name, data in arrays.data.items()}
     scopes = Scopes(declaration, content, params)
     yield f"layout {declaration.name}: {declaration.title or declaration.source}"
     for name, data in content.items():

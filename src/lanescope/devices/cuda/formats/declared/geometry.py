@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -11,15 +11,19 @@ import numpy.typing as npt
 
 from lanescope._native import core
 from lanescope.common.distinct import distinct
+from lanescope.declaration import frozen_class
 from lanescope.devices.cuda.formats.declared.arrays import Arrays
 from lanescope.devices.cuda.formats.declared.declaration import MAIN, Declaration, FieldSpec
 from lanescope.devices.cuda.formats.declared.expression import Expression
+from lanescope.devices.cuda.formats.word_source import FileBytes
 from lanescope.errors import InputError, UsageError
 
 I64 = npt.NDArray[np.int64]
 
 #: Positions of a lane are 32 bits wide in the native core.
 _MOST_POSITIONS = 1 << 31
+#: Bytes of a file that are read at once for fields that lie apart.
+READ_AHEAD = 1 << 20
 
 
 def full(value: Any, count: int) -> I64:
@@ -35,6 +39,21 @@ def out_type(width: int) -> type[np.unsignedinteger[Any]]:
 def to_signed(column: npt.NDArray[Any]) -> I64:
     """Return unsigned values as int64, those of 64 bits as two's complement."""
     return column.view(np.int64) if column.dtype == np.uint64 else column.astype(np.int64)
+
+
+@frozen_class
+class Window:
+    """Bytes that hold the records of lanes.
+
+    Attributes:
+        data: uint8 [n].
+        at: int64 [lanes], the first byte of position 0 of each lane.
+        step: bytes from one position to the next.
+    """
+
+    data: npt.NDArray[np.uint8]
+    at: I64
+    step: int
 
 
 @dataclass
@@ -53,6 +72,7 @@ class Geometry:
         offered: what lanes counted, int64 [lanes]; negative: nothing; None: the layout has no count.
         is_used: bool [lanes], lanes that were written.
         is_sound: bool [lanes], lanes whose header is possible.
+        window: the bytes at hand, where they are not the whole main array.
     """
 
     scalars: dict[str, int]
@@ -66,6 +86,31 @@ class Geometry:
     offered: I64 | None
     is_used: npt.NDArray[np.bool_]
     is_sound: npt.NDArray[np.bool_]
+    window: Window | None = None
+
+    @property
+    def place(self) -> tuple[I64, int]:
+        """First byte of position 0, int64 [lanes], and the bytes between positions, in the data at hand."""
+        return (self.base, self.stride) if self.window is None else (self.window.at, self.window.step)
+
+    def part(self, first: int, last: int, window: Window) -> Geometry:
+        """Return the lanes from ``first`` to before ``last``, whose records are in a window."""
+        lanes = slice(first, last)
+        scope = {
+            name: value[lanes] if isinstance(value, np.ndarray) else value for name, value in self.lane_scope.items()
+        }
+        return replace(
+            self,
+            lane_scope=scope,
+            lanes=last - first,
+            base=self.base[lanes],
+            capacity=self.capacity[lanes],
+            room=self.room[lanes],
+            offered=None if self.offered is None else self.offered[lanes],
+            is_used=self.is_used[lanes],
+            is_sound=self.is_sound[lanes],
+            window=window,
+        )
 
     def lane_value(self, expression: Expression) -> I64:
         """Return the values of an expression for all lanes, int64 [lanes]."""
@@ -126,6 +171,8 @@ def require(declaration: Declaration, given: Mapping[str, int]) -> None:
 def gather(arrays: Arrays, spec: FieldSpec, first: I64) -> I64 | None:
     """Return a field at absolute bytes, int64 [n]; None if any is outside of its array."""
     data = arrays.data[spec.array or MAIN]
+    if isinstance(data, FileBytes):
+        data, first = _beside(data, first, (spec.bit + spec.width + 7) // 8)
     out = np.empty(len(first), out_type(spec.width))
     zeros = np.zeros(len(first), np.int64)
     start = np.arange(len(first) + 1, dtype=np.int64)
@@ -134,6 +181,17 @@ def gather(arrays: Arrays, spec: FieldSpec, first: I64) -> I64 | None:
     except ValueError:
         return None
     return to_signed(out)
+
+
+def _beside(file: FileBytes, first: I64, size: int) -> tuple[npt.NDArray[np.uint8], I64]:
+    """Return bytes of a file that hold a field of so many bytes at absolute bytes, and where it is in those."""
+    low, high = int(first.min(initial=0)), int(first.max(initial=0)) + size
+    if low < 0 or high > len(file):
+        return np.empty(0, np.uint8), first
+    low = int(first.min(initial=high))
+    if high - low <= max(READ_AHEAD, 2 * size * len(first)):
+        return file[low:high], first - low
+    return np.concatenate([file[at : at + size] for at in first.tolist()]), np.arange(len(first), dtype=np.int64) * size
 
 
 def locate(declaration: Declaration, arrays: Arrays, given: Mapping[str, int]) -> Geometry:

@@ -148,7 +148,7 @@ def order(declaration: Declaration, arrays: Arrays, params: Mapping[str, int]) -
     from lanescope.devices.cuda.formats.declared.reader import DeclaredBuffer
 
     buffer = DeclaredBuffer(declaration, arrays, params)
-    decoded = buffer.decode(buffer.parts(1)[0], split=True, step_back=STEP_BACK)
+    decoded = buffer.decode((0, len(buffer.lanes)), split=True, step_back=STEP_BACK)
     total = {name: int(column.sum()) for name, column in decoded.summary.items()}
     total["dropped"] = 0 if buffer.grid.lost is None else int(buffer.grid.lost.sum())
     records = buffer.records

@@ -13,9 +13,9 @@ import numpy.typing as npt
 from lanescope.common.distinct import distinct
 from lanescope.devices.cuda.formats import layout
 from lanescope.devices.cuda.formats.buffer import UNKNOWN
-from lanescope.devices.cuda.formats.declared import direct
 from lanescope.devices.cuda.formats.declared.columns import Columns
 from lanescope.devices.cuda.formats.declared.declaration import Declaration
+from lanescope.devices.cuda.formats.declared.lane_table import LaneTable, of_columns, slot_identity
 from lanescope.errors import InputError
 
 I64 = npt.NDArray[np.int64]
@@ -24,7 +24,7 @@ I64 = npt.NDArray[np.int64]
 UNREADABLE, EMPTY, _IGNORED = 4, 5, 6
 #: A region without an end, where a record is a whole region.
 OPEN = layout.FINALIZE
-_CODES = {
+CODES = {
     "begin": layout.BEGIN,
     "end": layout.END,
     "instant": layout.INSTANT,
@@ -38,63 +38,29 @@ _MOST_EVENTS = 1 << 16
 _TABLE_BITS = 12
 
 
-@dataclass
-class Records:
+@dataclass(kw_only=True)
+class Records(LaneTable):
     """Records, lane after lane, those of a lane in write order.
 
     Attributes:
-        start: int64 [lanes + 1], where each lane begins.
         begin: int64 [n], the only stamp, or that of the start; as stored.
         end: int64 [n], of regions of one record; None where records are starts and ends.
         kind: uint8 [n].
         event: uint16 [n], codes of ``ids``.
-        ids: int64, the event number of each code; None: codes are numbers.
         tracks: int64, the track of each code; None: the layout has no tracks.
         payload: int64 [n]; None: the layout has none.
         places: returns ``byte``.
         unit_bytes: bytes of a unit.
-        block: int64 [lanes].
-        group: int64 [lanes].
-        sm: int64 [lanes], ``UNKNOWN`` where a lane has none or several; None: the layout does not record it.
-        moved: lanes with several SMs.
-        anchor: int64 [lanes], a full reading of the clock; None: the layout has none.
-        pairs: readings of counter and timer, int64 [lanes] each.
-        capacity: int64 [lanes]; None where lanes are not those of the buffer.
-        offered: int64 [lanes], records that lanes counted; None: not counted.
-        lost: int64 [lanes], those of them without room.
-        counted: bool [lanes]; None: all lanes counted, or none.
-        is_full: bool [lanes].
-        overwritten: int64 [lanes], 1 if position 0 represents overwritten records; None: no lane has any.
-        is_narrow: whether no stamp is wider than the clock.
-        orphans: unreadable records that belong to no lane.
-        ignored: records that are not events.
     """
 
-    start: I64
     begin: I64
     end: I64 | None
     kind: npt.NDArray[np.uint8]
     event: npt.NDArray[np.uint16]
-    ids: I64 | None
     tracks: I64 | None
     payload: I64 | None
     places: Callable[[], I64]
     unit_bytes: int
-    block: I64
-    group: I64
-    sm: I64 | None
-    moved: int
-    anchor: I64 | None
-    pairs: tuple[tuple[I64, I64], ...]
-    capacity: I64 | None
-    offered: I64 | None
-    lost: I64 | None
-    counted: npt.NDArray[np.bool_] | None
-    is_full: npt.NDArray[np.bool_]
-    overwritten: I64 | None
-    is_narrow: bool = False
-    orphans: int = 0
-    ignored: int = 0
 
     @cached_property
     def byte(self) -> I64:
@@ -113,48 +79,35 @@ def records_of(declaration: Declaration, columns: Columns) -> Records:
     Raises:
         InputError: there are more different events than the decoder tells apart.
     """
-    roles, geometry = declaration.roles, columns.geometry
-    at_once = None
-    if declaration.kind is not None:
-        codes = {value: _CODES[name] for value, name in declaration.kind[1].items()}
-        is_plain = declaration.record.extends is None and "track" not in roles
-        if _IGNORED not in codes.values() and is_plain:
-            at_once = direct.read(declaration, columns, codes, UNREADABLE)
-    if at_once is not None:
-        begin, event_of, kind, _ = at_once
-    else:
-        kind = kinds(declaration, columns)
-        begin = columns.value(roles["begin" if declaration.is_spans else "time"]).copy()
+    roles = declaration.roles
+    kind = kinds(declaration, columns)
+    begin = columns.value(roles["begin" if declaration.is_spans else "time"]).copy()
     end = columns.value(roles["end"]).copy() if declaration.is_spans else None
-    has_ignored = at_once is None and bool((kind == _IGNORED).any())
-    order, source, start, block, group = _lanes(declaration, columns, kind, begin, has_ignored=has_ignored)
+    order, source, start, block, group = _lanes(
+        declaration, columns, kind, begin, has_ignored=bool((kind == _IGNORED).any())
+    )
     orphans = ignored = 0
     payload = columns.value(roles["payload"]) if "payload" in roles else None
-    ids = None
-    if at_once is None:
-        ids = columns.value(roles["id"]) if "id" in roles else np.zeros(len(kind), np.int64)
+    ids = columns.value(roles["id"]) if "id" in roles else np.zeros(len(kind), np.int64)
     sm = _sm_of_records(declaration, columns)
     if order is not None:
         ignored = int(np.count_nonzero(kind == _IGNORED))
         orphans = int(np.count_nonzero(kind == UNREADABLE))
-        kind, begin = kind[order], begin[order]
+        kind, begin, ids = kind[order], begin[order], ids[order]
         orphans -= int(np.count_nonzero(kind == UNREADABLE))
         end = None if end is None else end[order]
         payload = None if payload is None else payload[order]
         sm = None if sm is None else sm[order]
-    tracks = None
-    if ids is None:
-        event, numbers = event_of if order is None else event_of[order], None
-    elif "track" in roles:
+    tracks: I64 | None = None
+    numbers: I64 | None
+    if "track" in roles:
         of_track = columns.value(roles["track"])
-        by_lane = (ids, of_track) if order is None else (ids[order], of_track[order])
-        event, numbers, tracks = _events_of_tracks(declaration, *by_lane, kind)
+        event, numbers, tracks = _events_of_tracks(
+            declaration, ids, of_track if order is None else of_track[order], kind
+        )
     else:
-        event, numbers = _events(declaration, ids if order is None else ids[order], kind)
-    lost, counted, is_full, offered, capacity, overwritten = _losses(declaration, columns, source)
+        event, numbers = _events(declaration, ids, kind)
     sm_of, moved = _sms(declaration, columns, source, sm, kind, start)
-    clock = declaration.clock
-    of_lane = _of_source(source)
     found = Records(
         start=start,
         begin=begin,
@@ -170,17 +123,9 @@ def records_of(declaration: Declaration, columns: Columns) -> Records:
         group=group,
         sm=sm_of,
         moved=moved,
-        is_narrow=at_once is not None and at_once.stamp_bits <= clock.bits,
-        anchor=None if clock.anchor is None else of_lane(geometry.lane_value(clock.anchor)),
-        pairs=tuple((of_lane(geometry.lane_value(a)), of_lane(geometry.lane_value(b))) for a, b in clock.pairs),
-        capacity=capacity,
-        offered=offered,
-        lost=lost,
-        counted=counted,
-        is_full=is_full,
-        overwritten=overwritten,
         orphans=orphans,
         ignored=ignored,
+        **of_columns(declaration, columns, source),
     )
     if declaration.pairing == "stack":
         _pair_as_stack(found)
@@ -192,10 +137,10 @@ def records_of(declaration: Declaration, columns: Columns) -> Records:
 def kinds(declaration: Declaration, columns: Columns) -> npt.NDArray[np.uint8]:
     """Return the kind of each position, uint8 [n]."""
     if declaration.kind is None:
-        kind = np.full(len(columns), _CODES[declaration.constant_kind], np.uint8)
+        kind = np.full(len(columns), CODES[declaration.constant_kind], np.uint8)
     else:
         expression, table = declaration.kind
-        codes = {value: _CODES[name] for value, name in table.items()}
+        codes = {value: CODES[name] for value, name in table.items()}
         name = columns.is_field(expression)
         raw = columns.raw(name) if name is not None else None
         if raw is not None and raw.dtype.itemsize <= 2 and max(codes) < 1 << _TABLE_BITS:
@@ -235,7 +180,7 @@ def _lanes(
     """
     geometry, roles = columns.geometry, declaration.roles
     names = {spec.name for spec in (*declaration.record.fields, *declaration.record.views)} | {"k"}
-    block, group = _slot_identity(declaration, columns)
+    block, group = slot_identity(declaration, columns)
     by_record = any(role in roles and roles[role].names & names for role in ("block", "group"))
     source = np.arange(geometry.lanes, dtype=np.int64)
     is_list = declaration.positions == "sequence"
@@ -267,24 +212,6 @@ def _lanes(
     return order, np.where(one, of[first], -1).astype(np.int64), start, blocks[first], groups[first]
 
 
-def _slot_identity(declaration: Declaration, columns: Columns) -> tuple[I64, I64]:
-    """Return block and group of each lane of the buffer, int64 [lanes]: of its dimensions unless declared."""
-    geometry = columns.geometry
-    names = [name for name, _ in declaration.dims]
-    outer = "block" if "block" in names else names[0]
-    block = np.asarray(geometry.lane_scope[outer], np.int64)
-    group = np.zeros(geometry.lanes, np.int64)
-    for name, size in zip(names, geometry.sizes, strict=True):
-        if name != outer:
-            group = group * size + geometry.lane_scope[name]
-    known = set(geometry.lane_scope)
-    found = []
-    for role, value in (("block", block), ("group", group)):
-        expression = declaration.roles.get(role)
-        found.append(geometry.lane_value(expression) if expression is not None and expression.names <= known else value)
-    return found[0], found[1]
-
-
 def _events(
     declaration: Declaration, ids: I64, kind: npt.NDArray[np.uint8]
 ) -> tuple[npt.NDArray[np.uint16], I64 | None]:
@@ -294,13 +221,22 @@ def _events(
     if not len(good) or (int(good.min()) >= 0 and int(good.max()) < _MOST_EVENTS):
         return np.where(usable, ids, 0).astype(np.uint16), None
     numbers = distinct(good)
+    check_events(declaration, numbers)
+    codes = np.searchsorted(numbers, ids)
+    return np.where(usable, codes, 0).astype(np.uint16), numbers
+
+
+def check_events(declaration: Declaration, numbers: I64) -> None:
+    """Check that the decoder can tell all events apart.
+
+    Raises:
+        InputError: there are too many.
+    """
     if len(numbers) > _MOST_EVENTS:
         raise InputError(
             f"layout {declaration.name}: {len(numbers)} different events, the limit is {_MOST_EVENTS}",
             hint="check the id of the layout with `lanescope cuda-layout check`",
         )
-    codes = np.searchsorted(numbers, ids)
-    return np.where(usable, codes, 0).astype(np.uint16), numbers
 
 
 def _events_of_tracks(
@@ -313,37 +249,6 @@ def _events_of_tracks(
     pairs = distinct(pair[usable])
     codes, _ = _events(declaration, np.searchsorted(pairs, pair).astype(np.int64), kind)
     return codes, numbers[pairs // max(1, len(names))], names[pairs % max(1, len(names))]
-
-
-def _of_source(source: I64) -> Any:
-    """Return what takes values of the buffer's lanes to the lanes; 0 where a lane is of several."""
-
-    def of(values: I64) -> I64:
-        return np.where(source >= 0, values[np.maximum(source, 0)], 0)
-
-    return of
-
-
-def _losses(declaration: Declaration, columns: Columns, source: I64) -> tuple[Any, ...]:
-    """Return lost, counted, is_full, offered, capacity and overwritten for each lane."""
-    geometry, count = columns.geometry, len(source)
-    is_same = count == geometry.lanes and bool((source == np.arange(count)).all())
-    # What a lane of the buffer counted is said of one lane only if all of its records are of that lane.
-    owners = np.bincount(source[source >= 0], minlength=geometry.lanes)
-    is_clear = is_same or (bool((source >= 0).all()) and bool((owners[columns.count > 0] == 1).all()))
-    if not is_clear:
-        nothing = np.zeros(count, np.bool_)
-        return None, None, nothing, None, None, None
-    capacity, is_full = geometry.capacity[source], columns.is_full[source].copy()
-    if columns.counted is None:
-        return None, None, is_full, None, capacity, None
-    lost, counted = columns.lost[source], columns.counted[source]
-    offered = (columns.count + columns.lost if geometry.offered is None else geometry.offered)[source]
-    is_ring = declaration.overflow in ("ring", "ring-by-time")
-    overwritten = (lost > 0).astype(np.int64) if is_ring and lost.any() else None
-    if not is_ring:
-        is_full |= lost > 0
-    return lost, None if counted.all() else counted, is_full, np.maximum(offered, 0), capacity, overwritten
 
 
 def _sm_of_records(declaration: Declaration, columns: Columns) -> npt.NDArray[np.signedinteger[Any]] | None:

@@ -52,10 +52,7 @@ def read_field(data: Bytes, byte: int, spec: FieldSpec) -> int:
     Raises:
         InputError: it is outside of the data.
     """
-    first = byte + spec.bit // 8
-    count = (spec.bit % 8 + spec.width + 7) // 8
-    if first < 0 or first + count > len(data):
-        raise InputError(f"field {spec.name} is outside of the buffer", hint="check the layout")
+    first, count = _place(data, byte, spec)
     value = int.from_bytes(data[first : first + count], "little") >> spec.bit % 8 & spec.mask
     return value - (1 << 64) if value >= _SIGN else value
 
@@ -66,14 +63,20 @@ def write_field(data: bytearray, byte: int, spec: FieldSpec, value: int) -> None
     Raises:
         InputError: it is outside of the data.
     """
-    first = byte + spec.bit // 8
-    count = (spec.bit % 8 + spec.width + 7) // 8
-    if first < 0 or first + count > len(data):
-        raise InputError(f"field {spec.name} is outside of the buffer", hint="check the layout")
+    first, count = _place(data, byte, spec)
     word = int.from_bytes(data[first : first + count], "little")
     shift = spec.bit % 8
     word = word & ~(spec.mask << shift) | (value & spec.mask) << shift
     data[first : first + count] = word.to_bytes(count, "little")
+
+
+def _place(data: Bytes, byte: int, spec: FieldSpec) -> tuple[int, int]:
+    """Return the first byte that a field has bits in, and the number of such bytes."""
+    first = byte + spec.bit // 8
+    count = (spec.bit % 8 + spec.width + 7) // 8
+    if first < 0 or first + count > len(data):
+        raise InputError(f"field {spec.name} is outside of the buffer", hint="check the layout")
+    return first, count
 
 
 class Scopes:

@@ -1,0 +1,378 @@
+"""The lanes of a declared buffer, decoded part by part: straight from the bytes, or by columns of their fields."""
+
+from __future__ import annotations
+
+from dataclasses import fields
+from functools import cached_property
+from typing import Protocol
+
+import numpy as np
+import numpy.typing as npt
+
+from lanescope._native import core
+from lanescope.common.distinct import distinct
+from lanescope.devices.cuda.formats import layout
+from lanescope.devices.cuda.formats.declared.arrays import Arrays
+from lanescope.devices.cuda.formats.declared.columns import Columns
+from lanescope.devices.cuda.formats.declared.declaration import MAIN, Declaration
+from lanescope.devices.cuda.formats.declared.direct import (
+    BAD,
+    BEGINS,
+    CORE_BITS,
+    FAR_BITS,
+    FIRST_BAD,
+    OTHERS,
+    DirectLanes,
+    Roles,
+    roles_of,
+)
+from lanescope.devices.cuda.formats.declared.geometry import Geometry
+from lanescope.devices.cuda.formats.declared.lane_table import LaneTable, joined, of_columns, slot_identity
+from lanescope.devices.cuda.formats.declared.records import CODES, UNREADABLE, Records, check_events, records_of
+from lanescope.devices.cuda.formats.declared.windows import Windows, cut
+from lanescope.devices.cuda.formats.lanes import I64, U32, Decoded, Outputs
+from lanescope.devices.cuda.formats.word_source import FileBytes
+
+Part = tuple[int, int]
+
+
+class Lanes(Protocol):
+    """The lanes of a buffer.
+
+    Attributes:
+        table: what is known of them apart from their records.
+        origin: the stamp from which stamps that are wider than the core's are counted.
+    """
+
+    @property
+    def table(self) -> LaneTable: ...  # noqa: D102
+    @property
+    def origin(self) -> int: ...  # noqa: D102
+
+    def cut(self, limit: int) -> list[Part]:
+        """Cut the lanes such that no part has many more records than ``limit``, where they can be read alone."""
+
+    def decode(self, part: Part, *, split: bool, step_back: int) -> Decoded:
+        """Decode the lanes of a part."""
+
+    def slots_of(self, lane: U32 | I64, index: U32) -> I64:
+        """Return the slots of records from their lanes and positions."""
+
+    def kinds_of(self, lane: U32 | I64, index: U32) -> npt.NDArray[np.uint8]:
+        """Return the kinds of records of the part that was decoded last."""
+
+    def payloads(self, slots: I64) -> npt.NDArray[np.uint64]:
+        """Return the payloads of records of the part that was decoded last."""
+
+    def records(self) -> Records:
+        """Return all records."""
+
+
+def lanes_of(declaration: Declaration, arrays: Arrays, geometry: Geometry) -> Lanes:
+    """Return what decodes the lanes of a buffer."""
+    codes = {} if declaration.kind is None else {value: CODES[name] for value, name in declaration.kind[1].items()}
+    roles = roles_of(declaration, codes, UNREADABLE) if codes else None
+    if roles is None:
+        return ColumnLanes(declaration, arrays, geometry)
+    return WordLanes(declaration, arrays, geometry, roles)
+
+
+class _LanesInOrder:
+    """What both ways of decoding share."""
+
+    @property
+    def origin(self) -> int:
+        """The stamp from which wide stamps are counted."""
+        return self._origin
+
+    def __init__(self, declaration: Declaration, arrays: Arrays, geometry: Geometry) -> None:
+        self._declaration, self._arrays, self._geometry = declaration, arrays, geometry
+        self._parts: list[Part] = [(0, geometry.lanes)]
+        self._origin = 0
+
+    @cached_property
+    def _windows(self) -> Windows:
+        return Windows(self._arrays, self._geometry, self._declaration.record.size, self._parts)
+
+    @property
+    def _is_in_memory(self) -> bool:
+        return not isinstance(self._arrays.main, FileBytes)
+
+    def _places(self, table: LaneTable, lane: U32 | I64, index: U32, first: I64, ring: I64) -> I64:
+        """Return the slots of records, int64 [n]."""
+        at = index.astype(np.int64)
+        if table.overwritten is not None:
+            # Position 0 of a ring represents records that are gone, and a lane may have no record left.
+            at = np.maximum(at - table.overwritten[lane], 0)
+        if ring.any():
+            rings = ring[lane]
+            at = np.where(rings > 0, (first[lane] + at) % np.maximum(rings, 1), at)
+        found: I64 = (self._geometry.base[lane] + at * self._geometry.stride) // self._declaration.unit_bytes
+        return found
+
+    def records(self) -> Records:
+        """Return all records, however many they are."""
+        main = self._arrays.main
+        arrays = self._arrays
+        if isinstance(main, FileBytes):
+            arrays = Arrays({MAIN: main[0 : len(main)]}, arrays.at, arrays.cut, arrays.envelope)
+        found = records_of(self._declaration, Columns(self._declaration, arrays, self._geometry))
+        rebase(self._declaration, found, self.origin)
+        return found
+
+
+class WordLanes(_LanesInOrder):
+    """Lanes that the native core reads itself."""
+
+    def __init__(self, declaration: Declaration, arrays: Arrays, geometry: Geometry, roles: Roles) -> None:
+        super().__init__(declaration, arrays, geometry)
+        self._columns = Columns(declaration, arrays, geometry)
+        self._direct = DirectLanes(roles, self._columns)
+        self._is_counted = False
+
+    def cut(self, limit: int) -> list[Part]:
+        """Cut the lanes: by their records where they can be counted at once, else by their positions."""
+        counts = self._geometry.room
+        if self._is_in_memory:
+            self._count()
+            counts = self._direct.counts[:, (BEGINS, OTHERS, BAD)].sum(axis=1)
+        self._parts = cut(counts, limit)
+        self.__dict__.pop("_windows", None)
+        return self._parts
+
+    def _count(self) -> None:
+        if self._is_counted:
+            return
+        self._is_counted = True
+        for part in self._parts:
+            self._direct.count(part, self._windows.of(part))
+        if self._direct.roles.is_wide:
+            self._origin = self._direct.set_origin()
+            for part in self._parts:
+                self._direct.count(part, self._windows.of(part))
+
+    @cached_property
+    def table(self) -> LaneTable:
+        """What is known of the lanes apart from their records."""
+        self._count()
+        declaration, columns, counts = self._declaration, self._columns, self._direct.counts
+        block, group = slot_identity(declaration, columns)
+        sm, moved = None, 0
+        role = declaration.roles.get("sm")
+        if role is not None:
+            sm, moved = self._direct.sms()
+            if role.names <= set(self._geometry.lane_scope):
+                sm, moved = self._geometry.lane_value(role), 0
+        bad = np.flatnonzero(counts[:, BAD] > 0)
+        first_bad = None
+        if len(bad):
+            lane, position = bad[:1], counts[bad[:1], FIRST_BAD]
+            first, ring = self._columns.first[lane], self._columns.ring[lane]
+            at = (first + position) % np.where(ring > 0, ring, self._geometry.room[lane] + 1)
+            first_bad = int((self._geometry.base[lane] + at * self._geometry.stride)[0]) // declaration.unit_bytes
+        return LaneTable(
+            start=columns.start,
+            block=block,
+            group=group,
+            sm=sm,
+            moved=moved,
+            bad=int(counts[:, BAD].sum()),
+            first_bad=first_bad,
+            **of_columns(declaration, columns, np.arange(len(block), dtype=np.int64)),
+        )
+
+    def decode(self, part: Part, *, split: bool, step_back: int) -> Decoded:
+        """Decode the lanes of a part."""
+        lanes, table = slice(*part), self.table
+        overwritten = np.zeros(part[1] - part[0], np.uint8)
+        if table.overwritten is not None:
+            overwritten = table.overwritten[lanes].astype(np.uint8)
+        return self._direct.decode(
+            part,
+            self._windows.of(part),
+            overwritten=overwritten,
+            is_full=table.is_full[lanes].astype(np.uint8),
+            stamp_bits=min(self._declaration.clock.bits, CORE_BITS),
+            split=split,
+            step_back=step_back,
+        )
+
+    def slots_of(self, lane: U32 | I64, index: U32) -> I64:
+        """Return the slots of records from their lanes and positions."""
+        return self._places(self.table, lane, index, self._columns.first, self._columns.ring)
+
+    def kinds_of(self, lane: U32 | I64, index: U32) -> npt.NDArray[np.uint8]:
+        """Lanes of regions that end in other lanes are read by columns."""
+        raise NotImplementedError
+
+    def payloads(self, slots: I64) -> npt.NDArray[np.uint64]:
+        """Layouts of payloads are read by columns."""
+        raise NotImplementedError
+
+
+class ColumnLanes(_LanesInOrder):
+    """Lanes whose records are computed by columns, those of a part at a time where a part can be read alone."""
+
+    def __init__(self, declaration: Declaration, arrays: Arrays, geometry: Geometry) -> None:
+        super().__init__(declaration, arrays, geometry)
+        self._first, self._ring = np.zeros(0, np.int64), np.zeros(0, np.int64)
+        self._last: tuple[Part, Records] | None = None
+        if isinstance(arrays.main, FileBytes) and not self._is_by_parts:
+            main = arrays.main
+            self._arrays = Arrays({MAIN: main[0 : len(main)]}, arrays.at, arrays.cut, arrays.envelope)
+
+    @property
+    def _is_by_parts(self) -> bool:
+        """Whether the records of a lane can be told without those of other lanes, and where they are without a look."""
+        of = self._declaration
+        names = {spec.name for spec in (*of.record.fields, *of.record.views)} | {"k"}
+        is_one = len(of.arrays) == 1 and all(spec.byte is None for spec in (*of.record.fields, *of.record.views))
+        by_record = any(of.roles[role].names & names for role in ("block", "group") if role in of.roles)
+        is_sequence = of.positions == "sequence" and not of.state and of.pairing != "token"
+        kinds = () if of.kind is None else of.kind[1].values()
+        return is_one and is_sequence and not by_record and "ignored" not in kinds and "track" not in of.roles
+
+    def cut(self, limit: int) -> list[Part]:
+        """Cut the lanes by their positions."""
+        if self._is_by_parts:
+            self._parts = cut(self._geometry.room, limit)
+            self.__dict__.pop("_windows", None)
+        return self._parts
+
+    def _columns(self, part: Part) -> Columns:
+        if len(self._parts) == 1 and self._is_in_memory:
+            return Columns(self._declaration, self._arrays, self._geometry)
+        window = self._windows.of(part)
+        arrays = Arrays({MAIN: window.data}, self._arrays.at)
+        return Columns(self._declaration, arrays, self._geometry.part(*part, window))
+
+    @cached_property
+    def table(self) -> LaneTable:
+        """What is known of the lanes apart from their records, after a pass over all of them."""
+        if len(self._parts) == 1:
+            return self._read(self._parts[0])
+        if self._declaration.clock.bits > CORE_BITS:
+            firsts = [first for part in self._parts if (first := _earliest(self._stored(part)[0])) is not None]
+            self._origin = min(firsts, default=0)
+        tables, numbers, has_ids, firsts_, rings = [], [], False, [], []
+        for part in self._parts:
+            records, columns = self._stored(part)
+            rebase(self._declaration, records, self.origin)
+            tables.append(LaneTable(**{of.name: getattr(records, of.name) for of in fields(LaneTable)}))
+            used = distinct(records.event[records.kind < UNREADABLE].astype(np.int64))
+            numbers.append(used if records.ids is None else records.ids)
+            has_ids |= records.ids is not None
+            firsts_.append(columns.first)
+            rings.append(columns.ring)
+        self._first, self._ring = np.concatenate(firsts_), np.concatenate(rings)
+        ids = None
+        if has_ids:
+            ids = distinct(np.concatenate(numbers))
+            check_events(self._declaration, ids)
+        return joined(tables, ids)
+
+    def _stored(self, part: Part) -> tuple[Records, Columns]:
+        """Return the records of a part with their stamps as stored, and their columns."""
+        columns = self._columns(part)
+        return records_of(self._declaration, columns), columns
+
+    def _read(self, part: Part) -> Records:
+        """Return the records of a part; those that were returned last are kept."""
+        if self._last is not None and self._last[0] == part:
+            return self._last[1]
+        self._last = None
+        is_alone = len(self._parts) == 1
+        ids = None if is_alone else self.table.ids
+        records, columns = self._stored(part)
+        if is_alone:
+            self._origin = (_earliest(records) or 0) if self._declaration.clock.bits > CORE_BITS else 0
+            self._first, self._ring = columns.first, columns.ring
+        rebase(self._declaration, records, self.origin)
+        if ids is not None:
+            numbers = np.arange(1 << 16) if records.ids is None else records.ids
+            codes = np.minimum(np.searchsorted(ids, numbers), len(ids) - 1).astype(np.uint16)
+            records.event, records.ids = np.where(records.kind < UNREADABLE, codes[records.event], np.uint16(0)), ids
+        self._last = part, records
+        return records
+
+    def decode(self, part: Part, *, split: bool, step_back: int) -> Decoded:
+        """Decode the lanes of a part."""
+        of, records = self._declaration, self._read(part)
+        lanes, kind = len(records), records.kind
+        if of.pairing == "token":
+            kind = np.where(kind < UNREADABLE, np.uint8(layout.INSTANT), kind)
+        starts = kind == layout.BEGIN
+        if records.end is not None:
+            starts |= kind == layout.FINALIZE
+        slices = int(np.count_nonzero(starts))
+        readable = int(np.count_nonzero(kind < UNREADABLE))
+        out = Outputs(lanes, slices=slices, instants=readable - slices, gaps=len(kind) + lanes)
+        overwritten = np.zeros(lanes, np.uint8)
+        if records.overwritten is not None:
+            overwritten = records.overwritten.astype(np.uint8)
+        stamp_bits = min(of.clock.bits, CORE_BITS)
+        shared = (records.event, kind, records.start, overwritten, records.is_full.astype(np.uint8), stamp_bits)
+        begin = records.begin.view(np.uint64)
+        if records.end is not None:
+            result = core.cuda_decode_spans(begin, records.end.view(np.uint64), *shared, *out.arguments())
+        else:
+            result = core.cuda_decode_columns(begin, *shared, step_back, split, *out.arguments())
+        return out.done(result, stamp_wrap=1 << stamp_bits, base=part[0])
+
+    def slots_of(self, lane: U32 | I64, index: U32) -> I64:
+        """Return the slots of records from their lanes and positions."""
+        table = self.table
+        if self._is_by_parts:
+            return self._places(table, lane, index, self._first, self._ring)
+        slots = self._read(self._parts[0]).slot
+        return slots[self._rows(lane, index)] if len(slots) else np.zeros(len(lane), np.int64)
+
+    def kinds_of(self, lane: U32 | I64, index: U32) -> npt.NDArray[np.uint8]:
+        """Return the kinds of records; all are in memory where this matters."""
+        return self._read(self._parts[0]).kind[self._rows(lane, index)]
+
+    def _rows(self, lane: U32 | I64, index: U32) -> I64:
+        """Return the numbers of records from their lanes and positions, int64 [n]."""
+        records, lanes, at = self._read(self._parts[0]), lane.astype(np.int64), index.astype(np.int64)
+        if records.overwritten is not None:
+            at = np.maximum(at - records.overwritten[lanes], 0)
+        # Position 0 of a ring represents records that are gone, and a lane may have no record left.
+        found: I64 = np.minimum(records.start[lanes] + at, max(0, len(records.slot) - 1))
+        return found
+
+    def payloads(self, slots: I64) -> npt.NDArray[np.uint64]:
+        """Return the payloads of records of the part that was decoded last."""
+        records = self._read(self._parts[0]) if self._last is None else self._last[1]
+        assert records.payload is not None
+        order = np.argsort(records.slot, kind="stable")
+        at = np.searchsorted(records.slot, slots, sorter=order)
+        return records.payload[order[np.minimum(at, len(order) - 1)]].view(np.uint64)
+
+
+def _earliest(records: Records) -> int | None:
+    """Return the earliest stamp; a count of 64 bits with its highest bit set has run for longer than any clock."""
+    good = (records.kind < UNREADABLE) & (records.begin >= 0)
+    return int(records.begin[good].min()) if good.any() else None
+
+
+def rebase(declaration: Declaration, records: Records, origin: int) -> None:
+    """Count stamps that are wider than the core's from ``origin``; those that are too far from it are unreadable."""
+    bits, far_away = declaration.clock.bits, np.int64(1) << np.int64(FAR_BITS)
+    mask = np.int64((1 << min(bits, CORE_BITS)) - 1)
+    if bits > CORE_BITS:
+        good = records.kind < UNREADABLE
+        far = good & ((records.begin < 0) | (records.begin - origin >= far_away))
+        if records.end is not None:
+            has_end = good & (records.kind == layout.BEGIN)
+            far |= has_end & (np.abs(records.end - records.begin) >= far_away)
+        records.kind[far] = UNREADABLE
+        good &= ~far
+        records.begin = np.where(good, records.begin - origin, 0)
+        if records.end is not None:
+            records.end = np.where(good, records.end - origin, 0)
+    records.begin &= mask
+    if records.end is not None:
+        records.end &= mask
+    bad = records.kind == UNREADABLE
+    records.bad = int(np.count_nonzero(bad))
+    records.first_bad = int(records.slot[bad.argmax()]) if records.bad else None
