@@ -114,7 +114,8 @@ class GrowingRecording:
     def _new(self, file: _File, process: Process, limit: int) -> Iterator[Stream]:
         """Yield the new events of a stream, up to a time of the trace's clock, ns."""
         # First the packet that is being filled: once it is appended it is found among the whole ones.
-        live = _live(file.path, process.reader)
+        # One that is rewritten does not grow.
+        live = _live(file.path, process.reader) if isinstance(process.reader, ctf.Reader) else None
         while True:
             data = _bytes_of(file.path, file.offset)
             found = process.reader.read(np.frombuffer(data, np.uint8))
