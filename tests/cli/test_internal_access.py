@@ -58,7 +58,8 @@ def test_no_command_reads_a_column_as_users_do(call, tmp_path, culprits, name):
         "occupancy",
         *(summary.name for summary in family.summaries),
     ):
-        assert call("summary", "--by", by, files[0]).status == 0
+        done = call("summary", "--by", by, files[0])
+        assert done.status in (0, 2), done.err  # 2: what was not recorded, such as sensors
     for stage in ("record", "row"):
         assert call("dump", "--stage", stage, files[0]).status == 0
     assert call("info", files[0]).status == 0

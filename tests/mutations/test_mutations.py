@@ -207,11 +207,17 @@ def test_spans_of_json():
     assert len(found) == 9
 
 
+#: Formats whose fields each file declares for itself: there is no map of fields to change. Event by event they are
+#: compared with what another reader of the format reads.
+DECLARED_BY_FILES = {"ctf"}
+
+
 def test_every_family_is_in_the_ledger():
     assert set(FAMILIES) == {family.name for family in registry.builtin()}
     for family in registry.builtin():
         for format in family.formats:
-            assert any(seed.declared is format for seed in seeds(family.name)), format.name
+            is_there = any(seed.declared is format for seed in seeds(family.name))
+            assert is_there != (format.name in DECLARED_BY_FILES), format.name
 
 
 TEXTS = {

@@ -1,4 +1,4 @@
-"""The event model, the detail tables and the stats of the family."""
+"""Event model, detail tables and stats of the family. More than 500 lines: every column has its text here."""
 
 from __future__ import annotations
 

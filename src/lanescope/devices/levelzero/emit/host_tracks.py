@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections import Counter
+from collections.abc import Iterator
+
 import numpy as np
 import numpy.typing as npt
 
@@ -51,19 +54,9 @@ class Hosts:
             self.processes.append(
                 builder.track(name, kind="group", role="process", parent=hosts[host], input_id=input_id)
             )
-        samplers = set(events["samplings"].values("thread_id").tolist())
         tracks = [
-            builder.track(
-                f"{thread_name(tid)} (recorder's sampler)" if number in samplers else thread_name(tid),
-                kind="lane",
-                role="host_thread",
-                parent=self.processes[process],
-                input_id=input_id,
-                nesting="nested",
-            )
-            for number, (process, tid) in enumerate(
-                zip(threads.values("process_id").tolist(), threads.values("tid").tolist(), strict=True)
-            )
+            builder.track(name, kind="lane", role="host_thread", parent=parent, input_id=input_id, nesting="nested")
+            for name, parent in self._lanes()
         ]
         if tracks:
             of = threads.values("process_id")
@@ -77,6 +70,20 @@ class Hosts:
                 rank_valid=np.array([process in rank for process in of.tolist()], np.bool_),
             )
         return np.array(tracks, np.int64)
+
+    def _lanes(self) -> Iterator[tuple[str, int]]:
+        """Yield name and parent of the lane of each row of ``threads``."""
+        events = self._found.events
+        threads = events["threads"]
+        samplers = set(events["samplings"].values("thread_id").tolist())
+        seen: Counter[tuple[int, int]] = Counter()
+        rows = zip(threads.values("process_id").tolist(), threads.values("tid").tolist(), strict=True)
+        for number, (process, tid) in enumerate(rows):
+            # Those of a thread behind its own are of events and domains of ITT.
+            lane = seen[process, tid]
+            seen[process, tid] += 1
+            more = " (recorder's sampler)" if number in samplers else f", ITT {lane}" if lane else ""
+            yield thread_name(tid) + more, self.processes[process]
 
     def _calls(self) -> Int64:
         events, calls, builder = self._found.events, self._found.calls, self._builder
