@@ -15,6 +15,15 @@ from lanescope.trace import Trace
 SUCCESS = "ZE_RESULT_SUCCESS"
 
 
+def plain(value: Any) -> Any:
+    """Return a report, and the objects in it, as dicts that compare."""
+    if isinstance(value, dict):
+        return {key: plain(item) for key, item in value.items()}
+    if isinstance(value, list):
+        return [plain(item) for item in value]
+    return plain(vars(value)) if hasattr(value, "__dict__") else value
+
+
 @dataclass
 class Script:
     """Writes a text trace record by record; each record comes ``step`` ns after the one before."""

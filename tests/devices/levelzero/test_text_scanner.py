@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import asdict
 from functools import cache
 from itertools import pairwise
 
@@ -11,7 +10,7 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from devices.levelzero.helpers import SUCCESS, Script, simulated
+from devices.levelzero.helpers import SUCCESS, Script, plain, simulated
 from effort import some
 from lanescope.devices.levelzero.formats.text_reader import ReferenceTextReader
 from lanescope.devices.levelzero.formats.text_scanner import TextReader
@@ -33,7 +32,7 @@ def read(reader: ReferenceTextReader, pieces: Sequence[bytes]) -> tuple[object, 
         for column in table.spec.columns
         if column.type == "text"
     }
-    return asdict(reader.report), rows, texts
+    return plain(reader.report), rows, texts
 
 
 def assert_same(content: bytes, cuts: Sequence[int] = ()) -> None:

@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from lanescope.common.asof_join import Int64
-from lanescope.devices.levelzero.formats.foreign.streams import thread_name
+from lanescope.devices.levelzero.formats.event_model import thread_name
 from lanescope.devices.levelzero.interpret.call_matching import is_error
 from lanescope.devices.levelzero.interpret.resolved import Attributed
 from lanescope.devices.levelzero.schema import ARGUMENT_DETAILS

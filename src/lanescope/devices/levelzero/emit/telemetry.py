@@ -99,8 +99,6 @@ class Telemetry:
         """Append counters, what they are of, and what is missing."""
         events, builder = self._events, self._builder
         kinds, samplings, samples = events["sensor_kinds"], events["samplings"], events["samples"]
-        if not len(samplings):
-            return
         absent = int((kinds.values("count") == 0).sum()) + sum(bool(reason) for reason in samplings["reason"].tolist())
         for name, count in (
             ("levelzero_sensor_absent", absent),

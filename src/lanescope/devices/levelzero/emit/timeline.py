@@ -12,7 +12,6 @@ from lanescope.common.coverage import evidence_spans
 from lanescope.common.distinct import distinct
 from lanescope.devices.levelzero.emit.device_tracks import Lanes, Queues
 from lanescope.devices.levelzero.emit.host_tracks import Hosts
-from lanescope.devices.levelzero.emit.telemetry import Telemetry
 from lanescope.devices.levelzero.formats import layout
 from lanescope.devices.levelzero.formats.event_model import is_text
 from lanescope.devices.levelzero.interpret.resolved import Attributed
@@ -51,7 +50,10 @@ class Timeline:
             self._operations()
             self._flows()
             self._loads()
-        Telemetry(self.builder, self.found, queues, zero=self.zero, input_id=self.input_id).draw()
+        if len(self.found.events["samplings"]):
+            from lanescope.devices.levelzero.emit.telemetry import Telemetry
+
+            Telemetry(self.builder, self.found, queues, zero=self.zero, input_id=self.input_id).draw()
         self._recorder()
         threads = len(self.found.events["threads"])
         self._coverage(np.zeros(threads, np.bool_) if is_complete is None else is_complete)

@@ -14,6 +14,8 @@ from lanescope.trace.column import DTYPES, Array
 
 #: Rows that are kept as Python tuples before they become arrays.
 _BLOCK = 1 << 16
+#: Threads of streams without any are numbered by their CPU, or by their stream: -1, -2, ... and -65537, -65538, ...
+FIRST_STREAM = 1 << 16
 
 
 class Rows:
@@ -174,3 +176,15 @@ def _without_nulls(values: Sequence[Any], *, blank: Any) -> tuple[list[Any], npt
         return listed, None
     valid = np.array([value is not None for value in listed], np.bool_)
     return [blank if value is None else value for value in listed], valid
+
+
+def thread_name(number: int) -> str:
+    """Return the name of a thread, or of the lane that takes its place where a trace has none.
+
+    Example:
+        >>> thread_name(7), thread_name(-1), thread_name(-65538)
+        ('thread 7', 'CPU 0', 'stream 1')
+    """
+    if number >= 0:
+        return f"thread {number}"
+    return f"CPU {-1 - number}" if -number <= FIRST_STREAM else f"stream {-1 - FIRST_STREAM - number}"

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
 from typing import Any
 
 from lanescope.devices.levelzero.formats import layout
@@ -20,7 +19,6 @@ _DEEPEST = 256
 _MOST_KINDS = 1000
 
 
-@dataclass(slots=True)
 class BadRun:
     """Lines that are lost, without a record in between.
 
@@ -31,13 +29,11 @@ class BadRun:
         after_ts: time of the next record, None at the end.
     """
 
-    offset: int
-    lines: int
-    before_ts: int | None
-    after_ts: int | None = None
+    def __init__(self, offset: int, lines: int, before_ts: int | None) -> None:
+        self.offset, self.lines, self.before_ts = offset, lines, before_ts
+        self.after_ts: int | None = None
 
 
-@dataclass(slots=True)
 class LostKind:
     """Records of one kind that no handler reads.
 
@@ -46,11 +42,10 @@ class LostKind:
         offset: byte offset of the first.
     """
 
-    lines: int
-    offset: int
+    def __init__(self, lines: int, offset: int) -> None:
+        self.lines, self.offset = lines, offset
 
 
-@dataclass(slots=True)
 class TextReport:
     """Accounting of the bytes of a text, and stats.
 
@@ -64,13 +59,12 @@ class TextReport:
         lost_kinds: records that are not read, by kind (``provider:event``); empty: those beyond the most that are kept.
     """
 
-    size: int = 0
-    padding: int = 0
-    lost: int = 0
-    bad_runs: list[BadRun] = field(default_factory=list)
-    notes: dict[str, int] = field(default_factory=dict)
-    offsets: dict[str, int] = field(default_factory=dict)
-    lost_kinds: dict[str, LostKind] = field(default_factory=dict)
+    def __init__(self) -> None:
+        self.size = self.padding = self.lost = 0
+        self.bad_runs: list[BadRun] = []
+        self.notes: dict[str, int] = {}
+        self.offsets: dict[str, int] = {}
+        self.lost_kinds: dict[str, LostKind] = {}
 
     def lose_kind(self, kind: str, lines: int, offset: int) -> None:
         """Count a record of a kind that is not read."""

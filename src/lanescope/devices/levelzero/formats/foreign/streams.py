@@ -10,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from lanescope.devices.levelzero.formats import layout
+from lanescope.devices.levelzero.formats.event_model import FIRST_STREAM
 from lanescope.errors import InputError
 from lanescope.source import Capture, Source
 from lanescope.wire import tsdl
@@ -25,8 +26,6 @@ _THREAD = ("vtid", "tid", "thread")
 _CPU = ("cpu_id",)
 #: Traces in one folder, at most.
 _MOST_TRACES = 4096
-#: Threads of streams without any are numbered by their CPU, or by their stream: -1, -2, ... and -65537, -65538, ...
-_FIRST_STREAM = 1 << 16
 _LAST = 1 << 30
 
 
@@ -148,18 +147,6 @@ def _trace(source: Source, part: str) -> Trace:
     return Trace(source, part, about, reader, str(about.environment.get("hostname", "")))
 
 
-def thread_name(number: int) -> str:
-    """Return the name of a thread, or of the lane that takes its place where a trace has none.
-
-    Example:
-        >>> thread_name(7), thread_name(-1), thread_name(-65538)
-        ('thread 7', 'CPU 0', 'stream 1')
-    """
-    if number >= 0:
-        return f"thread {number}"
-    return f"CPU {-1 - number}" if -number <= _FIRST_STREAM else f"stream {-1 - _FIRST_STREAM - number}"
-
-
 def _folders(root: Path) -> Iterator[Path]:
     found = sorted(path.parent for path in root.rglob(_METADATA) if path.is_file())
     if len(found) > _MOST_TRACES:
@@ -244,9 +231,9 @@ def threads_of(
     if tid is None:
         cpu = _first(stream, _CPU)
         tid = (
-            np.full(count, -1 - _FIRST_STREAM - stream.number, np.int64)
+            np.full(count, -1 - FIRST_STREAM - stream.number, np.int64)
             if cpu is None
-            else -1 - (cpu & (_FIRST_STREAM - 1))
+            else -1 - (cpu & (FIRST_STREAM - 1))
         )
     # Few pairs name all events: successive ones are mostly of one thread.
     changes = np.flatnonzero((pid[1:] != pid[:-1]) | (tid[1:] != tid[:-1])) + 1
