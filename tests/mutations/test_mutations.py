@@ -207,7 +207,7 @@ def test_spans_of_json():
     assert len(found) == 9
 
 
-#: Formats whose fields each file declares for itself: there is no map of fields to change. Event by event they are
+#: Formats whose fields each file declares for itself, so that none can be listed to change. Event by event they are
 #: compared with what another reader of the format reads.
 DECLARED_BY_FILES = {"ctf"}
 
