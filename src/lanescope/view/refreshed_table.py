@@ -63,18 +63,22 @@ def line_of(rows: Sequence[Mapping[str, Any]], elapsed: float) -> str:
     """Return one line: the sums of each section, and the row of each that takes most.
 
     Args:
-        rows: rows with ``section``, ``name``, ``count``, ``total``, by descending total.
+        rows: rows with ``section``, ``name``, ``count``, ``total``, by descending total. A name in brackets is not of
+            the program: its time stands apart.
         elapsed: s.
     """
     parts = []
-    for section in dict.fromkeys(row["section"] for row in rows):
-        mine = [row for row in rows if row["section"] == section]
+    apart = [row for row in rows if str(row["name"]).startswith("(")]
+    of_program = [row for row in rows if row not in apart]
+    for section in dict.fromkeys(row["section"] for row in of_program):
+        mine = [row for row in of_program if row["section"] == section]
         count, total = sum(row["count"] for row in mine), sum(row["total"] for row in mine)
         unit = "bytes" if section == "traffic" else "ns"
         most = escape(str(mine[0]["name"]))
         parts.append(
             f"{section} {count} in {total} {unit} (most: {most} {mine[0]['count']} in {mine[0]['total']} {unit})"
         )
+    parts += [f"{escape(str(row['name']))} {row['total']} ns" for row in apart]
     return f"live {elapsed:.1f} s: {'; '.join(parts) or 'nothing yet'}"
 
 

@@ -879,15 +879,15 @@ def test_damaged_recordings_are_read_as_far_as_they_go(kept, tmp_path):
     assert refused > 2
 
 
-def test_a_trace_of_another_producer_is_refused(kept, tmp_path):
+def test_a_trace_of_another_producer_is_read_as_such(kept, tmp_path):
     copy = tmp_path / "other"
     shutil.copytree(kept, copy)
     for path in copy.glob("*/metadata"):
         path.write_bytes(path.read_bytes().replace(b'domain = "lanescope_ze"', b'domain = "ust"'))
-    with pytest.raises(LanescopeError):
-        lanescope.open(copy)
-    with pytest.raises(LanescopeError, match="another producer"):
-        lanescope.open(copy, family="levelzero")
+    for family in (None, "levelzero"):
+        trace = lanescope.open(copy, family=family)
+        assert set(trace.inputs.values("format")) == {"ctf"}
+        assert not len(trace.details.get("levelzero_operations", ()))
 
 
 # --- the table of functions ---------------------------------------------------------------------------------------

@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from lanescope.common.asof_join import Int64
-from lanescope.devices.levelzero.analysis.tally import DEVICE, HOST, SECTIONS, TALLY, TRAFFIC
+from lanescope.devices.levelzero.analysis.tally import DEVICE, HOST, RECORDER, SECTIONS, TALLY, TRAFFIC
 from lanescope.devices.levelzero.emit.timeline import operation_name
 from lanescope.devices.levelzero.formats import layout
 from lanescope.devices.levelzero.formats.event_model import Events, is_text
@@ -144,8 +144,11 @@ class LiveTally:
         own = events["recorder_times"]
         if len(own):
             place = np.minimum(np.searchsorted(own.values("seq"), calls.exit_seq[done]), len(own) - 1)
-            measured = own.values("seq")[place] == calls.exit_seq[done]
-            length = np.maximum(length - np.where(measured, own.values("dur")[place], 0), 0)
+            # Of a call that ends before it begins nothing is known.
+            measured = (own.values("seq")[place] == calls.exit_seq[done]) & (length >= 0)
+            parts = own.values("dur")[place[measured]]
+            length[measured] = np.maximum(length[measured] - parts, 0)
+            self._sum(HOST, np.full(len(parts), self._names.code(RECORDER), np.int64), parts)
         failed = error[code]
         self._sum(HOST, name, length, failed)
         self.calls += len(done)
