@@ -39,8 +39,8 @@ FAMILY_COMMANDS = {
     "aie-path": ("aie", "reconstruct the executed path of an AMD AIE core from its ELF file or listing"),
     "aie-wavediff": ("aie", "compare an AMD AIE capture with simulator waveforms"),
     "ascend-deps": ("ascend", "show dependencies of Ascend tasks"),
-    "cuda-layout": ("cuda", "write, check or explain layout files of in-kernel profilers"),
-    "levelzero-tally": ("levelzero", "sums of the calls of CTF traces of any size"),
+    "cuda-layout": ("cuda", "write, check, find or explain layouts of in-kernel profilers"),
+    "levelzero-tally": ("levelzero", "sum the calls of CTF traces of any size"),
 }
 
 #: Allocations between two garbage collections: more than a start makes, and few compared with a capture in memory.

@@ -194,6 +194,11 @@ def test_counters_wrap_and_are_reset():
     assert (made.value.tolist(), made.resets) == ([1.0], 1)
 
 
+def test_more_activity_than_time_is_rounding_or_no_value():
+    made = series(ENGINE, np.arange(4) * 1000, u64(0, 50_900, 101_800, 162_000), u64(0, 50_000, 101_800, 151_800))
+    assert (made.value.tolist(), made.resets) == ([1.0, 50_900 / 51_800], 1)
+
+
 def test_states_hold_until_the_next_reading():
     ts = np.array([5, 15, 40])
     made = series(FREQUENCY, ts, u64(1_000_000, 0, 500_500), u64(0, 0, 0))

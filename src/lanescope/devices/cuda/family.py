@@ -264,7 +264,7 @@ FAMILY = Family(
     commands=(
         Command(
             "cuda-layout",
-            "write, check or explain layout files of in-kernel profilers",
+            "write, check, find or explain layouts of in-kernel profilers",
             _HERE + "commands.cuda_layout:run",
             _HERE + "commands.cuda_layout:ARGUMENTS",
             examples=(

@@ -3,42 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from functools import partial
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from lanescope.devices.levelzero.emit.timeline import Timeline
+from lanescope.devices.levelzero.folder_decoder import FolderDecoder, keep_records
 from lanescope.devices.levelzero.formats import ctf_reader, layout
 from lanescope.devices.levelzero.interpret.resolved import attributed
 from lanescope.devices.levelzero.schema import DETAILS, STATS
-from lanescope.devices.levelzero.text_decoder import tolerance_of
-from lanescope.errors import UsageError
-from lanescope.source import Capture
-from lanescope.trace import Table, TimeBase, Trace, TraceBuilder
+from lanescope.trace import TimeBase, Trace, TraceBuilder
 
 
-class RecordingDecoder:
-    """Decodes one recording.
+class RecordingDecoder(FolderDecoder):
+    """Decodes one recording."""
 
-    Args:
-        capture: the capture: a folder, or the description of one process in it.
-        options: as ``family.LevelZero.options`` declares them.
-
-    Raises:
-        UsageError: an option that only texts have.
-    """
-
-    def __init__(self, capture: Capture, options: Mapping[str, Any]) -> None:
-        self._capture, self._options = capture, dict(options)
-        self._tolerance = tolerance_of(options)
-        if options["time_format"] != "auto" or options["start_date"] is not None:
-            raise UsageError("a recording contains its date and times", hint="remove --time-format and --start-date")
-
-    def feed(self, data: memoryview) -> list[Trace]:
-        """Take bytes of the description; the streams beside it are read at the end."""
-        return []
+    format, what = layout.CTF_FORMAT, "a recording"
 
     def finish(self) -> list[Trace]:
         """Read, attribute and draw."""
@@ -46,33 +27,14 @@ class RecordingDecoder:
         found = attributed(recording.events, tolerance=self._tolerance)
         zero = found.origin()
         builder = TraceBuilder(TimeBase(zero, "unix"), details=DETAILS, stats=STATS)
-        drawing = _Drawing(builder, recording, zero, self._inputs(builder, recording))
+        sources = [(f"{process.part}/metadata", process.source) for process in recording.processes]
+        sources += [(stream.part, stream.source) for stream in recording.streams]
+        drawing = _Drawing(builder, recording, zero, self._inputs(builder, sources))
         timeline = Timeline(builder, found, zero=zero, input_id=drawing.main)
         timeline.draw(complete_threads(recording))
         drawing.draw(timeline.hosts.threads)
-        for name, table in recording.events.items():
-            builder.records(f"levelzero.{name}", partial(_same, table))
+        keep_records(builder, recording.events)
         return [builder.finish()]
-
-    def _inputs(self, builder: TraceBuilder, recording: ctf_reader.Recording) -> dict[str, int]:
-        """Add each file as an input; return their ids by name within the recording."""
-        options = {name: value for name, value in self._options.items() if value is not None}
-        ids: dict[str, int] = {}
-        sources = [(f"{process.part}/metadata", process.source) for process in recording.processes]
-        sources += [(stream.part, stream.source) for stream in recording.streams]
-        sources.sort(key=lambda pair: pair[1] is not self._capture.main)
-        for part, source in sources:
-            ids[part] = builder.input(
-                capture=self._capture.name,
-                role="main" if source is self._capture.main else part,
-                path=source.path,
-                size=source.size,
-                sha256=source.content_hash,
-                family="levelzero",
-                format=layout.CTF_FORMAT,
-                options=options,
-            )
-        return ids
 
 
 class _Drawing:
@@ -269,7 +231,3 @@ def complete_threads(recording: ctf_reader.Recording) -> npt.NDArray[np.bool_]:
         if stream.is_open and not recording.processes[stream.process].ended and len(stream.thread):
             is_complete[stream.thread[-1]] = False
     return is_complete
-
-
-def _same(table: Table) -> Table:
-    return table

@@ -128,7 +128,7 @@ FAMILY = Family(
         ),
         Command(
             "levelzero-tally",
-            "sums of the calls of CTF traces of any size",
+            "sum the calls of CTF traces of any size",
             _HERE + "commands.tally:run",
             _HERE + "commands.tally:ARGUMENTS",
             examples=("lanescope levelzero-tally ~/lttng-traces/run", "lanescope levelzero-tally --json run"),

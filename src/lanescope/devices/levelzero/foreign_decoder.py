@@ -2,44 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from functools import partial
 from typing import Any
 
 import numpy as np
 
 from lanescope.devices.levelzero.emit.timeline import Timeline
+from lanescope.devices.levelzero.folder_decoder import FolderDecoder, keep_records
 from lanescope.devices.levelzero.formats import layout
 from lanescope.devices.levelzero.formats.foreign import events as foreign_events
-from lanescope.devices.levelzero.formats.foreign import streams
+from lanescope.devices.levelzero.formats.foreign import packet_counters, streams
 from lanescope.devices.levelzero.interpret.resolved import attributed
 from lanescope.devices.levelzero.schema import DETAILS, STATS
-from lanescope.devices.levelzero.text_decoder import tolerance_of
-from lanescope.errors import UsageError
-from lanescope.source import Capture
-from lanescope.trace import Table, TimeBase, Trace, TraceBuilder
+from lanescope.trace import TimeBase, Trace, TraceBuilder
 
 
-class ForeignDecoder:
-    """Decodes one folder of traces.
+class ForeignDecoder(FolderDecoder):
+    """Decodes one folder of traces."""
 
-    Args:
-        capture: the capture: a folder, or the description of one trace in it.
-        options: as ``family.LevelZero.options`` declares them.
-
-    Raises:
-        UsageError: an option that only texts have.
-    """
-
-    def __init__(self, capture: Capture, options: Mapping[str, Any]) -> None:
-        self._capture, self._options = capture, dict(options)
-        self._tolerance = tolerance_of(options)
-        if options["time_format"] != "auto" or options["start_date"] is not None:
-            raise UsageError("a CTF trace contains its date and times", hint="remove --time-format and --start-date")
-
-    def feed(self, data: memoryview) -> list[Trace]:
-        """Take bytes of the description; the streams beside it are read at the end."""
-        return []
+    format, what = layout.FOREIGN_FORMAT, "a CTF trace"
 
     def finish(self) -> list[Trace]:
         """Read, attribute and draw."""
@@ -50,12 +30,14 @@ class ForeignDecoder:
         firsts = [known.origin()] if any(len(table) for table in events.values() if "ts" in table.spec.names) else []
         zero = min(firsts + ([int(points.ts.min())] if len(points.ts) else []), default=0)
         builder = TraceBuilder(TimeBase(zero, "unix"), details=DETAILS, stats=STATS)
-        inputs = self._inputs(builder, found)
+        sources = [(f"{trace.part}/metadata", trace.source) for trace in found.traces]
+        sources += [(stream.part, stream.source) for stream in found.streams]
+        inputs = self._inputs(builder, sources)
         timeline = Timeline(builder, known, zero=zero, input_id=next(iter(inputs.values())))
         timeline.draw()
         lanes = timeline.hosts.threads
         self._points(builder, found, points, lanes, zero)
-        counters: dict[tuple[int, int, int], tuple[int, int]] = {}
+        counters: dict[packet_counters.Key, tuple[int, int]] = {}
         # Rotated files go on with the counters of the file before.
         for stream in sorted(found.streams, key=lambda stream: stream.walk.packet("begin")[:1].tolist()):
             _Losses(builder, stream, inputs[stream.part], zero, lanes, counters).draw()
@@ -66,29 +48,8 @@ class ForeignDecoder:
         for (number, _), count in report.bad.items():
             builder.add_stat("levelzero_invalid_field", count, input_id=inputs[found.streams[number].part])
         builder.add_stat("levelzero_foreign_clocks", found.apart)
-        for name, table in events.items():
-            builder.records(f"levelzero.{name}", partial(_same, table))
+        keep_records(builder, events)
         return [builder.finish()]
-
-    def _inputs(self, builder: TraceBuilder, found: streams.Foreign) -> dict[str, int]:
-        """Add each file as an input; return their ids by name within the capture."""
-        options = {name: value for name, value in self._options.items() if value is not None}
-        sources = [(f"{trace.part}/metadata", trace.source) for trace in found.traces]
-        sources += [(stream.part, stream.source) for stream in found.streams]
-        sources.sort(key=lambda pair: pair[1] is not self._capture.main)
-        return {
-            part: builder.input(
-                capture=self._capture.name,
-                role="main" if source is self._capture.main else part,
-                path=source.path,
-                size=source.size,
-                sha256=source.content_hash,
-                family="levelzero",
-                format=layout.FOREIGN_FORMAT,
-                options=options,
-            )
-            for part, source in sources
-        }
 
     def _points(
         self,
@@ -126,15 +87,11 @@ class _Losses:
         input_id: int,
         zero: int,
         lanes: Any,
-        counters: dict[tuple[int, int, int], tuple[int, int]],
+        counters: dict[packet_counters.Key, tuple[int, int]],
     ) -> None:
         self._builder, self._stream, self._input, self._zero, self._lanes = builder, stream, input_id, zero, lanes
         self._counters = counters
-        walk = stream.walk
-        known = len(walk.packets) and bool(walk.has("stream_instance_id")[0])
-        instance = int(walk.packet("instance")[0]) if known else -1 - stream.number
-        kind = int(walk.packet("stream")[0]) if len(walk.packets) else 0
-        self._key = id(stream.trace), kind, instance
+        self._key = packet_counters.key_of(stream)
         #: Events discarded so far, and number of the packet before; -1: none.
         self._before = counters.get(self._key, (0, -1))
 
@@ -167,7 +124,8 @@ class _Losses:
         if not len(counted):
             return
         counts = walk.packet("discarded")[counted]
-        steps = discarded_steps(counts, self._counter_bits(), before=self._before[0])
+        bits = packet_counters.counter_bits(stream)
+        steps = packet_counters.discarded_steps(counts, bits, before=self._before[0])
         self._before = int(counts[-1]), self._before[1]
         first, events = walk.packet("first_event").astype(np.int64), walk.packet("events").astype(np.int64)
         for at in np.flatnonzero(steps).tolist():
@@ -195,46 +153,16 @@ class _Losses:
                 unit="event", unit_bytes=1, recorded=len(walk.kinds), dropped=lost, input_id=self._input
             )
 
-    def _counter_bits(self) -> int:
-        kinds = {kind: self._stream.trace.reader.streams[kind] for kind in self._stream.walk.packet("stream").tolist()}
-        for kind in kinds.values():
-            for name, member in kind.packet_context.fields if kind.packet_context else ():
-                if name.removeprefix("_") == "events_discarded":
-                    return int(getattr(member, "size", 64))
-        return 64
-
     def _missing_packets(self, offsets: np.ndarray[Any, np.dtype[np.int64]]) -> None:
         """Count packets that are missing between two others, by their numbers."""
-        walk = self._stream.walk
-        numbered = np.flatnonzero(walk.has("packet_seq_num"))
-        numbers = np.minimum(walk.packet("sequence")[numbered], np.uint64(1 << 62)).astype(np.int64)
+        numbered, numbers = packet_counters.numbers_of(self._stream)
         if not len(numbers):
             return
-        begin = self._before[1]
+        missing = packet_counters.missing_steps(numbers, self._before[1])
         self._before = self._before[0], int(numbers[-1])
-        steps = np.diff(numbers, prepend=numbers[0] - 1 if begin < 0 else begin)
-        wrong = np.flatnonzero(steps > 1)
+        wrong = np.flatnonzero(missing)
         if len(wrong):
-            missing = int(np.minimum(steps[wrong] - 1, 1 << 32).sum())
             at = int(offsets[numbered[wrong[0]]])
-            self._builder.add_stat("levelzero_missing_packet", missing, input_id=self._input, first_offset=at)
-
-
-def discarded_steps(
-    counts: np.ndarray[Any, np.dtype[np.uint64]], bits: int, *, before: int = 0
-) -> np.ndarray[Any, np.dtype[np.int64]]:
-    """Return how many events each packet discarded: its counter less that before, which may have wrapped.
-
-    Args:
-        counts: uint64 [packets], the counters.
-        bits: of the counter.
-        before: the counter before the first packet.
-    """
-    steps = np.diff(counts, prepend=np.uint64(before))
-    if bits < 64:
-        steps &= np.uint64((1 << bits) - 1)
-    return np.minimum(steps, np.uint64(1 << 40)).astype(np.int64)
-
-
-def _same(table: Table) -> Table:
-    return table
+            self._builder.add_stat(
+                "levelzero_missing_packet", int(missing.sum()), input_id=self._input, first_offset=at
+            )

@@ -7,13 +7,14 @@ devices are ticks by the declared frequency, rounded one by one; those of the wh
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from lanescope.common.asof_join import Int64
+from lanescope.devices.levelzero.analysis.sums import Sums, sums_of
 from lanescope.devices.levelzero.analysis.tally import DEVICE, HOST, RECORDER, SECTIONS, TALLY, TRAFFIC
 from lanescope.devices.levelzero.emit.timeline import operation_name
 from lanescope.devices.levelzero.formats import layout
@@ -24,16 +25,6 @@ from lanescope.trace import Dictionary, Table
 
 #: State that later pieces need: rows of these tables are kept until they are over.
 _KEPT = ("calls", "kernels", "allocations", "lists", "devices", "queues")
-
-
-@dataclass(slots=True)
-class _Sum:
-    count: int = 0
-    errors: int = 0
-    open: int = 0
-    total: int = 0
-    min: int | None = None
-    max: int | None = None
 
 
 @dataclass(slots=True, eq=False)
@@ -73,7 +64,7 @@ class LiveTally:
     """Sums pieces of a recording as they come."""
 
     def __init__(self) -> None:
-        self._sums: dict[tuple[str, int], _Sum] = {}
+        self._sums: dict[tuple[str, int], Sums] = {}
         self._names = Dictionary()
         self._kept: dict[str, Table] = {}
         self._pending = _Pending()
@@ -103,27 +94,10 @@ class LiveTally:
             return
         order = np.argsort(name, kind="stable")
         starts = np.flatnonzero(np.diff(name[order], prepend=-1))
-        fine = np.ones(len(name), np.bool_) if error is None else ~error
-        known = fine & (value >= 0)
-        counts = np.diff(np.append(starts, len(order)))
-        columns = (
-            counts,
-            np.add.reduceat(~fine[order], starts, dtype=np.int64),
-            np.add.reduceat(known[order], starts, dtype=np.int64),
-            np.add.reduceat(np.where(known, value, 0)[order], starts),
-            np.minimum.reduceat(np.where(known, value, np.iinfo(np.int64).max)[order], starts),
-            np.maximum.reduceat(np.where(known, value, -1)[order], starts),
-        )
-        for code, *parts in zip(name[order][starts].tolist(), *(column.tolist() for column in columns), strict=True):
-            count, errors, usable, total, least, most = parts
-            made = self._sums.setdefault((section, code), _Sum())
-            made.count += count
-            made.errors += errors
-            made.open += count - errors - usable
-            made.total += total
-            if usable:
-                made.min = least if made.min is None else min(made.min, least)
-                made.max = most if made.max is None else max(made.max, most)
+        failed = np.zeros(len(name), np.bool_) if error is None else error[order]
+        value = value[order]
+        for code, made in zip(name[order][starts].tolist(), sums_of(starts, value, value >= 0, failed), strict=True):
+            self._sums.setdefault((section, code), Sums()).add(made)
 
     def _codes(self, texts: list[str]) -> Int64:
         return np.array([self._names.code(text) for text in texts], np.int64)
@@ -229,12 +203,12 @@ class LiveTally:
 
     def table(self) -> Table:
         """Return the sums so far, as ``tally`` has them; calls that have not returned are open."""
-        sums = {key: _Sum(*(getattr(part, name) for name in part.__slots__)) for key, part in self._sums.items()}
+        sums = {key: replace(part) for key, part in self._sums.items()}
         still = self._kept.get("calls")
         if still is not None and len(still):
             names = [str(text) for text in still.values("function").tolist()]
             for code in self._codes(names).tolist():
-                part = sums.setdefault((HOST, code), _Sum())
+                part = sums.setdefault((HOST, code), Sums())
                 part.count += 1
                 part.open += 1
         rows = sorted(sums.items(), key=lambda row: (SECTIONS.index(row[0][0]), -row[1].total, row[0][1]))
@@ -247,10 +221,8 @@ class LiveTally:
             "hostname": [""] * len(rows),
             **{name: [None] * len(rows) for name in ("process", "thread", "device", "subdevice")},
             **{name: [getattr(part, name) for _, part in rows] for name in ("count", "errors", "open", "min", "max")},
-            "total": [min(part.total, (1 << 63) - 1) for _, part in rows],
-            "average": [
-                part.total / counted if (counted := part.count - part.errors - part.open) else None for _, part in rows
-            ],
+            "total": [part.stored for _, part in rows],
+            "average": [part.average for _, part in rows],
             "share": [part.total / totals[of] if totals[of] else None for (of, _), part in rows],
         }
         return Table.from_arrays(TALLY, columns)

@@ -6,10 +6,10 @@ A process without a rank counts under the name of its recording, or as its host 
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 from typing import Any
 
-from lanescope.devices.levelzero.analysis.tally import SECTIONS, Entry, entries
+from lanescope.devices.levelzero.analysis.sums import SUMS, Sums
+from lanescope.devices.levelzero.analysis.tally import SECTIONS, entries
 from lanescope.trace import ColumnSpec, Table, TableSpec, Trace
 
 #: What stands in place of a rank where all are summed.
@@ -24,13 +24,7 @@ TALLY = TableSpec(
         ColumnSpec("section", "utf8", "section: host, device, traffic"),
         ColumnSpec("name", "utf8", "function, kernel, or copy with its memory kinds"),
         ColumnSpec("ranks", "int64", "number of ranks in which it occurs"),
-        ColumnSpec("count", "int64", "number of calls, operations or copies, including failed ones"),
-        ColumnSpec("errors", "int64", "number of failed calls or operations"),
-        ColumnSpec("open", "int64", "number without a known duration; excluded from all other columns except count"),
-        ColumnSpec("total", "int64", "total duration in ns; total size in bytes for section traffic"),
-        ColumnSpec("average", "float64", "mean value; NULL without values", nullable=True),
-        ColumnSpec("min", "int64", "minimum value; NULL without values", nullable=True),
-        ColumnSpec("max", "int64", "maximum value; NULL without values", nullable=True),
+        *SUMS,
         ColumnSpec("least", "int64", "smallest total of a rank; NULL in rows of one rank", nullable=True),
         ColumnSpec("most", "int64", "largest total of a rank; NULL in rows of one rank", nullable=True),
         ColumnSpec("most_rank", "utf8", "rank with the largest total; NULL in rows of one rank", nullable=True),
@@ -45,36 +39,11 @@ TALLY = TableSpec(
 )
 
 
-@dataclass(slots=True)
-class _Sum:
-    """Sums of one name."""
-
-    count: int = 0
-    errors: int = 0
-    open: int = 0
-    total: int = 0
-    min: int | None = None
-    max: int | None = None
-
-    def add(self, entry: Entry) -> None:
-        self.count += entry.count
-        self.errors += entry.errors
-        self.open += entry.open
-        self.total += entry.total
-        if entry.min is not None and entry.max is not None:
-            self.min = entry.min if self.min is None else min(self.min, entry.min)
-            self.max = entry.max if self.max is None else max(self.max, entry.max)
-
-    def average(self) -> float | None:
-        counted = self.count - self.errors - self.open
-        return self.total / counted if counted else None
-
-
 class RankTally:
     """Sums recordings one after the other; what it keeps grows with ranks and names only."""
 
     def __init__(self) -> None:
-        self._sums: dict[tuple[str, str], dict[str, _Sum]] = {}
+        self._sums: dict[tuple[str, str], dict[str, Sums]] = {}
         self._order: dict[str, tuple[int, int, str]] = {}
 
     def add(self, trace: Trace, name: str) -> None:
@@ -96,7 +65,7 @@ class RankTally:
             self._order.setdefault(label, (1, 0, label) if rank is None else (0, rank, ""))
         for entry in found:
             label = labels[entry.where[0], entry.where[1]]
-            self._sums.setdefault((entry.section, entry.name), {}).setdefault(label, _Sum()).add(entry)
+            self._sums.setdefault((entry.section, entry.name), {}).setdefault(label, Sums()).add(entry)
 
     def result(self) -> Table:
         """Return the sums."""
@@ -117,23 +86,23 @@ class RankTally:
             },
         )
 
-    def _whole(self, section: str, name: str, parts: dict[str, _Sum], ranks: list[str]) -> dict[str, Any]:
-        whole = _Sum()
+    def _whole(self, section: str, name: str, parts: dict[str, Sums], ranks: list[str]) -> dict[str, Any]:
+        whole = Sums()
         for part in parts.values():
-            whole.add(Entry(section, (), name, part.count, part.errors, part.open, part.total, part.min, part.max))
-        totals = [parts[rank].total if rank in parts else 0 for rank in ranks]
-        most = max(totals)
+            whole.add(part)
+        totals = [parts.get(rank, Sums()) for rank in ranks]
+        least, most = (choose(totals, key=lambda part: part.total) for choose in (min, max))
         return {
             **self._row(ALL, section, name, whole),
             "ranks": len(parts),
-            "least": _stored(min(totals)),
-            "most": _stored(most),
+            "least": least.stored,
+            "most": most.stored,
             "most_rank": ranks[totals.index(most)],
-            "imbalance": most * len(ranks) / whole.total - 1 if whole.total else None,
+            "imbalance": most.total * len(ranks) / whole.total - 1 if whole.total else None,
         }
 
     @staticmethod
-    def _row(rank: str, section: str, name: str, part: _Sum) -> dict[str, Any]:
+    def _row(rank: str, section: str, name: str, part: Sums) -> dict[str, Any]:
         return {
             "rank": rank,
             "section": section,
@@ -142,8 +111,8 @@ class RankTally:
             "count": part.count,
             "errors": part.errors,
             "open": part.open,
-            "total": _stored(part.total),
-            "average": part.average(),
+            "total": part.stored,
+            "average": part.average,
             "min": part.min,
             "max": part.max,
             "least": None,
@@ -151,10 +120,6 @@ class RankTally:
             "most_rank": None,
             "imbalance": None,
         }
-
-
-def _stored(total: int) -> int:
-    return min(total, (1 << 63) - 1)
 
 
 def rank_tally(trace: Trace) -> Table:

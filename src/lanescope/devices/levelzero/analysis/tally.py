@@ -16,6 +16,7 @@ import numpy.typing as npt
 
 from lanescope.common.asof_join import Int64, Mask, group
 from lanescope.common.distinct import distinct
+from lanescope.devices.levelzero.analysis.sums import SUMS, Sums, sums_of
 from lanescope.devices.levelzero.formats import layout
 from lanescope.devices.levelzero.formats.event_model import is_text
 from lanescope.devices.levelzero.formats.host_apis import level_of, plain_name
@@ -45,13 +46,7 @@ TALLY = TableSpec(
         ColumnSpec(
             "name", "utf8", "function, kernel, or copy with its memory kinds; the recorder's own time within calls"
         ),
-        ColumnSpec("count", "int64", "number of calls, operations or copies, including failed ones"),
-        ColumnSpec("errors", "int64", "number of failed calls or operations"),
-        ColumnSpec("open", "int64", "number without a known duration; excluded from all other columns except count"),
-        ColumnSpec("total", "int64", "total duration in ns; total size in bytes for section traffic"),
-        ColumnSpec("average", "float64", "mean value; NULL without values", nullable=True),
-        ColumnSpec("min", "int64", "minimum value; NULL without values", nullable=True),
-        ColumnSpec("max", "int64", "maximum value; NULL without values", nullable=True),
+        *SUMS,
         ColumnSpec(
             "share", "float64", "fraction of the total of the section; NULL if the total is 0", nullable=True, unit="1"
         ),
@@ -177,8 +172,8 @@ def _host(trace: Trace, names: list[str]) -> Samples:
     )
 
 
-@dataclass(frozen=True, slots=True)
-class Entry:
+@dataclass(slots=True, kw_only=True)
+class Entry(Sums):
     """Sums of one name in one place; see ``TALLY``.
 
     Attributes:
@@ -188,12 +183,6 @@ class Entry:
     section: str
     where: tuple[Any, ...]
     name: str
-    count: int
-    errors: int
-    open: int
-    total: int
-    min: int | None
-    max: int | None
 
 
 def entries(trace: Trace, *, each: bool = False) -> list[Entry]:
@@ -217,45 +206,19 @@ def entries(trace: Trace, *, each: bool = False) -> list[Entry]:
             keys += [sample.thread, _codes(sample.queue, [places.get(q, ("", "")) for q in range(len(trace.tracks))])]
         groups = group(keys, np.arange(len(sample.name)))
         order, starts = groups.order, np.flatnonzero(groups.first)
-        usable = sample.known[order] & ~sample.error[order]
-        value = sample.value[order]
-        # Sums of sizes may exceed 63 bits: as floats first, and exactly only if they fit.
-        total = _totals(np.where(usable, value, 0), starts)
-        least = np.minimum.reduceat(np.where(usable, value, np.iinfo(np.int64).max), starts)
-        most = np.maximum.reduceat(np.where(usable, value, np.iinfo(np.int64).min), starts)
-        counted = np.add.reduceat(usable, starts, dtype=np.int64)
-        errors = np.add.reduceat(sample.error[order], starts, dtype=np.int64)
-        sizes = np.diff(np.append(starts, len(order)))
+        made = sums_of(starts, sample.value[order], sample.known[order], sample.error[order])
         listed = []
-        for number, row in enumerate(order[starts].tolist()):
+        for sums, row in zip(made, order[starts].tolist(), strict=True):
             where: tuple[Any, ...] = ("", None, None, None, None)
             if each:
                 place = places.get(int(sample.queue[row]), (None, None))
                 where = (*threads[int(sample.thread[row])], *(place if section == DEVICE else (None, None)))
-            some = counted[number] > 0
-            listed.append(
-                Entry(
-                    section,
-                    where,
-                    sample.names[sample.name[row]],
-                    int(sizes[number]),
-                    int(errors[number]),
-                    int(sizes[number] - counted[number] - errors[number]),
-                    total[number],
-                    int(least[number]) if some else None,
-                    int(most[number]) if some else None,
-                )
-            )
+            entry = Entry(section=section, where=where, name=sample.names[sample.name[row]])
+            entry.add(sums)
+            listed.append(entry)
         listed.sort(key=lambda entry: (tuple(str(part) for part in entry.where), -entry.total, entry.name))
         found += listed
     return found
-
-
-def _totals(values: Int64, starts: Int64) -> list[int]:
-    if float(values.astype(np.float64).sum()) < 2.0**62:
-        return [int(total) for total in np.add.reduceat(values, starts)]
-    high, low = np.add.reduceat(values >> 32, starts), np.add.reduceat(values & 0xFFFFFFFF, starts)
-    return [(int(h) << 32) + int(lo) for h, lo in zip(high, low, strict=True)]
 
 
 def _codes(queue: Int64, places: list[tuple[Any, ...]]) -> Int64:
@@ -286,7 +249,6 @@ def tally(trace: Trace, *, each: bool = False) -> Table:
     totals: dict[str, int] = {}
     for entry in listed:
         totals[entry.section] = totals.get(entry.section, 0) + entry.total
-    averages = [_average(entry) for entry in listed]
     shares = [entry.total / totals[entry.section] if totals[entry.section] else None for entry in listed]
     return Table.from_arrays(
         TALLY,
@@ -296,9 +258,9 @@ def tally(trace: Trace, *, each: bool = False) -> Table:
                 name: [getattr(entry, name) for entry in listed]
                 for name in ("section", "name", "count", "errors", "open", "min", "max")
             },
-            "total": [min(entry.total, (1 << 63) - 1) for entry in listed],
+            "total": [entry.stored for entry in listed],
             **{spec.name: [entry.where[place] for entry in listed] for place, spec in enumerate(_WHERE)},
-            "average": averages,
+            "average": [entry.average for entry in listed],
             "share": shares,
         },
     )
@@ -306,11 +268,6 @@ def tally(trace: Trace, *, each: bool = False) -> Table:
 
 #: Sums for each host, process, thread, device and sub-device.
 tally_each = partial(tally, each=True)
-
-
-def _average(entry: Entry) -> float | None:
-    counted = entry.count - entry.errors - entry.open
-    return entry.total / counted if counted else None
 
 
 # --- iprof's own shapes -------------------------------------------------------------------------------------------
@@ -403,7 +360,7 @@ def _iprof_table(listed: list[Entry], section: str) -> list[str]:
     heads += [f"{heads[1]}(%)", "Calls", "Average", "Min", "Max"] + ["Error"] * has_errors
     rows = [heads]
     for entry in sorted(listed, key=lambda entry: -entry.total):
-        average = _average(entry)
+        average = entry.average
         share = 100 * entry.total / total if total else 0.0
         row = [entry.name, show(entry.total), f"{share:.2f}%", str(entry.count)]
         row += ["" if value is None else show(value) for value in (average, entry.min, entry.max)]

@@ -13,33 +13,14 @@ import numpy.typing as npt
 
 from lanescope.common.asof_join import Int64, group
 from lanescope.common.pairing import pair_stack
+from lanescope.devices.levelzero.analysis.sums import Sums, sums_of
 from lanescope.devices.levelzero.formats.foreign import events, streams
+from lanescope.devices.levelzero.formats.foreign.packet_counters import PacketCounters
 from lanescope.devices.levelzero.formats.host_apis import plain_name
 from lanescope.devices.levelzero.interpret.call_matching import is_error
 
 #: Events of one file that are looked at together.
 WINDOW = 1 << 18
-
-
-@dataclass(slots=True)
-class Sums:
-    """Sums of one function.
-
-    Attributes:
-        count: calls.
-        errors: those that failed; they add nothing to the others.
-        open: those without a return.
-        total: ns.
-        min: ns, None without a value.
-        max: ns, None without a value.
-    """
-
-    count: int = 0
-    errors: int = 0
-    open: int = 0
-    total: int = 0
-    min: int | None = None
-    max: int | None = None
 
 
 @dataclass(slots=True)
@@ -50,17 +31,23 @@ class Tally:
         calls: by function.
         others: events that neither start nor end a call, by name.
         events: events in all.
+        untimed: starts and ends of calls that have no time, so that they are in no sum.
+        backwards: those earlier than the one before in their file: they count from its time.
         unmatched: returns without a call.
         lost: bytes that are no events.
         discarded: events that the producer discarded.
+        missing_packets: packets that are missing by their numbers.
     """
 
     calls: dict[str, Sums] = field(default_factory=dict)
     others: dict[str, int] = field(default_factory=dict)
     events: int = 0
+    untimed: int = 0
+    backwards: int = 0
     unmatched: int = 0
     lost: int = 0
     discarded: int = 0
+    missing_packets: int = 0
 
 
 def tally(root: Path, *, window: int = WINDOW) -> Tally:
@@ -89,8 +76,11 @@ class _File:
         self._data = np.frombuffer(self._map, np.uint8)
         self._at = self._clock = 0
         self._freed = 0
+        #: Time of the last event that was read.
+        self.latest = -(1 << 63)
         self.is_done = False
-        self.discarded = self.lost = 0
+        self.lost = 0
+        self.counters = PacketCounters()
         #: Events that are read and not summed: time, thread, function, whether they end it, whether they failed.
         self.waiting: list[tuple[Int64, ...]] = []
 
@@ -100,10 +90,10 @@ class _File:
         self._at, self._clock = walk.end, walk.clock
         self.is_done = self._at >= len(self._data)
         self.lost += walk.lost
-        if bool(walk.has("events_discarded").any()):
-            self.discarded = max(self.discarded, int(walk.packet("discarded").max()))
         ts, timed = streams.times_of(self.trace, walk)
-        return streams.Stream(self.trace.source, "", self.trace, self.number, walk, ts, timed)
+        made = streams.Stream(self.trace.source, "", self.trace, self.number, walk, ts, timed)
+        self.counters.add(made)
+        return made
 
     def free(self) -> None:
         """Give pages back that were read."""
@@ -143,7 +133,7 @@ class _Windows:
             self._sums[function].count += 1
             self._sums[function].open += 1
         made.lost = sum(file.lost for file in self._files)
-        made.discarded = sum(file.discarded for file in self._files)
+        made.discarded, made.missing_packets = PacketCounters.joined(file.counters for file in self._files)
         return made
 
     def _fill(self, file: _File) -> None:
@@ -157,7 +147,9 @@ class _Windows:
         for row in np.flatnonzero((codes < 0) & (counts > 0)).tolist():
             self._made.others[names[row]] = self._made.others.get(names[row], 0) + int(counts[row])
         of_event = codes[walk.kinds]
-        rows = np.flatnonzero((of_event >= 0) & stream.timed)
+        is_call = of_event >= 0
+        rows = np.flatnonzero(is_call & stream.timed)
+        self._made.untimed += int(np.count_nonzero(is_call)) - len(rows)
         kinds = walk.kinds[rows]
         failed = np.zeros(len(rows), np.int64)
         for row, provider in results:
@@ -166,7 +158,9 @@ class _Windows:
                 failed[here] = self._failed(stream, row, provider, rows[here])
         if len(rows):
             # A clock that steps back within a stream must not change the order of its events.
-            ts = np.maximum.accumulate(stream.ts[rows])
+            ts = np.maximum.accumulate(np.append(file.latest, stream.ts[rows]))[1:]
+            self._made.backwards += int(np.count_nonzero(ts != stream.ts[rows]))
+            file.latest = int(ts[-1])
             file.waiting.append(
                 (ts, stream.thread[rows].astype(np.int64), of_event[rows].astype(np.int64), ends[kinds], failed)
             )
@@ -254,21 +248,11 @@ class _Windows:
             return
         groups = group([function], np.arange(len(function)))
         order, starts = groups.order, np.flatnonzero(groups.first)
-        usable = ~failed[order]
-        value = length[order]
-        total = np.add.reduceat(np.where(usable, value, 0), starts)
-        least = np.minimum.reduceat(np.where(usable, value, np.iinfo(np.int64).max), starts)
-        most = np.maximum.reduceat(np.where(usable, value, np.iinfo(np.int64).min), starts)
-        counted = np.add.reduceat(usable, starts, dtype=np.int64)
-        sizes = np.diff(np.append(starts, len(order)))
-        for at, number in enumerate(function[order[starts]].tolist()):
-            sums = self._sums[number]
-            sums.count += int(sizes[at])
-            sums.errors += int(sizes[at] - counted[at])
-            sums.total += int(total[at])
-            if counted[at]:
-                sums.min = int(least[at]) if sums.min is None else min(sums.min, int(least[at]))
-                sums.max = int(most[at]) if sums.max is None else max(sums.max, int(most[at]))
+        known = np.ones(len(order), np.bool_)
+        for number, made in zip(
+            function[order[starts]].tolist(), sums_of(starts, length[order], known, failed[order]), strict=True
+        ):
+            self._sums[number].add(made)
 
 
 def rows_of(found: Tally) -> list[tuple[Any, ...]]:
@@ -276,7 +260,6 @@ def rows_of(found: Tally) -> list[tuple[Any, ...]]:
     made = []
     for name, sums in sorted(found.calls.items(), key=lambda item: (-item[1].total, item[0])):
         if sums.count:
-            counted = sums.count - sums.errors - sums.open
-            average = sums.total / counted if counted else None
-            made.append((plain_name(name), sums.count, sums.errors, sums.open, sums.total, average, sums.min, sums.max))
+            parts = sums.count, sums.errors, sums.open, sums.total, sums.average, sums.min, sums.max
+            made.append((plain_name(name), *parts))
     return made

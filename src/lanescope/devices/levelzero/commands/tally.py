@@ -31,9 +31,12 @@ def run(context: CommandContext, values: Values) -> int:
             rows=[dict(zip(_COLUMNS, row, strict=True)) for row in rows],
             events=found.events,
             unmatched=found.unmatched,
+            untimed=found.untimed,
+            backwards=found.backwards,
             others=found.others,
             lost_bytes=found.lost,
             discarded=found.discarded,
+            missing_packets=found.missing_packets,
         )
     else:
         context.show(_COLUMNS, rows)
@@ -42,8 +45,15 @@ def run(context: CommandContext, values: Values) -> int:
         context.echo(f"{sum(found.others.values()):,} events are not calls: {names}")
     if found.unmatched:
         context.warn(f"{found.unmatched:,} returns without a call")
-    if found.lost or found.discarded:
-        context.warn(f"data loss: {found.lost:,} bytes are not events, {found.discarded:,} events discarded")
+    if found.untimed:
+        context.warn(f"{found.untimed:,} starts and ends of calls without a time: they are in no sum")
+    if found.backwards:
+        context.warn(f"{found.backwards:,} events earlier than the one before in their file count from its time")
+    if found.lost or found.discarded or found.missing_packets:
+        context.warn(
+            f"data loss: {found.lost:,} bytes are not events, {found.discarded:,} events discarded, "
+            f"{found.missing_packets:,} packets missing"
+        )
     return 0
 
 

@@ -23,6 +23,8 @@ UNITS = {POWER: "W", FREQUENCY: "MHz", ENGINE: "1", MEMORY: "bytes", TEMPERATURE
 _ZERO_MK = 273_150
 #: A device that takes more, in W, does not exist: its counter began anew.
 MOST_W = 100_000.0
+#: So much more activity than time is taken for rounding, in us. The API states no resolution of these counters.
+_STEP_US = 1000.0
 _US = np.uint64(1000)
 
 U64 = npt.NDArray[np.uint64]
@@ -72,9 +74,9 @@ def _rates(kind: str, ts: Int64, value: U64, clock: U64) -> Series:
     steps, elapsed = np.diff(value), np.diff(clock)  # modulo 2^64, as the counters
     with np.errstate(divide="ignore", invalid="ignore"):
         rate = steps.astype(np.float64) / elapsed.astype(np.float64)
-    # uJ per us are W. Activity is at most all of the time, but for the resolution of its clock.
-    most = MOST_W if kind == POWER else 1.5
-    usable = (rate <= most) & (elapsed < np.uint64(1 << 62) // _US)
+    # uJ per us are W. Activity is at most all of the time, but for rounding.
+    is_possible = rate <= MOST_W if kind == POWER else steps.astype(np.float64) <= elapsed.astype(np.float64) + _STEP_US
+    usable = is_possible & (elapsed < np.uint64(1 << 62) // _US)
     value_ = np.minimum(rate, 1.0) if kind == ENGINE else rate
     interval = (np.where(usable, elapsed, np.uint64(0)) * _US).astype(np.int64)
     return Series(ts[:-1][usable], value_[usable], interval[usable], int((~usable).sum()))

@@ -173,7 +173,7 @@ class GrowingRecording:
     def _is_running(self, process: Process) -> bool:
         about = process.reader.about.environment
         pid = about.get("pid")
-        return not process.ended and about.get("boot") == self._boot and isinstance(pid, int) and _exists(pid)
+        return not process.ended and about.get("boot") == self._boot and isinstance(pid, int) and process_exists(pid)
 
 
 def _bytes_of(path: Path, offset: int) -> bytes:
@@ -216,7 +216,8 @@ def _boot() -> str:
         return ""
 
 
-def _exists(pid: int) -> bool:
+def process_exists(pid: int) -> bool:
+    """Return whether a process of this machine runs, be it ours or not."""
     try:
         os.kill(pid, 0)
     except ProcessLookupError:
@@ -233,7 +234,7 @@ def _is_recorder_running(folder: Path) -> bool:
         return False
     if boot != _boot():
         return True  # of another machine nothing else is known
-    return pid.isdecimal() and _exists(int(pid))
+    return pid.isdecimal() and process_exists(int(pid))
 
 
 def check_recording(folder: Path) -> None:

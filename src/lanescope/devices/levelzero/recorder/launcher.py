@@ -425,13 +425,9 @@ def _is_running(about: ctf.Metadata) -> bool:
     pid = about.environment.get("pid")
     if about.environment.get("hostname") != os.uname().nodename or not isinstance(pid, int) or pid <= 0:
         return True
-    try:
-        os.kill(pid, 0)
-    except ProcessLookupError:
-        return False
-    except OSError:
-        pass
-    return True
+    from lanescope.devices.levelzero.formats.ctf_growing import process_exists
+
+    return process_exists(pid)
 
 
 # --- words --------------------------------------------------------------------------------------------------------
