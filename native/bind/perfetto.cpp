@@ -114,18 +114,18 @@ nb::tuple flows_by_event(const Input<int64_t>& source, const Input<int64_t>& des
 std::vector<uint32_t> distinct_bits(const Input<uint32_t>& bits, const Array<int32_t>& codes) {
     require(codes.size() == bits.size(), "columns of different lengths");
     nb::gil_scoped_release release;
+    const std::span<const uint32_t> rows = span_of(bits);
+    const std::span<int32_t> code = span_of(codes);
     std::vector<uint32_t> sets;
     std::unordered_map<uint32_t, int32_t> known;
-    uint32_t last = 0;
-    int32_t code = -1;
-    for (size_t i = 0; i < bits.size(); ++i) {
-        if (const uint32_t here = bits.data()[i]; here != last || code < 0) {
-            last = here;
-            const auto [found, is_new] = known.try_emplace(here, static_cast<int32_t>(sets.size()));
-            if (is_new) sets.push_back(here);
-            code = found->second;
+    for (size_t i = 0; i < rows.size(); ++i) {
+        if (!sets.empty() && rows[i] == sets[0]) {  // as most rows have
+            code[i] = 0;
+            continue;
         }
-        codes.data()[i] = code;
+        const auto [found, is_new] = known.try_emplace(rows[i], static_cast<int32_t>(sets.size()));
+        if (is_new) sets.push_back(rows[i]);
+        code[i] = found->second;
     }
     return sets;
 }
