@@ -24,7 +24,7 @@ def drawn_events(trace: Trace, drawing: EventStream) -> tuple[core.PerfettoEvent
     slices = core.PerfettoEvents(
         placed.moved,
         placed.begin,
-        placed.intervals.length if placed.comes_by_lane else placed.end,
+        placed.length if placed.comes_by_lane else placed.end,
         drawing.span_name,
         drawing.span_category,
         flows.first,
@@ -45,7 +45,7 @@ def drawn_events(trace: Trace, drawing: EventStream) -> tuple[core.PerfettoEvent
     for key, table, events in (("slice_id", trace.slices, slices), ("instant_id", trace.instants, instants)):
         for detail in trace.details.values():
             if len(detail) and detail.spec.key == key and any(spec.is_argument for spec in detail.spec.columns):
-                _detail(detail, table.values("id")).attach(events)
+                _detail(detail, table.column("id").read_once()).attach(events)
     return slices, instants
 
 
@@ -134,12 +134,19 @@ def _detail(table: Table, ids: Int64) -> _Arguments:
     if not columns:
         return _Arguments(0, 0, [])
     events = rows_of(ids, table.values(table.spec.key))
-    count, begin = len(ids), int(events[0])
-    if begin >= 0 and bool((events == np.arange(begin, begin + len(events))).all()):
+    step = np.diff(events)
+    begin = int(events[0])
+    if begin >= 0 and bool((step == 1).all()):
         return _Arguments(begin, len(events), columns)
-    by_event = np.argsort(events, kind="stable")
-    first = np.empty(count + 1, np.int64)
-    first[0] = np.count_nonzero(events < 0)
-    np.cumsum(np.bincount(events[events >= 0], minlength=count), out=first[1:])
-    first[1:] += first[0]
-    return _Arguments(0, count, columns, first, by_event)
+    by_event = _NO_ROWS if bool((step >= 0).all()) else np.argsort(events, kind="stable")
+    elsewhere = int(np.count_nonzero(events < 0))  # they come first
+    known = events[events >= 0] if elsewhere else events
+    if not len(known):
+        return _Arguments(0, 0, [])
+    begin = int(known.min())
+    per_event = np.bincount(known - begin)
+    first = np.empty(len(per_event) + 1, np.int64)
+    first[0] = elsewhere
+    np.cumsum(per_event, out=first[1:])
+    first[1:] += elsewhere
+    return _Arguments(begin, len(per_event), columns, first, by_event)

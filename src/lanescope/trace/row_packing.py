@@ -49,9 +49,9 @@ class Intervals:
         if any(mask is not None and not mask.all() for mask in masks):
             known = _join([table.valid("dur") for table in tables]).view(np.uint8)
         return cls(
-            rows_of(ids, _join([table.values("track_id") for table in tables])),
-            _join([table.values("ts") for table in tables]),
-            _join([table.values("dur") for table in tables]),
+            rows_of(ids, _join([table.column("track_id").read_once() for table in tables])),
+            _join([table.column("ts").read_once() for table in tables]),
+            _join([table.column("dur").read_once() for table in tables]),
             known,
         )
 
@@ -72,9 +72,9 @@ class RowPacking:
         placed: row and times; None where intervals come lane after lane.
 
     Attributes:
-        intervals: what is placed.
         comes_by_lane: whether intervals come lane after lane in order of their begins, each lane on one row, all ends
             known; then ``order``, ``row`` and ``end`` are made when they are first read.
+        length: int64 [n], ns, of each interval; only where they come by lane.
         moved: int64 [n], the order, which moves only intervals that begin together where they come by lane; empty there
             if it moves none.
         order: int64 [n], a permutation of the intervals: by track, row, then drawing order. Begins do not fall along a
@@ -89,30 +89,31 @@ class RowPacking:
     def __init__(
         self, intervals: Intervals, rows: Int32, row_start: Int64, moved: Int64, placed: tuple[Int32, Int64, Int64] | None
     ) -> None:
-        self.intervals, self.rows, self.row_start, self.moved = intervals, rows, row_start, moved
+        self.rows, self.row_start, self.moved = rows, row_start, moved
         self.comes_by_lane = placed is None
+        self._count = len(intervals)
         if placed is None:
-            self.begin = intervals.begin
+            self.begin, self.length = intervals.begin, intervals.length
         else:
             self.row, self.begin, self.end = placed
 
     @cached_property
     def order(self) -> Int64:  # noqa: D102 (the class says what it is)
-        return np.arange(len(self.intervals)) if self.comes_by_lane and not len(self.moved) else self.moved
+        return np.arange(self._count) if self.comes_by_lane and not len(self.moved) else self.moved
 
     @cached_property
     def row(self) -> Int32:  # noqa: D102
-        return np.zeros(len(self.intervals), np.int32)
+        return np.zeros(self._count, np.int32)
 
     @cached_property
     def end(self) -> Int64:  # noqa: D102
-        return self.begin + self.intervals.length[self.order]
+        return self.begin + self.length[self.order]
 
     def latest_end(self, row: slice) -> int:
         """Return the largest end of the intervals of a row, by where those stand along ``order``."""
         if not self.comes_by_lane:
             return int(self.end[row].max())
-        return int((self.begin[row] + self.intervals.length[row]).max())
+        return int((self.begin[row] + self.length[row]).max())
 
     @property
     def row_track(self) -> Int64:
