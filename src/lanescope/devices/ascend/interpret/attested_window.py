@@ -9,7 +9,8 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from lanescope.devices.ascend.interpret.resolve import Interpreter
+from lanescope.devices.ascend.formats.records import Section
+from lanescope.devices.ascend.interpret.execution_table import Executions
 from lanescope.devices.ascend.interpret.sorted_index import distinct
 
 Int64 = npt.NDArray[np.int64]
@@ -26,12 +27,11 @@ _MAX_LANES, _MAX_STAMPS = 0.34, 0.10
 _ROUNDS = 64
 
 
-def of_capture(told: Interpreter) -> tuple[int, int]:
+def of_capture(runs: Executions, phases: Section, submits: Section) -> tuple[int, int]:
     """Return first and last timestamp of the device that is attested, cycles."""
-    runs = told.runs
     lanes = [(runs.core, runs.start), (runs.core, runs.end)]
     lanes += [(runs.core + (1 << 20), stamps) for stamps in (runs.dispatch, runs.finish)]
-    for role, rows in enumerate((told.phases, told.submits), 2):
+    for role, rows in enumerate((phases, submits), 2):
         group = rows.group.astype(np.int64) + (role << 20)
         lanes += [(group, rows[name]) for name in ("start_cycles", "end_cycles")]
     lane, time = (np.concatenate(column).astype(np.int64) for column in zip(*lanes, strict=True))
