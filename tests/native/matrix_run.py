@@ -218,6 +218,14 @@ class Verdict:
     untimed_marks: set[str] = field(default_factory=set)
     hit: bool = False
 
+    def add(self, other: Verdict) -> None:
+        """Count another one's in."""
+        self.timed += other.timed
+        self.results += other.results
+        self.runs += other.runs
+        self.lost += other.lost
+        self.untimed += other.untimed
+
 
 @dataclass(frozen=True)
 class Bench:
