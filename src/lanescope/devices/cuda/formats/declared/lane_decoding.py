@@ -12,6 +12,8 @@ import numpy.typing as npt
 from lanescope._native import core
 from lanescope.common.distinct import distinct
 from lanescope.devices.cuda.formats import layout
+from lanescope.devices.cuda.formats.buffer import UNKNOWN, Summary
+from lanescope.devices.cuda.formats.declared import earlier_words
 from lanescope.devices.cuda.formats.declared.arrays import Arrays
 from lanescope.devices.cuda.formats.declared.columns import Columns
 from lanescope.devices.cuda.formats.declared.declaration import MAIN, Declaration
@@ -30,6 +32,7 @@ from lanescope.devices.cuda.formats.declared.geometry import Geometry
 from lanescope.devices.cuda.formats.declared.lane_table import LaneTable, joined, of_columns, slot_identity
 from lanescope.devices.cuda.formats.declared.records import CODES, UNREADABLE, Records, check_events, records_of
 from lanescope.devices.cuda.formats.declared.windows import Windows, cut
+from lanescope.devices.cuda.formats.earlier_launch import NEVER
 from lanescope.devices.cuda.formats.lanes import I64, U32, Decoded, Outputs
 from lanescope.devices.cuda.formats.word_source import FileBytes
 
@@ -54,6 +57,9 @@ class Lanes(Protocol):
 
     def decode(self, part: Part, *, split: bool, step_back: int) -> Decoded:
         """Decode the lanes of a part."""
+
+    def part_launches(self, summary: Summary, *, keep: bool, launch_ns: int | None) -> tuple[int, int] | None:
+        """Leave out or tell apart what earlier launches left; return how many records, and the slot of the first."""
 
     def slots_of(self, lane: U32 | I64, index: U32) -> I64:
         """Return the slots of records from their lanes and positions."""
@@ -197,6 +203,25 @@ class WordLanes(_LanesInOrder):
             step_back=step_back,
         )
 
+    def part_launches(self, summary: Summary, *, keep: bool, launch_ns: int | None) -> tuple[int, int] | None:
+        """Leave out or tell apart what earlier launches left; return how many records, and the slot of the first."""
+        declaration, geometry, table = self._declaration, self._geometry, self.table
+        if not earlier_words.is_alike(declaration, geometry):
+            return None
+        words = earlier_words.AsTirx(self._arrays.main, geometry, self._direct)
+        clock_of = table.sm if declaration.clock.across != "device" else None
+        found = earlier_words.find(words, summary, keep=keep, sm=clock_of, launch_ns=launch_ns)
+        if found is None:
+            return None
+        self._direct.cuts, self._direct.keeps_earlier = found.cuts, keep
+        if not keep and table.moved and table.sm is not None:
+            # The earlier launch may have run elsewhere.
+            lanes = np.flatnonzero((table.sm == UNKNOWN) & (found.cuts[:, 0] > 0) & (found.cuts[:, 0] < NEVER))
+            table.sm[lanes] = words.sm_of(lanes)
+            table.moved -= len(lanes)
+        at = int(geometry.base[0]) + (found.slot - 1) * declaration.record.size
+        return found.records, at // declaration.unit_bytes
+
     def slots_of(self, lane: U32 | I64, index: U32) -> I64:
         """Return the slots of records from their lanes and positions."""
         return self._places(self.table, lane, index, self._columns.first, self._columns.ring)
@@ -318,6 +343,10 @@ class ColumnLanes(_LanesInOrder):
         else:
             result = core.cuda_decode_columns(begin, *shared, step_back, split, *out.arguments())
         return out.done(result, stamp_wrap=1 << stamp_bits, base=part[0])
+
+    def part_launches(self, summary: Summary, *, keep: bool, launch_ns: int | None) -> tuple[int, int] | None:
+        """Return None: launches of records that have to be computed are not told apart."""
+        return None
 
     def slots_of(self, lane: U32 | I64, index: U32) -> I64:
         """Return the slots of records from their lanes and positions."""
