@@ -243,6 +243,12 @@ STATS = (
         finding="LS404 notice",
     ),
     StatSpec(
+        "cuda_read_whole",
+        "info",
+        "large files that are in memory whole: the layout's lanes cannot be read one by one",
+        silent="it costs memory, and changes nothing in the trace",
+    ),
+    StatSpec(
         "cuda_stride_inferred",
         "info",
         "strides larger than the number of lanes: found by search",

@@ -45,7 +45,10 @@ class Lanes(Protocol):
     Attributes:
         table: what is known of them apart from their records.
         origin: the stamp from which stamps that are wider than the core's are counted.
+        is_read_whole: whether a file that is large had to be read whole.
     """
+
+    is_read_whole: bool
 
     @property
     def table(self) -> LaneTable: ...  # noqa: D102
@@ -84,7 +87,13 @@ def lanes_of(declaration: Declaration, arrays: Arrays, geometry: Geometry) -> La
 
 
 class _LanesInOrder:
-    """What both ways of decoding share."""
+    """What both ways of decoding share.
+
+    Attributes:
+        is_read_whole: whether a file that is large had to be read whole.
+    """
+
+    is_read_whole = False
 
     @property
     def origin(self) -> int:
@@ -121,7 +130,7 @@ class _LanesInOrder:
         main = self._arrays.main
         arrays = self._arrays
         if isinstance(main, FileBytes):
-            arrays = Arrays({MAIN: main[0 : len(main)]}, arrays.at, arrays.cut, arrays.envelope)
+            arrays = Arrays({**arrays.data, MAIN: main[0 : len(main)]}, arrays.at, arrays.cut, arrays.envelope)
         found = records_of(self._declaration, Columns(self._declaration, arrays, self._geometry))
         rebase(self._declaration, found, self.origin)
         return found
@@ -243,15 +252,15 @@ class ColumnLanes(_LanesInOrder):
         self._first, self._ring = np.zeros(0, np.int64), np.zeros(0, np.int64)
         self._last: tuple[Part, Records] | None = None
         if isinstance(arrays.main, FileBytes) and not self._is_by_parts:
-            main = arrays.main
-            self._arrays = Arrays({MAIN: main[0 : len(main)]}, arrays.at, arrays.cut, arrays.envelope)
+            main, self.is_read_whole = arrays.main, True
+            self._arrays = Arrays({**arrays.data, MAIN: main[0 : len(main)]}, arrays.at, arrays.cut, arrays.envelope)
 
     @property
     def _is_by_parts(self) -> bool:
         """Whether the records of a lane can be told without those of other lanes, and where they are without a look."""
         of = self._declaration
         names = {spec.name for spec in (*of.record.fields, *of.record.views)} | {"k"}
-        is_one = len(of.arrays) == 1 and all(spec.byte is None for spec in (*of.record.fields, *of.record.views))
+        is_one = all(spec.byte is None for spec in (*of.record.fields, *of.record.views))
         by_record = any(of.roles[role].names & names for role in ("block", "group") if role in of.roles)
         is_sequence = of.positions == "sequence" and not of.state and of.pairing != "token"
         kinds = () if of.kind is None else of.kind[1].values()
@@ -268,7 +277,7 @@ class ColumnLanes(_LanesInOrder):
         if len(self._parts) == 1 and self._is_in_memory:
             return Columns(self._declaration, self._arrays, self._geometry)
         window = self._windows.of(part)
-        arrays = Arrays({MAIN: window.data}, self._arrays.at)
+        arrays = Arrays({**self._arrays.data, MAIN: window.data}, self._arrays.at)
         return Columns(self._declaration, arrays, self._geometry.part(*part, window))
 
     @cached_property

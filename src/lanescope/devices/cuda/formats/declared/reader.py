@@ -210,6 +210,7 @@ class DeclaredBuffer:
     def stats(self, summary: Summary) -> Iterator[tuple[str, int, int | None]]:
         """Yield what the records and the headers give reason to report."""
         lanes = self.lanes
+        yield "cuda_read_whole", int(self._lanes.is_read_whole), None
         if self._stale is not None:
             yield "cuda_stale", *self._stale
         yield "cuda_corrupt_record", lanes.bad + lanes.orphans, lanes.first_bad
