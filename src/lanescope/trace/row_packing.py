@@ -87,7 +87,12 @@ class RowPacking:
     """
 
     def __init__(
-        self, intervals: Intervals, rows: Int32, row_start: Int64, moved: Int64, placed: tuple[Int32, Int64, Int64] | None
+        self,
+        intervals: Intervals,
+        rows: Int32,
+        row_start: Int64,
+        moved: Int64,
+        placed: tuple[Int32, Int64, Int64] | None,
     ) -> None:
         self.rows, self.row_start, self.moved = rows, row_start, moved
         self.comes_by_lane = placed is None
