@@ -15,19 +15,24 @@ struct Item {
     int64_t index;
 };
 
-bool outer_first(const Item& a, const Item& b) {
-    if (a.begin != b.begin) return a.begin < b.begin;
-    if (a.end != b.end) return a.end > b.end;
-    return a.index < b.index;
-}
+// The order of a nested lane, and that of any other; as types, so that sorting takes no call for each comparison.
+struct OuterFirst {
+    bool operator()(const Item& a, const Item& b) const {
+        if (a.begin != b.begin) return a.begin < b.begin;
+        if (a.end != b.end) return a.end > b.end;
+        return a.index < b.index;
+    }
+};
 
-bool empty_first(const Item& a, const Item& b) {
-    if (a.begin != b.begin) return a.begin < b.begin;
-    const bool a_lasts = a.end != a.begin;
-    const bool b_lasts = b.end != b.begin;
-    if (a_lasts != b_lasts) return b_lasts;
-    return a.index < b.index;
-}
+struct EmptyFirst {
+    bool operator()(const Item& a, const Item& b) const {
+        if (a.begin != b.begin) return a.begin < b.begin;
+        const bool a_lasts = a.end != a.begin;
+        const bool b_lasts = b.end != b.begin;
+        if (a_lasts != b_lasts) return b_lasts;
+        return a.index < b.index;
+    }
+};
 
 // Rows whose intervals share no time; the lowest free one is taken. O(log rows) an interval.
 class FlatRows {
@@ -118,8 +123,8 @@ PackResult survey(const Intervals& items, std::span<const uint8_t> nested, LaneS
 
 // Bring the intervals of a lane into drawing order. Most lanes come in order of their begins, so that only those which
 // begin together are left to sort.
-void sort_lane(bool nested, const Drawing& lane, std::vector<Item>& scratch) {
-    const auto before = nested ? outer_first : empty_first;
+template <class Before>
+void sort_lane(const Before before, const Drawing& lane, std::vector<Item>& scratch) {
     const size_t count = lane.order.size();
     const auto sort = [&](size_t from, size_t to) {
         const auto item = [&](size_t k) { return Item{lane.begin[k], lane.end[k], lane.order[k]}; };
@@ -163,7 +168,8 @@ size_t one_stack(const Drawing& lane) {
 // `sizes` becomes the number of intervals on each row.
 void place_lane(bool nested, const Drawing& lane, std::span<int32_t> row, std::vector<Item>& scratch,
                 std::vector<int64_t>& sizes) {
-    sort_lane(nested, lane, scratch);
+    if (nested) sort_lane(OuterFirst{}, lane, scratch);
+    else sort_lane(EmptyFirst{}, lane, scratch);
     const size_t count = lane.order.size();
     const size_t fitting = nested ? one_stack(lane) : 0;
     sizes.assign(1, static_cast<int64_t>(count));
@@ -273,7 +279,7 @@ bool lane_after_lane(const Intervals& items, std::span<const uint8_t> nested, st
                 }
                 together.clear();
                 for (size_t k = first; k < behind; ++k) together.push_back(at(k));
-                std::sort(together.begin(), together.end(), outer_first);
+                std::sort(together.begin(), together.end(), OuterFirst{});
                 if (order.empty()) {
                     order.resize(count);
                     std::iota(order.begin(), order.end(), int64_t{0});
