@@ -148,7 +148,7 @@ def test_stacks_that_come_by_lane_need_no_order():
 
 
 @pytest.mark.parametrize(
-    "track, begin, length",
+    ("track", "begin", "length"),
     [
         ([1, 0], [0, 0], [1, 1]),  # the lanes do not rise
         ([0, 0], [3, 1], [1, 1]),  # time falls
