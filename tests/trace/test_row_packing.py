@@ -143,7 +143,7 @@ def test_stacks_that_come_by_lane_need_no_order():
     _, found, _ = placed_both_ways([0, 0, 0, 2], [1, 2, 5, 0], [9, 2, 0, 4], [1, 0, 1])
     assert [part.tolist() for part in found] == [[], [0, 3, 4]]
     # An inner one of no length came before its outer one.
-    _, found, _ = placed_both_ways([0, 0, 0], [1, 5, 5], [9, 0, 3], [1, 0, 1])
+    _, found, _ = placed_both_ways([0, 0, 0], [1, 5, 5], [9, 0, 1], [1, 0, 1])
     assert [part.tolist() for part in found] == [[0, 2, 1], [0, 3]]
 
 

@@ -241,7 +241,6 @@ bool lane_after_lane(const Intervals& items, std::span<const uint8_t> nested, st
     order.clear();
     row_start.assign(1, 0);
     const size_t count = items.track.size();
-    const auto at = [&](size_t i) { return Item{items.begin[i], items.begin[i] + items.length[i], static_cast<int64_t>(i)}; };
     int64_t open[kMaxDepth + 1];  // ends of the intervals around the next one, from 1; 0 is a floor that never ends
     open[0] = kForever;
     std::vector<Item> together;
@@ -252,50 +251,47 @@ bool lane_after_lane(const Intervals& items, std::span<const uint8_t> nested, st
         least_lane = lane + 1;
         const size_t most = nested[lane] != 0 ? static_cast<size_t>(kMaxDepth) : 1;
         size_t depth = 0;
-        const auto fits = [&](const Item& item) {
-            while (open[depth] <= item.begin) --depth;
-            if ((item.end > open[depth]) | (depth == most)) return false;
-            open[++depth] = item.end;
+        const auto fits = [&](int64_t begin, int64_t end) {
+            while (open[depth] <= begin) --depth;
+            if ((end > open[depth]) | (depth == most)) return false;
+            open[++depth] = end;
             return true;
         };
-        Item last{std::numeric_limits<int64_t>::min(), 0, 0};
-        size_t first = i;       // of those that begin together
-        size_t depth_there = 0;  // before them
-        while (i < count && static_cast<size_t>(items.track[i]) == lane) {
+        int64_t last_begin = std::numeric_limits<int64_t>::min(), last_end = last_begin;
+        size_t first = i, depth_there = 0;  // of those that begin together, and before them
+        for (; i < count && items.track[i] == static_cast<int64_t>(lane); ++i) {
+            const int64_t begin = items.begin[i];
             int64_t end;
-            if (items.length[i] < 0 || __builtin_add_overflow(items.begin[i], items.length[i], &end) || end == kForever) return false;
-            const Item item = at(i);
-            if (item.begin < last.begin) return false;
-            if (item.begin != last.begin) {
-                while (open[depth] <= item.begin) --depth;
+            if ((items.length[i] < 0) | __builtin_add_overflow(begin, items.length[i], &end) | (end == kForever)) return false;
+            if (begin != last_begin) {
+                if (begin < last_begin) return false;
+                while (open[depth] <= begin) --depth;
                 first = i;
                 depth_there = depth;
-            } else if (item.end > last.end) [[unlikely]] {  // an outer one came late: bring those of this moment into order
+            } else if (end > last_end) [[unlikely]] {  // an outer one comes late: those of this moment are brought into order
                 if (nested[lane] == 0) return false;
-                size_t behind = i;
-                while (behind < count && static_cast<size_t>(items.track[behind]) == lane && items.begin[behind] == item.begin) {
-                    if (items.length[behind] < 0 || items.length[behind] > kForever - 1 - std::max<int64_t>(0, item.begin)) return false;
-                    ++behind;
-                }
                 together.clear();
-                for (size_t k = first; k < behind; ++k) together.push_back(at(k));
+                for (i = first; i < count && items.track[i] == static_cast<int64_t>(lane) && items.begin[i] == begin; ++i) {
+                    if ((items.length[i] < 0) | __builtin_add_overflow(begin, items.length[i], &end) | (end == kForever)) return false;
+                    together.push_back({begin, end, static_cast<int64_t>(i)});
+                }
                 std::sort(together.begin(), together.end(), OuterFirst{});
                 if (order.empty()) {
                     order.resize(count);
                     std::iota(order.begin(), order.end(), int64_t{0});
                 }
                 depth = depth_there;
-                for (size_t k = first; k < behind; ++k) {
+                for (size_t k = first; k < i; ++k) {
                     order[k] = together[k - first].index;
-                    if (!fits(together[k - first])) return false;
+                    if (!fits(begin, together[k - first].end)) return false;
                 }
-                last = together.back();
-                i = behind;
+                last_end = together.back().end;
+                --i;
                 continue;
             }
-            if (!fits(item)) return false;
-            last = item;
-            ++i;
+            if (!fits(begin, end)) return false;
+            last_begin = begin;
+            last_end = end;
         }
         rows[lane] = 1;
         row_start.push_back(static_cast<int64_t>(i));
