@@ -29,6 +29,7 @@ ROWS = [
     *(f"G{i}" for i in range(1, 6)),
     "D1",
     "D2",
+    "M1",
 ]
 #: Runs of a row in the suite; `make matrix` runs all.
 RUNS_A_ROW = 4
