@@ -150,7 +150,7 @@ def _count(canvas: TimelineBuilder, flow: Int64, arrows: Int64) -> None:
     count = len(flow)
     canvas.builder.append(
         "ascend_edges",
-        flow_id=Column.array(np.maximum(flow, 0), valid=some(flow >= 0)),
+        flow_id=Column.derived(count, lambda: np.maximum(flow, 0), valid=some(flow >= 0)),
         input_id=Column.constant(canvas.main, count, np.int64),
         pred_task_id=Column.derived(count, lambda: graph.ids[graph.pred]),
         succ_task_id=Column.derived(count, lambda: graph.ids[graph.succ]),

@@ -118,9 +118,9 @@ class Interpreter:
         return naming.space_name if self.records.metadata.get("runtime") == versions.HOST_BUILT else naming.ring_name
 
     @cached_property
-    def task_texts(self) -> npt.NDArray[np.object_]:
-        """The id of each task of the graph as it is written, object [tasks]: made once for all columns that show it."""
-        return naming.task_names(self.graph.ids, self.task_naming)
+    def task_texts(self) -> naming.TaskTexts:
+        """The id of each task of the graph as it is written."""
+        return naming.TaskTexts(self.graph.ids, self.task_naming)
 
     def index(self, submits: Section) -> Int64:
         """Return the tasks of submits in the graph, int64 [n]; those of a whole list are looked up once."""
