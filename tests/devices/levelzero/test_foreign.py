@@ -258,7 +258,7 @@ def sums(trace) -> dict[str, tuple[int, ...]]:
 
 
 def in_windows(folder, window) -> dict[str, tuple[int, ...]]:
-    return {row[0]: (*row[1:5], *row[6:]) for row in windows.rows_of(windows.tally(folder, window=window))}
+    return {row[1]: (*row[2:6], *row[7:]) for row in windows.rows_of(windows.tally(folder, window=window))}
 
 
 @needs_lttng
@@ -307,7 +307,7 @@ def test_counters_of_packets_go_on_over_windows_and_rotated_files(steps, cuts):
 
 
 @pytest.mark.parametrize("lost", [False, True])
-def test_sums_of_thapi_by_windows(lost, tmp_path):
+def test_sums_of_thapi_by_windows(lost, tmp_path, monkeypatch):
     """Also where returns are missing: what is around them ends them, in whatever window."""
     lines = next(iter(FAMILY.simulate(simulated(style="thapi", ops=150, threads=3), 3).files.values())).splitlines(True)
     if lost:
@@ -318,8 +318,29 @@ def test_sums_of_thapi_by_windows(lost, tmp_path):
     assert packets > 20
     whole = sums(lanescope.open(tmp_path / "trace"))
     assert any(found[2] for found in whole.values()) or not lost
-    for window in (1, 100):
+    for window, piece in ((1, 1 << 20), (100, 1 << 20), (1, 1), (100, 5000), (1 << 18, 3000)):
+        monkeypatch.setattr(windows, "_LEAST_PIECE", piece)
+        monkeypatch.setattr(windows, "_MOST_PIECE", piece)
         assert in_windows(tmp_path / "trace", window) == whole
+
+
+def test_a_file_that_shrinks_is_an_error(tmp_path, monkeypatch, capsys):
+    """Mapped, it would end the process."""
+    content = next(iter(FAMILY.simulate(simulated(style="thapi", ops=150), 3).files.values()))
+    thapi_ctf.write(content, tmp_path / "channel")
+    split(tmp_path / "channel/channel0_0", 40)
+    monkeypatch.setattr(windows, "_MOST_PIECE", 4096)
+    monkeypatch.setattr(windows, "_LEAST_PIECE", 4096)
+    path = tmp_path / "channel/channel0_0"
+    whole = windows.PacketCounters.add
+
+    def cut(self, stream):
+        path.write_bytes(path.read_bytes()[:6000])
+        whole(self, stream)
+
+    monkeypatch.setattr(windows.PacketCounters, "add", cut)
+    assert main(["levelzero-tally", "--window", "10", str(tmp_path)]) == 3
+    assert "channel0_0: became shorter while it was read" in capsys.readouterr().err
 
 
 def split(path, events) -> int:
