@@ -46,6 +46,8 @@ class Tally:
         lost: bytes that are no events.
         discarded: events that the producer discarded.
         missing_packets: packets that are missing by their numbers.
+        unknown_counts: packets whose counter jumps impossibly far.
+        wide: events whose process or thread has an impossible number.
     """
 
     calls: dict[str, Sums] = field(default_factory=dict)
@@ -57,6 +59,8 @@ class Tally:
     lost: int = 0
     discarded: int = 0
     missing_packets: int = 0
+    unknown_counts: int = 0
+    wide: int = 0
 
 
 def tally(root: Path, *, window: int = WINDOW) -> Tally:
@@ -175,7 +179,8 @@ class _Windows:
         made.calls = {texts[code]: sums for (_, code), sums in self._running.now().items()}
         made.unmatched = self._running.unmatched
         made.lost = sum(file.lost for file in self._files)
-        made.discarded, made.missing_packets = PacketCounters.joined(file.counters for file in self._files)
+        counters = PacketCounters.joined(file.counters for file in self._files)
+        made.discarded, made.missing_packets, made.unknown_counts = counters
         return made
 
     def _fill(self, file: _File) -> None:
@@ -183,6 +188,7 @@ class _Windows:
         stream = file.stream()
         stream.thread = streams.threads_of(stream, self._processes, self._threads)
         walk = stream.walk
+        self._made.wide += stream.wide
         self._made.events += len(walk.kinds)
         codes, ends, results, names = self._kinds(stream)
         counts = np.bincount(walk.kinds, minlength=len(names))

@@ -41,6 +41,8 @@ def run(context: CommandContext, values: Values) -> int:
             lost_bytes=found.lost,
             discarded=found.discarded,
             missing_packets=found.missing_packets,
+            unknown_counts=found.unknown_counts,
+            wide_threads=found.wide,
         )
     else:
         context.show(_COLUMNS, rows)
@@ -53,6 +55,10 @@ def run(context: CommandContext, values: Values) -> int:
         context.warn(f"{found.untimed:,} starts and ends of calls without a time: they are in no sum")
     if found.backwards:
         context.warn(f"{found.backwards:,} events earlier than the one before in their file count from its time")
+    if found.wide:
+        context.warn(f"{found.wide:,} events of processes or threads with impossible numbers count as of one")
+    if found.unknown_counts:
+        context.warn(f"{found.unknown_counts:,} packets with impossible counters: what is missing there is unknown")
     if found.lost or found.discarded or found.missing_packets:
         context.warn(
             f"data loss: {found.lost:,} bytes are not events, {found.discarded:,} events discarded, "

@@ -26,7 +26,6 @@ _THREAD = ("vtid", "tid", "thread")
 _CPU = ("cpu_id",)
 #: Traces in one folder, at most.
 _MOST_TRACES = 4096
-_LAST = 1 << 30
 
 
 @dataclass(slots=True, eq=False)
@@ -62,6 +61,7 @@ class Stream:
         timed: bool [events], whether they have a time.
         thread: int32 [events], row of threads.
         seq: int64 [events], position among the events of all streams, from 1.
+        wide: events whose process or thread has an impossible number.
     """
 
     source: Source
@@ -73,6 +73,7 @@ class Stream:
     timed: npt.NDArray[np.bool_]
     thread: npt.NDArray[np.int32] = field(default_factory=lambda: np.empty(0, np.int32))
     seq: Int64 = field(default_factory=lambda: np.empty(0, np.int64))
+    wide: int = 0
 
 
 @dataclass(slots=True, eq=False)
@@ -225,24 +226,32 @@ def threads_of(
     """Return the thread of each event."""
     count = len(stream.walk.kinds)
     pid, tid = _first(stream, _PROCESS), _first(stream, _THREAD)
+    wrong = np.zeros(count, np.bool_)
     if pid is None:
         known = stream.trace.about.environment.get("vpid", stream.trace.about.environment.get("pid", -1))
         pid = np.full(count, known if isinstance(known, int) and 0 <= known <= layout.MOST_PID else -1, np.int64)
+    else:
+        wrong |= (pid < 0) | (pid > layout.MOST_PID)
+        pid = np.where(wrong, layout.MOST_PID, pid)
     if tid is None:
         cpu = _first(stream, _CPU)
-        tid = (
-            np.full(count, -1 - FIRST_STREAM - stream.number, np.int64)
-            if cpu is None
-            else -1 - (cpu & (FIRST_STREAM - 1))
-        )
+        if cpu is None:
+            tid = np.full(count, -1 - FIRST_STREAM - stream.number, np.int64)
+        else:
+            wrong |= (cpu < 0) | (cpu >= FIRST_STREAM)
+            tid = -1 - (cpu & (FIRST_STREAM - 1))
+    else:
+        is_wide = (tid < 0) | (tid > layout.MOST_PID)
+        wrong |= is_wide
+        tid = np.where(is_wide, layout.MOST_PID, tid)
+    stream.wide = int(np.count_nonzero(wrong))
     # Few pairs name all events: successive ones are mostly of one thread.
     changes = np.flatnonzero((pid[1:] != pid[:-1]) | (tid[1:] != tid[:-1])) + 1
     begins = np.concatenate([np.zeros(min(count, 1), np.int64), changes])
     rows = []
     for number, thread in zip(pid[begins].tolist(), tid[begins].tolist(), strict=True):
-        known_pid = min(max(number, -1), layout.MOST_PID)
-        process = processes.setdefault((stream.trace.host, known_pid), len(processes))
-        rows.append(threads.setdefault((process, min(max(thread, -_LAST), layout.MOST_PID)), len(threads)))
+        process = processes.setdefault((stream.trace.host, number), len(processes))
+        rows.append(threads.setdefault((process, thread), len(threads)))
     return np.repeat(np.array(rows, np.int32), np.diff(begins, append=count))
 
 
