@@ -46,6 +46,12 @@ FAMILY = Family(
             "config", str, "JSON file with the event of each tile's slots (default: NAME.config.json)", metavar="FILE"
         ),
         Option("mlir", str, "MLIR text of the design with the same information (default: NAME.mlir)", metavar="FILE"),
+        Option(
+            "sequence",
+            str,
+            "runtime sequence of the MLIR text that was run (default: all, where they agree)",
+            metavar="DEVICE:SEQUENCE",
+        ),
         Option("column_shift", whole, "column of a packet minus column of the design (default: best fit)", metavar="N"),
         Option(
             "tile",

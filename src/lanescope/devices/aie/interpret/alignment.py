@@ -30,11 +30,12 @@ _MIN_TIMER, _SAME_LENGTH = 4096, 2
 
 def append(
     builder: TraceBuilder,
-    known: Config,
+    configs: Sequence[Config],
     places: Sequence[Place],
     groups: Sequence[int],
     columns: Mapping[str, I64],
     *,
+    runs: Sequence[tuple[int, int]],
     has_stop: npt.NDArray[np.bool_],
     input_id: int,
 ) -> None:
@@ -42,27 +43,32 @@ def append(
 
     Args:
         builder: where to.
-        known: the configuration.
+        configs: what is configured for each recording.
         places: module, column of the design and row of each recording.
         groups: group track of each.
         columns: ``ordinal``, ``mode``, ``timer``, ``end``, ``is_exact`` of each, int64 [recordings].
+        runs: of each: number of its slice of the dump, and which Start of its unit there.
         has_stop: bool [recordings], whether its Stop is in the file.
         input_id: the input.
     """
     if not len(places):
         return
-    units = [known.units.get(place) for place in places]
-    starts = [_edge(known, unit, "start") for unit in units]
-    stops = [_edge(known, unit, "stop") for unit in units]
+    edges: dict[tuple[int, Place], tuple[Unit | None, str, str]] = {}
+    for known, place in zip(configs, places, strict=True):
+        if (id(known), place) not in edges:
+            unit = known.units.get(place)
+            edges[id(known), place] = unit, _edge(known, unit, "start"), _edge(known, unit, "stop")
+    told = [edges[id(known), place] for known, place in zip(configs, places, strict=True)]
+    units, starts, stops = zip(*told, strict=True)
     has_timer = columns["mode"] < _FIRST_WITHOUT_TIMER
     has_length = has_stop & (columns["is_exact"] == 1) & (columns["mode"] == 0)
     start_skew_cycles, dur_skew_cycles = np.zeros((2, len(places)), np.int64)
     has_start, has_skew, is_reference = np.zeros((3, len(places)), np.bool_)
     is_aligned: list[bool | None] = [None] * len(places)
-    runs: dict[tuple[int, str, str], list[int]] = {}
-    for index, ordinal in enumerate(columns["ordinal"].tolist()):
-        runs.setdefault((ordinal, starts[index], stops[index]), []).append(index)
-    for (_, start, stop), members in runs.items():
+    together: dict[tuple[tuple[int, int], str, str], list[int]] = {}
+    for index, run in enumerate(runs):
+        together.setdefault((run, starts[index], stops[index]), []).append(index)
+    for (_, start, stop), members in together.items():
         rows = np.array(members)
         first = _first(rows, has_length[rows], has_timer[rows])
         is_reference[first] = True
