@@ -12,7 +12,7 @@ from lanescope.devices.aie.config import ConfigError, mlir_parser
 from lanescope.devices.aie.decoder import AieDecoder
 from lanescope.devices.aie.formats import encode
 from lanescope.devices.aie.formats.encode import Frames
-from lanescope.devices.aie.interpret.run_axis import cuts_of
+from lanescope.devices.aie.interpret.run_axis import Recording, RunAxis, cuts_of
 from lanescope.errors import UsageError
 from lanescope.source import Capture
 from lanescope.trace import Trace
@@ -205,6 +205,15 @@ def test_a_run_without_packets_is_said(tmp_path):
     assert runs(trace)[2] == ("dev_a:seq", 1, 68, "at_least")
 
 
+def test_a_dump_without_any_packet_of_a_run(tmp_path):
+    words = np.concatenate([np.zeros(SIZE // 2, np.uint32), recording()]).astype("<u4")
+    trace = opened(tmp_path, design(main(*TWO), DEV_A, DEV_B), words)
+    assert [row[1] for row in runs(trace)] == [0, 0]
+    assert (stats(trace)["aie_empty_run"], stats(trace)["aie_outside_slices"]) == (2, 1)
+    trace = opened(tmp_path, design(main(*TWO), DEV_A, DEV_B), words * 0, family="aie")
+    assert [row[1] for row in runs(trace)] == [0, 0]
+
+
 def test_a_dump_that_ends_too_early_is_said(tmp_path):
     words = dump(recording(), recording(timer=900))
     trace = opened(tmp_path, design(main(*THREE), DEV_A), words[: len(words) - 8])
@@ -354,6 +363,20 @@ def test_a_sequence_needs_a_text(tmp_path):
     (tmp_path / "run.config.json").write_text('{"tiles": []}')
     with pytest.raises(UsageError, match="only for MLIR texts"):
         lanescope.open(tmp_path / "run.bin", sequence="main:seq")
+
+
+def test_recordings_without_a_place_do_not_stop_others(tmp_path):
+    """The limit of ticks is reached by a Stop at the end of very long idle time: what follows has tracks of its own."""
+    axis = RunAxis(1000)
+    found = []
+    for ordinal, ticks in enumerate((400, 700, 30, 30), 1):
+        run = (0, ordinal)
+        found.append(axis.begin("unit", Recording(run, 0, 5, False, None)))
+        axis.end("unit", run, ticks)
+    assert found == [(0, 0), (401, 2), (0, 3), (0, 3)]
+    # Another unit, whose first recording is one of the third run.
+    assert axis.begin("other", Recording((0, 3), 0, 5, False, None)) == (0, 3)
+    assert axis.begin("new", Recording((1, 1), 2, None, False, None)) == (0, 3)
 
 
 def test_cuts():

@@ -132,8 +132,10 @@ class Runs:
         numbers, distances = np.array(self._numbers, np.int64), np.array(self._distances, np.int64)
         begins = np.array(self._tracks.begins, np.int64)
         count = np.bincount(numbers, minlength=len(runs) + 1)[1:]
-        order = np.lexsort((begins, numbers))
-        first: I64 = order[np.searchsorted(numbers[order], np.arange(1, len(runs) + 1)).clip(0, max(len(order) - 1, 0))]
+        # One more, so that runs without recordings have a place to point to.
+        order = np.append(np.lexsort((begins, numbers)), len(numbers))
+        first = order[np.searchsorted(np.sort(numbers), np.arange(1, len(runs) + 1))]
+        distances, begins = np.append(distances, AT_LEAST), np.append(begins, 0)
         is_filled = count > 0
         words = np.array([-(-(run.offset + run.size) // 4) for run in runs])
         ordinals = np.array([ordinal for _, ordinal in self.runs], np.int64)
@@ -146,7 +148,7 @@ class Runs:
         ):
             builder.add_stat(name, found, input_id=input_id)
         codes = builder.dictionary("aie_runs", "distance").codes((*schema.DISTANCES, ""))
-        chosen = distances[first] if len(distances) else np.full(len(runs), AT_LEAST)
+        chosen = distances[first]
         builder.append(
             "aie_runs",
             track_id=np.array([self._tracks.design(self.name_of(run)) for run in range(len(runs))], np.int64),
@@ -155,7 +157,7 @@ class Runs:
             offset=np.array([run.offset for run in runs], np.int64),
             size=np.array([run.size for run in runs], np.int64),
             segment_count=count,
-            begin_cycles=begins[first] if len(begins) else 0,
+            begin_cycles=np.where(is_filled, begins[first], 0),
             begin_cycles_valid=is_filled,
             distance=codes[np.where(is_filled, chosen, len(schema.DISTANCES))],
         )

@@ -85,7 +85,9 @@ class RunAxis:
         if recording.mode >= EXECUTION and own.run is not None:
             return 0, APART  # it records no time
         if run not in self._begins:
-            before = (run[0], run[1] - 1) if run[1] > 1 else self._last
+            before: tuple[int, int] | None = (run[0], run[1] - 1)
+            if before not in self._begins:  # it is in another slice, or has no place
+                before = self._last
             begin = 0 if before is None else self._first_of(run, before, own, recording)
             if begin > self._limit:
                 return 0, APART
