@@ -45,6 +45,7 @@ class _Group:
     Attributes:
         track: group track.
         trace: track of the lane ``trace``.
+        category: code of its module.
         kernel: track of the lane ``kernel``; -1: there is none.
         lanes: tracks of slots, int64 [8]; -1: there is none.
         names: codes of their names, int32 [8].
@@ -53,11 +54,12 @@ class _Group:
         place: module, column of the design and row.
     """
 
-    __slots__ = ("kernel", "known", "lanes", "names", "place", "slots", "trace", "track")
+    __slots__ = ("category", "kernel", "known", "lanes", "names", "place", "slots", "trace", "track")
 
     def __init__(self, track: int, known: Config, place: Place) -> None:
         self.track = track
         self.trace = self.kernel = -1
+        self.category = 0
         self.lanes = np.full(config.SLOTS, -1, np.int64)
         self.names = np.zeros(config.SLOTS, np.int32)
         module, col, row = place
@@ -101,12 +103,17 @@ class TileTracks:
         self._members: list[_Group] = []
         self._units: dict[tuple[str, int, int, int], _Group] = {}
         self._designs: dict[str, int] = {}
+        self._places: dict[int, Place] = {}
         self._names: dict[tuple[str, str], int] = {}  # of tiles in a design, and the header that has each
 
     def place_of(self, packet_header: int) -> Place:
         """Return module, column of the design and row of the unit with a header."""
-        header = HEADER.decode(packet_header)
-        return module_name(header["type"]), header["column"] - self._column_shift, header["row"]
+        place = self._places.get(packet_header)
+        if place is None:
+            header = HEADER.decode(packet_header)
+            place = module_name(header["type"]), header["column"] - self._column_shift, header["row"]
+            self._places[packet_header] = place
+        return place
 
     def add_segment(
         self, packet_header: int, mode: int, known: Config, begin: int, *, design: str | None, own: int = 0
@@ -137,7 +144,7 @@ class TileTracks:
         self.lanes.reserve(config.SLOTS * len(self.groups))
         lanes = slice(config.SLOTS * segment, config.SLOTS * len(self.groups))
         self.lanes.track[lanes], self.lanes.name[lanes] = group.lanes, group.names
-        self.lanes.category[lanes] = self._builder.categories.code(group.place[0])
+        self.lanes.category[lanes] = group.category
         return group.place
 
     def _make(self, packet_header: int, mode: int, known: Config, design: str | None, own: int) -> _Group:
@@ -160,6 +167,7 @@ class TileTracks:
             sort_key=((header["column"] << 5 | row) << 3 | header["type"]) << 32 | header["id"] << 24 | own,
         )
         group = _Group(track, known, place)
+        group.category = self._builder.categories.code(module)
         group.trace = self.add_track("trace", "trace", track, config.SLOTS)
         if mode == EXECUTION:
             group.lanes[: len(FLOW_KINDS)] = self.add_track("flow", "flow", track, 0)

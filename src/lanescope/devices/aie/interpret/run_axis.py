@@ -12,8 +12,8 @@ depend on how the dump was cut.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import NamedTuple
 
-from lanescope.declaration import frozen_class
 from lanescope.devices.aie.interpret.notes import EXECUTION
 
 #: How the distance of a recording from the one before is known; the last: it has an axis of its own.
@@ -22,8 +22,7 @@ FIRST, RECORDED, AT_LEAST, APART = range(4)
 _TOGETHER = 8
 
 
-@frozen_class
-class Recording:
+class Recording(NamedTuple):
     """A recording that begins.
 
     Attributes:
