@@ -65,7 +65,10 @@ def append(
     has_length = has_stop & (columns["is_exact"] == 1) & (columns["mode"] == 0)
     together: dict[tuple[tuple[int, int], str, str], int] = {}
     group = np.array(
-        [together.setdefault((run, *of), len(together)) for run, of in zip(runs, zip(starts, stops), strict=True)],
+        [
+            together.setdefault((run, *of), len(together))
+            for run, of in zip(runs, zip(starts, stops, strict=True), strict=True)
+        ],
         np.int64,
     )
     # Of each group the first recording of which as much as possible is known.
