@@ -88,6 +88,14 @@ MUTANTS = (
         "",
         resets="watch",
     ),
+    Mutant(
+        "runs that are taken to have ended",
+        "readback/readback.cpp",
+        "if (!wait_for_fence(lock, list)) note_overlap(list);",
+        "list.has_ended = true;",
+        resets="watch",
+        cases=(("R29", "regular,out-of-order", "compute", "sticky, torn", False),),
+    ),
 )
 #: Random programs that a mutant is given at most, half of them hard ones, all in the sticky world.
 PROGRAMS = 600

@@ -46,6 +46,7 @@ void after_fork_in_child() {
     all.ticked.forget();
     all.free_ticked = nullptr;
     all.active = nullptr;
+    all.fences = nullptr;
     all.free_events = nullptr;
     for (u64& count : all.untimed) count = 0;
     live_lists.store(0);
