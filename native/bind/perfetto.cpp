@@ -9,6 +9,7 @@
 #include <deque>
 #include <optional>
 #include <string>
+#include <unordered_map>
 
 #include "core/io/perfetto/flows.hpp"
 #include "events.hpp"
@@ -109,6 +110,26 @@ nb::tuple flows_by_event(const Input<int64_t>& source, const Input<int64_t>& des
     return nb::make_tuple(to_numpy(std::move(found.start)), to_numpy(std::move(found.id)), to_numpy(std::move(found.end)));
 }
 
+// The distinct sets of bits, in order of first sight, and which of them each row has.
+std::vector<uint32_t> distinct_bits(const Input<uint32_t>& bits, const Array<int32_t>& codes) {
+    require(codes.size() == bits.size(), "columns of different lengths");
+    nb::gil_scoped_release release;
+    const std::span<const uint32_t> rows = span_of(bits);
+    const std::span<int32_t> code = span_of(codes);
+    std::vector<uint32_t> sets;
+    std::unordered_map<uint32_t, int32_t> known;
+    for (size_t i = 0; i < rows.size(); ++i) {
+        if (!sets.empty() && rows[i] == sets[0]) {  // as most rows have
+            code[i] = 0;
+            continue;
+        }
+        const auto [found, is_new] = known.try_emplace(rows[i], static_cast<int32_t>(sets.size()));
+        if (is_new) sets.push_back(rows[i]);
+        code[i] = found->second;
+    }
+    return sets;
+}
+
 }  // namespace
 
 void lanescope::bind::perfetto(nb::module_& m) {
@@ -124,21 +145,27 @@ void lanescope::bind::perfetto(nb::module_& m) {
           "Return what drawn flows do at the events first .. first + count: where each begins, uint32 [count + 1], their "
           "numbers from 1, uint32, and what they do, uint8; all are empty if no flow meets these events.");
 
+    m.def("distinct_bits", distinct_bits, "bits"_a.noconvert(), "codes"_a.noconvert(),
+          "Return the distinct values, in order of first sight; fill which of them each row has.");
+
     nb::class_<TextArrays>(m, "PerfettoTexts", "Texts end to end: UTF-8 bytes and offsets, int64 [n + 1].")
         .def(nb::init<Input<uint8_t>, Input<int64_t>>(), "bytes"_a.noconvert(), "offsets"_a.noconvert());
 
     nb::class_<EventArrays>(m, "PerfettoEvents",
-                            "Slices, or instants where `end` is empty. Times lie along the order, all else by index.")
+                            "Slices, or instants where `end` is empty. Times lie along the order, which counts up where it is empty, all "
+                            "else by index; so does `end` where it is the length.")
         .def(
             "__init__",
             [](EventArrays* self, Input<int64_t> order, Input<int64_t> begin, Input<int64_t> end, Input<int32_t> name,
-               Input<int32_t> category, Input<uint32_t> flow_first, Input<uint32_t> flow_id, Input<uint8_t> flow_end) {
-                new (self) EventArrays{std::move(order),      std::move(begin),   std::move(end),
-                                       std::move(name),       std::move(category), std::move(flow_first),
-                                       std::move(flow_id),    std::move(flow_end), {}};
+               Input<int32_t> category, Input<uint32_t> flow_first, Input<uint32_t> flow_id, Input<uint8_t> flow_end,
+               bool end_is_length) {
+                new (self) EventArrays{std::move(order),    std::move(begin),      std::move(end),     std::move(name),
+                                       std::move(category), std::move(flow_first), std::move(flow_id), std::move(flow_end),
+                                       end_is_length,    {}};
             },
             "order"_a.noconvert(), "begin"_a.noconvert(), "end"_a.noconvert(), "name"_a.noconvert(),
-            "category"_a.noconvert(), "flow_first"_a.noconvert(), "flow_id"_a.noconvert(), "flow_end"_a.noconvert())
+            "category"_a.noconvert(), "flow_first"_a.noconvert(), "flow_id"_a.noconvert(), "flow_end"_a.noconvert(),
+            "end_is_length"_a = false)
         .def(
             "argument",
             [](EventArrays& self, std::string name, std::string type, Any values, Input<uint8_t> known, TextArrays texts,

@@ -36,7 +36,8 @@ T named(const std::string& name, const char* const (&names)[N]) {
 
 Shape shape_of(const TextScanner& scanner, const std::vector<CellRow>& rows) {
     if (rows.size() > Shape::kMaxCells) throw nb::value_error("too many cells");
-    static const char* const kinds[] = {"integer", "small", "flag", "text", "maybe_text", "integers", "refused"};
+    static const char* const kinds[] = {"integer", "small", "flag", "text", "maybe_text", "integers", "refused",
+                                        "nanoseconds"};
     std::vector<Cell> cells;
     size_t lists = 0, groups = 0;
     for (const auto& [group, name, kind, is_required, texts] : rows) {
@@ -150,6 +151,19 @@ void lanescope::bind::levelzero(nb::module_& m) {
                 self.add_kind({name.c_str(), name.size()}, std::move(kind));
             },
             "name"_a, "target"_a, "cells"_a, "function"_a, "always_appends"_a, "append"_a.none(), "append_cells"_a)
+        .def(
+            "add_launch",
+            [](TextScanner& self, nb::bytes name, const TargetRow& target, const std::vector<CellRow>& cells,
+               const TargetRow& launch) {
+                Kind kind;
+                kind.role = Role::launch;
+                kind.target = target_of(self, target, kCallCells);
+                kind.shape = shape_of(self, cells);
+                if (cells.empty()) throw nb::value_error("a launch has a size");
+                kind.append = target_of(self, launch, cells.size() - 1);
+                self.add_kind({name.c_str(), name.size()}, std::move(kind));
+            },
+            "name"_a, "target"_a, "cells"_a, "launch"_a, "Cells are those of the launch, and last the size.")
         .def(
             "add_exit",
             [](TextScanner& self, nb::bytes name, const TargetRow& target, const std::vector<CellRow>& cells,

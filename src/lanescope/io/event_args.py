@@ -22,14 +22,15 @@ def drawn_events(trace: Trace, drawing: EventStream) -> tuple[core.PerfettoEvent
     placed, points = drawing.placement, drawing.points
     flows = drawing.span_flows
     slices = core.PerfettoEvents(
-        placed.order,
+        placed.moved,
         placed.begin,
-        placed.end,
+        placed.length if placed.comes_by_lane else placed.end,
         drawing.span_name,
         drawing.span_category,
         flows.first,
         flows.id,
         flows.end,
+        placed.comes_by_lane,
     )
     flows, timed = drawing.point_flows, drawing.points_in_time
     instants = core.PerfettoEvents(
@@ -44,7 +45,7 @@ def drawn_events(trace: Trace, drawing: EventStream) -> tuple[core.PerfettoEvent
     for key, table, events in (("slice_id", trace.slices, slices), ("instant_id", trace.instants, instants)):
         for detail in trace.details.values():
             if len(detail) and detail.spec.key == key and any(spec.is_argument for spec in detail.spec.columns):
-                _detail(detail, table.values("id")).attach(events)
+                _detail(detail, table.column("id").read_once()).attach(events)
     return slices, instants
 
 
@@ -77,7 +78,7 @@ class _Arguments:
         if not self.count:
             return
         for name, type_, column in self.columns:
-            if column.valid is not None and not column.valid.any():
+            if column.is_unknown or (column.valid is not None and not column.valid.any()):
                 continue
             texts: Iterable[str] = ()
             if type_ == "utf8":
@@ -108,24 +109,12 @@ def _facts(table: Table) -> _Arguments:
         columns.append(("quality", "text", Column.array(quality.values, valid=valid, dictionary=quality.dictionary)))
     flags = table.column("flags")
     if flags.constant_value != 0 and flags.values.any():
-        words = Dictionary()
-        codes = _codes(flags.values, words)
+        codes = np.empty(len(flags), np.int32)
+        words = Dictionary(map(_words, core.distinct_bits(flags.values, codes)))
         columns.append(("flags", "text", Column.array(codes, valid=flags.values != 0, dictionary=words)))
     if "last_known_ts" in table.spec.names:
         columns += _declared(table, ["last_known_ts"])
     return _Arguments(0, len(table), columns)
-
-
-def _codes(flags: npt.NDArray[np.uint32], words: Dictionary) -> Int32:
-    """Return the code of each row's words, int32 [n]."""
-    most = int(flags.max(initial=0))
-    if most < 1 << 16:  # all declared flags: a table is ten times as fast as sorting
-        table = np.zeros(most + 1, np.int32)
-        for bits in np.flatnonzero(np.bincount(flags, minlength=most + 1)).tolist():
-            table[bits] = words.code(_words(bits))
-        return table[flags]
-    sets, codes = np.unique(flags, return_inverse=True)
-    return words.codes(_words(bits) for bits in sets.tolist())[codes]
 
 
 def _words(bits: int) -> str:
@@ -137,14 +126,27 @@ def _words(bits: int) -> str:
 
 def _detail(table: Table, ids: Int64) -> _Arguments:
     """Return the arguments in a detail table whose key is one of ``ids``; rows of other keys have no event here."""
-    columns = _declared(table, [spec.name for spec in table.spec.columns if spec.is_argument])
+    columns = [
+        argument
+        for argument in _declared(table, [spec.name for spec in table.spec.columns if spec.is_argument])
+        if not argument[2].is_unknown
+    ]
+    if not columns:
+        return _Arguments(0, 0, [])
     events = rows_of(ids, table.values(table.spec.key))
-    count, begin = len(ids), int(events[0])
-    if begin >= 0 and bool((events == np.arange(begin, begin + len(events))).all()):
+    step = np.diff(events)
+    begin = int(events[0])
+    if begin >= 0 and bool((step == 1).all()):
         return _Arguments(begin, len(events), columns)
-    by_event = np.argsort(events, kind="stable")
-    first = np.empty(count + 1, np.int64)
-    first[0] = np.count_nonzero(events < 0)
-    np.cumsum(np.bincount(events[events >= 0], minlength=count), out=first[1:])
-    first[1:] += first[0]
-    return _Arguments(0, count, columns, first, by_event)
+    by_event = _NO_ROWS if bool((step >= 0).all()) else np.argsort(events, kind="stable")
+    elsewhere = int(np.count_nonzero(events < 0))  # they come first
+    known = events[events >= 0] if elsewhere else events
+    if not len(known):
+        return _Arguments(0, 0, [])
+    begin = int(known.min())
+    per_event = np.bincount(known - begin)
+    first = np.empty(len(per_event) + 1, np.int64)
+    first[0] = elsewhere
+    np.cumsum(per_event, out=first[1:])
+    first[1:] += elsewhere
+    return _Arguments(begin, len(per_event), columns, first, by_event)

@@ -7,9 +7,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from devices.ascend.helpers import decode, decode_simulated, listing, read, simulated, stats
+from devices.ascend.helpers import decode, decode_file, decode_simulated, listing, read, simulated, stats
 from devices.ascend.test_encode import assert_same
 from effort import some
+from lanescope import cli
 from lanescope.devices.ascend.family import FAMILY
 from lanescope.devices.ascend.formats import device_dump, dump_parts
 from lanescope.devices.ascend.formats.device_structs import POOL, QUEUE_ENTRY, REGIONS
@@ -310,3 +311,28 @@ def test_dumps_that_no_device_leaves_are_refused():
     ):
         with pytest.raises(UsageError, match=message):
             simulated(1, tasks=5, **options)
+
+
+def test_a_dump_that_ends_in_a_buffer_is_truncated(tmp_path, capsys):
+    (content,) = simulated(3, format_version="v3c", tasks=60, dump="a2a3", deps=False, names=False).files.values()
+    path = tmp_path / "dump.bin"
+    path.write_bytes(content)
+    assert cli.main(["info", str(path)]) == 0
+    capsys.readouterr()
+    path.write_bytes(content[:-1])
+    trace = decode_file(path)
+    counted = stats(trace)
+    assert counted["truncated"] == 1
+    assert "ascend_bad_buffer" not in counted
+    assert counted["ascend_unaccounted_records"] > 0
+    (account,) = (row for row in trace.accounting.rows() if row["scope"] == "input")
+    assert account["total"] == len(content) - 1 == account["decoded"] + account["padding"] + account["lost"]
+    assert account["lost"] > 0
+
+
+def test_a_dump_that_ends_in_its_pools_is_named(tmp_path, capsys):
+    (content,) = simulated(3, format_version="v3c", tasks=60, dump="a5", deps=False, names=False).files.values()
+    path = tmp_path / "dump.bin"
+    path.write_bytes(content[:240_000])
+    assert cli.main(["info", str(path)]) == 3
+    assert "ends within the pools of device memory: 240,000 of " in capsys.readouterr().err

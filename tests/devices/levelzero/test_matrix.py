@@ -23,8 +23,12 @@ pytestmark = pytest.mark.timeout(1200)
 ROWS = [
     *(f"R{i}" for i in range(1, 34) if i != 26),
     *(f"N{i}" for i in range(1, 10)),
-    *(f"S{i}" for i in range(1, 21)),
+    *(f"S{i}" for i in range(1, 22)),
     *(f"T{i}" for i in range(1, 8)),
+    *(f"L{i}" for i in range(1, 10)),
+    *(f"G{i}" for i in range(1, 6)),
+    "D1",
+    "D2",
 ]
 #: Runs of a row in the suite; `make matrix` runs all.
 RUNS_A_ROW = 4
@@ -137,34 +141,35 @@ def test_sanitizers_find_nothing(sanitized, tmp_path):
 # --- random programs ----------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("ten", range(5))
-def test_random_programs(bench, tmp_path, ten):
-    """Legal programs, as long as they like, under ways of the driver that chance picks."""
-    failures, timed = [], 0
-    for seed in range(10 * ten, 10 * ten + 10):
-        program, quirks = matrix_programs.legal_program(seed)
-        verdict = matrix_programs.run_program(
-            bench, program, quirks, tmp_path, host_read=bool(seed % 2), timeline=seed % 5 == 0
-        )
-        if verdict is not None:
-            failures += [f"seed {seed}: {failure}" for failure in verdict.failures]
-            timed += verdict.timed
-    assert failures == []
-    assert timed > 20
-
-
+@pytest.mark.parametrize("first", range(0, 80, 10))
+@pytest.mark.parametrize("hard", [False, True], ids=["any", "again"])
 @pytest.mark.parametrize("world", ["works", "sticky", "view"])
-def test_random_programs_of_lists_that_run_again(bench, tmp_path, world):
+def test_random_programs(bench, tmp_path, world, hard, first):
     """Every run is timed, whatever host resets do, and whatever waits for the host meanwhile."""
-    failures, results, runs = [], 0, 0
-    for seed in range(12):
-        program, quirks = matrix_programs.legal_program(seed, world, hard=True)
-        verdict = matrix_programs.run_program(bench, program, quirks, tmp_path, host_read=bool(seed % 2))
-        if verdict is not None:
-            failures += [f"seed {seed}: {failure}" for failure in verdict.failures]
-            results, runs = results + verdict.results, runs + verdict.runs
-    assert failures == []
-    assert results == runs > 100
+    group = matrix_programs.run_group(
+        bench, range(first, first + 10), world, tmp_path, hard=hard, timeline=first % 40 == 0
+    )
+    assert group.failures == {}
+    assert group.verdict.results == group.verdict.runs
+    assert group.illegal or group.verdict.runs > 50
+
+
+def test_a_program_that_fails_is_found_in_its_group(bench, tmp_path, monkeypatch):
+    """By its seed: each is run alone."""
+    right = matrix_programs.examine
+
+    def examine(ran, *arguments, **options):
+        verdict = right(ran, *arguments, **options)
+        wanted = matrix_programs.legal_program(3, quirks=matrix_programs.random_quirks(2, "works"))[0].output()
+        if ran.out.replace("p3", "").find(wanted) >= 0:
+            verdict.failures.append("this one")
+        return verdict
+
+    monkeypatch.setattr(matrix_programs, "examine", examine)
+    group = matrix_programs.run_group(bench, range(2, 5), "works", tmp_path, hard=False)
+    assert group.alone
+    assert group.failures == {3: ["this one"]}
+    assert group.verdict.runs > 10
 
 
 @pytest.mark.parametrize("resets", ["watch", "off"])

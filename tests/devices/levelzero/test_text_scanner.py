@@ -11,6 +11,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from devices.levelzero.helpers import SUCCESS, Script, plain, simulated
+from devices.levelzero.test_launches import Launches
 from effort import some
 from lanescope.devices.levelzero.formats.text_reader import ReferenceTextReader
 from lanescope.devices.levelzero.formats.text_scanner import TextReader
@@ -39,6 +40,29 @@ def assert_same(content: bytes, cuts: Sequence[int] = ()) -> None:
     edges = [0, *sorted(cut % (len(content) + 1) for cut in cuts), len(content)]
     pieces = [content[begin:end] for begin, end in pairwise(edges)]
     assert read(TextReader(), pieces) == read(ReferenceTextReader(), [content])
+
+
+def of_launches() -> bytes:
+    """Launches of CUDA and OpenCL, each kind of record several times, and what the scanner leaves to the reference."""
+    script = Launches().context(0xC0, 3)
+    for event in (0x10, 0x20, 0x30):
+        script.cuda("cuModuleGetFunction", name_val=f"k{event}", out={"hfunc_val": 0x70})
+        script.timed("cuLaunchKernel", event, f=0x70, hStream=event).cuda_result(event, "0.0123")
+        script.timed("cuMemcpyHtoD_v2", event, ByteCount=event).cuda_result(event, "1e-05")
+        script.timed("cuMemcpy2D_v2", event, pCopy_val={"WidthInBytes": 4, "Height": event})
+        script.cuda_result(event, status="CUDA_ERROR_UNKNOWN").cuda_result(event, "1e13").cuda_result(event, "7")
+        script.cuda("cuLaunchHostFunc").cuda("cuMemsetD8_v2", hStream="x").cuda("cuCtxSetCurrent", ctx=0xC0)
+        script.cuda("cuLaunchHostFunc", result=600).cuda("cuCtxGetCurrent", result="CUDA_ERROR_NOT_READY")
+        script.opencl("clCreateCommandQueue", device=0xD0, out={"command_queue": 0x9})
+        script.enqueued("clEnqueueNDRangeKernel", event, kernel=0x71).opencl_result(event, 5, event, 90)
+        script.enqueued("clEnqueueReadBuffer", event, size=event).opencl_result(event, end_status=-2)
+        script.opencl_result(event, submit_status="CL_SUCCESS").opencl_result(event, submit_status=-9)
+        script.opencl("clEnqueueMarker").opencl("clFinish", command_queue=9, result=-2)
+        script.record("lttng_ust_opencl_arguments:kernel_info", kernel=0x71, function_name='"k"')
+    for event in range(40):
+        script.timed("cuLaunchKernel", event, f=0x70, hStream=event).cuda_result(event, "0.0123")
+        script.enqueued("clEnqueueNDRangeKernel", event, kernel=0x71).opencl_result(event, 5, event, 90)
+    return script.text
 
 
 @cache
@@ -122,6 +146,7 @@ SOURCES: dict[str, Callable[[], bytes]] = {
     "calls": cache(of_thapi),
     "other apis": cache(of_other_apis),
     "over lines": cache(lambda: over_lines(of_thapi())),
+    "launches": cache(of_launches),
 }
 
 

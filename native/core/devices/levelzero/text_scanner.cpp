@@ -109,6 +109,9 @@ bool TextScanner::take(std::string_view line, uint64_t offset, Progress* progres
         case Role::exit:
             if (!take_exit(kind, stamp, line)) return false;
             break;
+        case Role::launch:
+            if (!take_launch(kind, stamp, line)) return false;
+            break;
     }
     ++progress->seq;
     if (stamp.ts < progress->last_ts) progress->backwards.add(offset);
@@ -205,6 +208,17 @@ bool TextScanner::take_entry(const Kind& kind, const Stamp& stamp, std::string_v
         }
     }
     add(kind.target, stamp, present, cells);
+    return true;
+}
+
+// The cells are those of the launch, and last the size of what is accessed.
+bool TextScanner::take_launch(const Kind& kind, const Stamp& stamp, std::string_view payload) {
+    if (!read(payload, kind.shape)) return false;
+    const size_t count = kind.shape.size() - 1;
+    const uint32_t size = values_.present >> count & 1;
+    add(*kind.append, stamp, values_.present & ((uint32_t{1} << count) - 1), std::span(values_.cells).first(count));
+    const std::array<uint64_t, 2> cells{0, size != 0 ? values_.cells[count] : 0};
+    add(kind.target, stamp, size << 1, cells);
     return true;
 }
 

@@ -37,6 +37,7 @@ enum class Role : uint8_t {
     record,  // a row of its own
     entry,   // a function is called
     exit,    // a function returns
+    launch,  // a function of another API is called, and gives an operation to a device
 };
 
 // What a successful return makes of what its function was given.
@@ -58,7 +59,7 @@ struct Kind {
     int32_t function = kForgotten;  // number of a function that is remembered until it returns
     bool is_remembered = false;     // entry: its first cell is what is remembered; else entries with fields are left
 
-    bool always_appends = false;  // entry: also without a signal
+    bool always_appends = false;  // entry: also without a signal; launch: where its row goes is `append` too
     std::optional<Target> append;
     Shape append_shape;
 
@@ -143,6 +144,7 @@ private:
     bool read_context(std::string_view* line);
     bool take_record(const Kind& kind, const Stamp& stamp, std::string_view payload);
     bool take_entry(const Kind& kind, const Stamp& stamp, std::string_view payload);
+    bool take_launch(const Kind& kind, const Stamp& stamp, std::string_view payload);
     bool take_exit(const Kind& kind, const Stamp& stamp, std::string_view payload);
     bool read(std::string_view payload, const Shape& shape) { return read_payload(payload, shape, texts_, &values_); }
     bool drops_token(uint64_t thread) const;

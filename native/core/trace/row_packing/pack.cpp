@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <functional>
+#include <numeric>
 #include <queue>
 #include <utility>
 
@@ -225,6 +226,75 @@ PackResult place(const Intervals& items, std::span<const uint8_t> nested, const 
         for (const int64_t size : sizes) row_start.push_back(row_start.back() + size);
     }
     return {};
+}
+
+bool lane_after_lane(const Intervals& items, std::span<const uint8_t> nested, std::span<int32_t> rows,
+                     std::vector<int64_t>& order, std::vector<int64_t>& row_start) {
+    if (!items.known.empty()) return false;
+    std::fill(rows.begin(), rows.end(), 0);
+    order.clear();
+    row_start.assign(1, 0);
+    const size_t count = items.track.size();
+    const auto at = [&](size_t i) { return Item{items.begin[i], items.begin[i] + items.length[i], static_cast<int64_t>(i)}; };
+    int64_t open[kMaxDepth + 1];  // ends of the intervals around the next one, from 1; 0 is a floor that never ends
+    open[0] = kForever;
+    std::vector<Item> together;
+    size_t least_lane = 0;
+    for (size_t i = 0; i < count;) {
+        const auto lane = static_cast<size_t>(items.track[i]);
+        if (lane >= nested.size() || lane < least_lane) return false;
+        least_lane = lane + 1;
+        const size_t most = nested[lane] != 0 ? static_cast<size_t>(kMaxDepth) : 1;
+        size_t depth = 0;
+        const auto fits = [&](const Item& item) {
+            while (open[depth] <= item.begin) --depth;
+            if ((item.end > open[depth]) | (depth == most)) return false;
+            open[++depth] = item.end;
+            return true;
+        };
+        Item last{std::numeric_limits<int64_t>::min(), 0, 0};
+        size_t first = i;       // of those that begin together
+        size_t depth_there = 0;  // before them
+        while (i < count && static_cast<size_t>(items.track[i]) == lane) {
+            int64_t end;
+            if (items.length[i] < 0 || __builtin_add_overflow(items.begin[i], items.length[i], &end) || end == kForever) return false;
+            const Item item = at(i);
+            if (item.begin < last.begin) return false;
+            if (item.begin != last.begin) {
+                while (open[depth] <= item.begin) --depth;
+                first = i;
+                depth_there = depth;
+            } else if (item.end > last.end) [[unlikely]] {  // an outer one came late: bring those of this moment into order
+                if (nested[lane] == 0) return false;
+                size_t behind = i;
+                while (behind < count && static_cast<size_t>(items.track[behind]) == lane && items.begin[behind] == item.begin) {
+                    if (items.length[behind] < 0 || items.length[behind] > kForever - 1 - std::max<int64_t>(0, item.begin)) return false;
+                    ++behind;
+                }
+                together.clear();
+                for (size_t k = first; k < behind; ++k) together.push_back(at(k));
+                std::sort(together.begin(), together.end(), outer_first);
+                if (order.empty()) {
+                    order.resize(count);
+                    std::iota(order.begin(), order.end(), int64_t{0});
+                }
+                depth = depth_there;
+                for (size_t k = first; k < behind; ++k) {
+                    order[k] = together[k - first].index;
+                    if (!fits(together[k - first])) return false;
+                }
+                last = together.back();
+                i = behind;
+                continue;
+            }
+            if (!fits(item)) return false;
+            last = item;
+            ++i;
+        }
+        rows[lane] = 1;
+        row_start.push_back(static_cast<int64_t>(i));
+    }
+    return true;
 }
 
 void depths(std::span<const int64_t> begin, std::span<const int64_t> end, std::span<const int64_t> order,

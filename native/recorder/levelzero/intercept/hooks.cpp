@@ -11,6 +11,7 @@
 namespace lanescope::levelzero {
 
 std::atomic<void*> targets[way_count][function_count];
+std::atomic<bool> is_device_lost{false};
 
 namespace {
 
@@ -160,6 +161,7 @@ HOOKED(zeCommandListBeginGraphCaptureExt)
 HOOKED(zeCommandListBeginCaptureIntoGraphExt)
 HOOKED(zeCommandListEndGraphCaptureExt)
 HOOKED(zeCommandListAppendSignalEvent)
+HOOKED(zeCommandListAppendWaitOnEvents)
 HOOKED(zeCommandQueueCreate)
 HOOKED(zeCommandQueueDestroy)
 HOOKED(zeCommandQueueExecuteCommandLists)

@@ -65,6 +65,9 @@ struct Call {
     }
 };
 
+// Whether a call of the program's was told that a device is lost.
+extern std::atomic<bool> is_device_lost;
+
 // The driver's function, for who is called in its place: what passes in it is not the recorder's.
 template <Function F>
 struct Next {
@@ -73,10 +76,16 @@ struct Next {
 
     template <class... A>
     Result operator()(A... a) const {
-        if (!call.is_timed) return function(a...);
+        if (!call.is_timed) return seen(function(a...));
         call.left = local.clock.read();
         const Result result = function(a...);
         call.returned = local.clock.read();
+        return seen(result);
+    }
+
+private:
+    static Result seen(Result result) {
+        if (result == device_lost) [[unlikely]] is_device_lost.store(true, std::memory_order_relaxed);
         return result;
     }
 };

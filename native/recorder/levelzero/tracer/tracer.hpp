@@ -14,6 +14,8 @@ void on_list_created(Call& call, Handle list, Handle context, Handle device, con
 void on_list_created(Call& call, Handle list, Handle context, Handle device, const QueueDesc& desc);
 void on_list_cloned(Call& call, Handle list, Handle clone);
 void set_capturing(Handle list, bool on);
+// Before an Append while anything is captured: a list that waits for what captured commands signal is captured, too.
+void join_capture(Handle list, Handle signal, u32 count, const Handle* waits);
 // Around the driver's own call.
 void before_reset(Handle list);
 void after_reset(Call& call, Handle list);

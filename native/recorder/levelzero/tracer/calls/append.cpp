@@ -41,7 +41,7 @@ void set_untimed(State& all, Handle event) {
 Reason why_untimed(const List* list) {
     if (list == nullptr) return Reason::unknown_list;
     if (list->untimed != Reason::none) return list->untimed;
-    return list->capturing ? Reason::capturing : Reason::none;
+    return list->capture != 0 ? Reason::capturing : Reason::none;
 }
 
 // Gives back what was taken for an operation that the driver refused: it is the last of its list.

@@ -77,6 +77,10 @@ struct TimedAppend {
     template <class... A>
     static Result call(Call& call, Next<F> next, A... a) {
         std::tuple<A...> all(a...);
+        if (tracer::captures.load(std::memory_order_relaxed) != 0) {
+            tracer::join_capture(std::get<0>(all), std::get<signal>(all), std::get<signal + 1>(all),
+                                 std::get<signal + 2>(all));
+        }
         tracer::Append append(std::get<0>(all), std::get<signal>(all));
         tracer::begin_append(append);
         std::get<signal>(all) = append.signal;
@@ -103,7 +107,13 @@ struct TimedAppend {
 
 // --- what else the tracer sees -------------------------------------------------------------------------------------
 
+INSTEAD(zeCommandListAppendWaitOnEvents, Handle list, u32 count, Handle* events) {
+    if (tracer::captures.load(std::memory_order_relaxed) != 0) tracer::join_capture(list, nullptr, count, events);
+    return next(list, count, events);
+}
+
 INSTEAD(zeCommandListAppendSignalEvent, Handle list, Handle event) {
+    if (tracer::captures.load(std::memory_order_relaxed) != 0) tracer::join_capture(list, event, 0, nullptr);
     tracer::Append append(list, event);
     tracer::begin_untimed_append(append);
     const Result result = next(list, event);

@@ -6,6 +6,7 @@
 
 #include "stream/events.hpp"
 #include "tracer/state/internal.hpp"
+#include "tracer/tracer.hpp"
 
 namespace lanescope::levelzero::tracer {
 
@@ -291,13 +292,24 @@ void note_overlap(List& list) {
 
 void wait_for_results(State& all, StateLock& lock, List& list) {
     constexpr u64 ms = 1'000'000;
-    u64 pause = 1000, next_question = 0, complaint = 0;
+    u64 pause = 1000, next_question = 0, complaint = 0, last_moment = 0;
     // By the rules of the API it has, but for what follows the program's own commands. Where the host may read a part of
     // a run, that comes last.
     const auto is_rest_there = [&] {
         u64 stale = 0;
         each_stale(list, [&](TimedOp&) { ++stale; });
         return list.live == stale;
+    };
+    const auto give_up = [&](const char* what, Result code) {
+        while (list.live != 0) {
+            ResultBatch batch;
+            abandon_results(all, list, batch, Reason::device_error, true);
+            lock.unlock();
+            batch.write();
+            lock.lock();
+        }
+        list.untimed = Reason::device_error;
+        report_failure(all, Reason::device_error, what, code);
     };
     if (!list.reads_at_end) list.has_ended = true;
     while (true) {
@@ -313,24 +325,18 @@ void wait_for_results(State& all, StateLock& lock, List& list) {
             std::fprintf(stderr, "lanescope: warning: waiting for a command list that was submitted again while it ran\n");
             complaint = ~u64{0};
         }
+        // A question for a status need not notice that the device is lost. What is there is there at once.
+        if (is_device_lost.load(std::memory_order_relaxed)) {
+            if (last_moment == 0) last_moment = now + 100 * ms;
+            if (now >= last_moment) return give_up("the device", device_lost);
+        }
         if (now >= next_question) {
             next_question = now + ms;
             // With the state mutex: else another thread may collect it meanwhile, and destroy the event.
             const TimedOp& oldest = *oldest_live(list);
             const Handle asked = oldest.injected != nullptr ? oldest.injected->event : oldest.user->handle;
             const Result status = driver().zeEventQueryStatus(asked);
-            if (status != success && status != not_ready) {
-                while (list.live != 0) {
-                    ResultBatch batch;
-                    abandon_results(all, list, batch, Reason::device_error, true);
-                    lock.unlock();
-                    batch.write();
-                    lock.lock();
-                }
-                list.untimed = Reason::device_error;
-                report_failure(all, Reason::device_error, "zeEventQueryStatus", status);
-                return;
-            }
+            if (status != success && status != not_ready) return give_up("zeEventQueryStatus", status);
         }
         lock.unlock();
         const timespec time = {0, static_cast<long>(pause)};

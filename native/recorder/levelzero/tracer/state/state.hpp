@@ -158,7 +158,8 @@ struct List : ListKind {
     Handle handle = nullptr;
     u32 id = 0;  // never used again; a new one after each reset
     Context* context = nullptr;
-    bool capturing = false, is_claimed = false;
+    bool is_claimed = false;
+    u32 capture = 0;  // the capture that its commands go into, 0: none
     Reason untimed = Reason::none;
     Rerun rerun = Rerun::reset;
     // Ticks that the host reads of a run after the first count once that run is known to have ended: where resets may
@@ -256,6 +257,12 @@ private:
     bool is_held_ = false;
 };
 
+struct CapturedEvent {
+    Handle event;
+    u32 capture;
+    CapturedEvent* next;
+};
+
 struct State {
     Options options;
     // What every operation changes lies together.
@@ -279,6 +286,8 @@ struct State {
     UserEvent* free_events = nullptr;
     u32 last_list = 0;
     u64 last_event = 0;
+    u32 last_capture = 0;
+    CapturedEvent* captured = nullptr;  // what captured commands signal
     std::atomic<bool> has_ended = false;
     bool has_reported[reason_count] = {};
     u64 untimed[reason_count] = {};    // operations of this process that are not timed
@@ -288,6 +297,9 @@ struct State {
 // Made at the begin of a process that is recorded, and never destroyed: calls come until the very end.
 extern constinit State* the_state;
 inline State& state() { return *the_state; }
+
+// Captures of commands into graphs under way; changed under the state mutex.
+extern std::atomic<u32> captures;
 
 // How many lists have live operations; changed under the state mutex.
 extern std::atomic<u64> live_lists;

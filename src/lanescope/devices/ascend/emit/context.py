@@ -78,8 +78,10 @@ class RecordSlices:
         """int64 [n], the slices."""
         return self.first + (np.arange(len(self.begin)) if self.places is None else self.places)
 
-    def ids_of(self, rows: Int64) -> Int64:
+    def ids_of(self, rows: Int64 | slice) -> Int64:
         """Return the slices of some rows, int64 [m]."""
+        if isinstance(rows, slice):
+            return self.ids[rows]
         return self.first + (rows if self.places is None else self.places[rows])
 
 
@@ -310,18 +312,18 @@ class TimelineBuilder:
     def slices(self, track: Array, begin: Int64, end: Int64, to_ts: ToTs, *, flags: Any = 0, **columns: Any) -> int:
         """Append slices from stamps and return the first id; an end of 0 is open, one before the begin negative."""
         count = len(begin)
-        is_open, is_negative = end == 0, (end != 0) & (end < begin)
-        known = ~(is_open | is_negative)
-        has_all = bool(known.all())
-        stop = end if has_all else np.where(known, end, begin)
+        stop, valid = end, None
         flags = np.asarray(flags, np.uint32)
-        if not has_all:
+        if count and (int(end.min()) <= 0 or not (begin <= end).all()):
+            is_open, is_negative = end == 0, (end != 0) & (end < begin)
+            valid = some(~(is_open | is_negative))
+            stop = end if valid is None else np.where(valid, end, begin)
+        if valid is not None:
             flags = flags | np.where(is_open, np.uint32(Flag.UNFINISHED), np.uint32(0))
             flags = flags | np.where(is_negative, np.uint32(Flag.NEGATIVE_DURATION), np.uint32(0))
             columns |= {
                 "last_known_ts": Column.derived(count, lambda: np.where(is_open, to_ts(begin), 0), valid=is_open)
             }
-        valid = None if has_all else known
         ts = Column.derived(count, lambda: to_ts(begin))
         return self.builder.append(
             "slices",
@@ -352,6 +354,21 @@ def below_resolution(ticks: Int64) -> npt.NDArray[np.uint32]:
     """Return the flag of lengths that the clock does not resolve, uint32 [n]."""
     short = (ticks >= 0) & (ticks < _RESOLVED)
     return np.where(short, np.uint32(Flag.BELOW_RESOLUTION), np.uint32(0))
+
+
+def chosen(mask: Mask) -> Int64 | slice:
+    """Return the rows where a mask (bool [n]) holds: int64 [m], or a range of all rows, which copies nothing."""
+    return slice(None) if mask.all() else np.flatnonzero(mask)
+
+
+def counted(rows: Int64 | slice, length: int) -> int:
+    """Return how many of so many rows were chosen."""
+    return length if isinstance(rows, slice) else len(rows)
+
+
+def ids_from(first: int, count: int) -> Column:
+    """Return so many ids that follow one another, made when they are asked for."""
+    return Column.derived(count, lambda: np.arange(first, first + count))
 
 
 def some(mask: Mask) -> Mask | None:

@@ -57,7 +57,7 @@ class Piece:
     """A part of a dump.
 
     Attributes:
-        what: ``header``, ``pools``, ``entry``, ``buffer`` or ``lost``.
+        what: ``header``, ``pools``, ``entry``, ``buffer``, ``lost``, or ``cut``: an entry whose buffer is cut off.
         begin, end: bytes.
         stream: of entries and buffers.
         index: core or thread.
@@ -182,7 +182,18 @@ def _region(content: Bytes) -> tuple[Region, int] | None:
 
 def _cores(content: Bytes, region: Region) -> Iterator[int]:
     """Yield how many cores a header says are in use, if it is one of this layout and its pools are there."""
-    if len(content) < region.size(1):
+    yield from (cores for cores in _stated_cores(content, region) if len(content) >= region.size(cores))
+
+
+def cut_region(content: Bytes) -> int | None:
+    """Return the bytes of header and pools of a dump that ends within the pools; None: it does not."""
+    sizes = (region.size(cores) for region in REGIONS for cores in _stated_cores(content, region))
+    return next((size for size in sizes if len(content) < size), None)
+
+
+def _stated_cores(content: Bytes, region: Region) -> Iterator[int]:
+    """Yield how many cores a header says are in use, if it is one of this layout."""
+    if len(content) < region.header.size:
         return
     head = np.frombuffer(content, region.header.dtype, 1)[0]
     cores = int(head["num_cores"])
@@ -195,7 +206,6 @@ def _cores(content: Bytes, region: Region) -> Iterator[int]:
         and threads <= region.threads
         and max(head["queue_heads"].max(), head["queue_tails"].max()) < region.entries
         and -1 <= assigned.min() <= assigned.max() < region.threads
-        and len(content) >= region.size(cores)
     ):
         yield cores
 
@@ -232,12 +242,24 @@ def _entries(content: Bytes, at: int) -> Iterator[Piece]:
         is_found = at or (buffer and (_is_sound(content, buffer) or _is_continued(content, buffer.end)))
         if buffer is None or not is_found:
             following = next(_following(content, at), len(content))
-            yield Piece("lost", at, following)
+            cut = _cut_stream(content, at) if at and following == len(content) else ""
+            yield Piece("cut" if cut else "lost", at, following, cut)
             at = following
             continue
         yield Piece("entry", at, buffer.begin, buffer.stream, buffer.index, buffer.seq)
         yield buffer
         at = buffer.end
+
+
+def _cut_stream(content: Bytes, at: int) -> str:
+    """Return the stream of the entry at a place whose buffer the file ends in; empty without one."""
+    if at + QUEUE_ENTRY.size > len(content):
+        return ""
+    entry = np.frombuffer(content, QUEUE_ENTRY.dtype, 1, at)
+    if not _look_right(entry)[0]:
+        return ""
+    stream = STREAMS[int(entry["kind"][0])]
+    return stream if at + QUEUE_ENTRY.size + record_dtype(stream, "v3")[2] > len(content) else ""
 
 
 def _following(content: Bytes, at: int) -> Iterator[int]:

@@ -94,6 +94,8 @@ class Recorder:
         #: Names of ITT's events and strings, by process, kind and number; names of what is open, by thread and kind.
         self.itt_names: dict[tuple[int, str, int], str] = {}
         self.itt_open: dict[tuple[int, str, int], list[str]] = {}
+        #: What functions of other APIs were given last, by thread and function.
+        self.given: dict[tuple[int, str], Any] = {}
         #: Lanes beside those of threads: the thread that each belongs to.
         self.lanes: dict[tuple[int, str, int], int] = {}
         self.lane_threads: dict[int, int] = {}
