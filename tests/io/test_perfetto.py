@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import gc
 import io
+import weakref
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -17,7 +20,8 @@ from lanescope._native import core
 from lanescope.errors import InternalError
 from lanescope.io import perfetto, perfetto_packets
 from lanescope.testing.strategies import DETAILS, STATS
-from lanescope.trace import ColumnSpec, Table, TableSpec, TimeBase, Trace, TraceBuilder
+from lanescope.trace import Column, ColumnSpec, Table, TableSpec, TimeBase, Trace, TraceBuilder
+from lanescope.trace.streams import StreamInfo
 from track_events import (
     SQL,
     assert_drawn,
@@ -691,3 +695,41 @@ def test_an_empty_trace_is_a_trace():
     data, report = written(TraceBuilder(TimeBase()).finish())
     assert data == b""
     assert report.rows == 0
+
+
+class Source:
+    """What details are made from."""
+
+    def values(self, count: int) -> np.ndarray:
+        return np.full(count, 7)
+
+
+def test_what_details_that_are_not_drawn_are_made_from_is_let_go_before_writing():
+    spec = TableSpec(
+        "t_details",
+        "details",
+        (
+            ColumnSpec("slice_id", "int64", "the slice", references="slices"),
+            ColumnSpec("drawn", "int64", "an argument", is_argument=True),
+            ColumnSpec("other", "int64", "none"),
+        ),
+        key="slice_id",
+    )
+    drawn, other = Source(), Source()
+    kept = weakref.ref(drawn), weakref.ref(other)
+    columns = {
+        "slice_id": Column.array(np.arange(2)),
+        "drawn": Column.derived(2, partial(drawn.values, 2)),
+        "other": Column.derived(2, partial(other.values, 2)),
+    }
+    trace = two_slices().finish()
+    trace = Trace(trace.time, trace.tables(), {"t_details": Table(spec, columns)})
+    out = io.BytesIO()
+    sink = perfetto.PerfettoSink(out)
+    sink.start(StreamInfo())
+    sink.write(trace)
+    del trace, columns, drawn, other
+    gc.collect()
+    assert [one() is None for one in kept] == [False, True]
+    sink.finish(None)
+    assert [event.args for event in by_bindings(out.getvalue()).slices] == [(("drawn", 7),)] * 2

@@ -50,6 +50,18 @@ def drawn_events(trace: Trace, drawing: EventStream) -> tuple[core.PerfettoEvent
     return slices, instants
 
 
+def with_arguments(trace: Trace) -> Trace:
+    """Return a trace with those of its detail tables and their columns that are drawn."""
+    details = {}
+    for name, table in trace.details.items():
+        drawn = [spec.name for spec in table.spec.columns if spec.is_argument]
+        if drawn and table.spec.key in ("slice_id", "instant_id"):
+            details[name] = table.only([table.spec.key, *drawn])
+    return Trace(
+        trace.time, {name: table for name, table in trace.tables().items() if name not in trace.details}, details
+    )
+
+
 def drawn_samples(trace: Trace, drawing: EventStream) -> core.PerfettoSamples:
     """Return the counter samples of a drawing as the native writers read them."""
     timed = drawing.samples_in_time

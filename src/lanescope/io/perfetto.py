@@ -34,7 +34,7 @@ import numpy as np
 from lanescope._native import core
 from lanescope.errors import InternalError
 from lanescope.io.atomic_file import Output
-from lanescope.io.event_args import drawn_events, drawn_samples
+from lanescope.io.event_args import drawn_events, drawn_samples, with_arguments
 from lanescope.io.event_stream import EventStream, Int64, encode_utf8
 from lanescope.io.file_sink import FileSink, drive_trace
 from lanescope.io.part_rows import PartRows
@@ -159,7 +159,7 @@ class PerfettoSink(FileSink):
         elif self._whole is not None:
             raise ValueError("a stream that is not sorted is written as one batch")
         else:
-            self._whole = batch
+            self._whole = with_arguments(batch)
 
     def finish(self, annotations: Table | None) -> WriteReport:
         """Write the findings and what the tracks are."""
