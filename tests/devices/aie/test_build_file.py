@@ -61,7 +61,7 @@ def test_builds_set_up_no_trace_and_say_so(corpus):
     for name in ("iree_matmul.xclbin", "fffe1bff_aie_cdo_init.bin"):
         with pytest.raises(UsageError, match="loads no configuration of a trace") as error:
             config.read(folder / name)
-        assert "CDOs writes to a trace unit" in error.value.message
+        assert "CDO writes to a trace unit" in error.value.message
         assert "insts.bin" in error.value.hint
 
 

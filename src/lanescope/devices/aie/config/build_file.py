@@ -41,6 +41,10 @@ def read(content: bytes) -> Config:
     made = from_writes("aie2", replay.writes)
     if not made.places:
         done = sum(replay.other.values()) + len(replay.writes)
-        what = f"none of the {done} commands in {count} CDOs writes to a trace unit" if count else "no CDO found"
+        what = (
+            f"none of the {done} commands in {count} CDO{'s' * (count > 1)} writes to a trace unit"
+            if count
+            else "no CDO found"
+        )
         raise ConfigError(f"the build loads no configuration of a trace: {what}", _HINT)
     return replace(made, unread=dict(replay.unread), other_operations=dict(replay.other))
