@@ -69,7 +69,7 @@ def drawn(events: list[dict[str, Any]], base: int, *, has_rows: bool = True) -> 
 
 
 def _base(drawing: EventStream, trace: Trace) -> int:
-    times = [drawing.spans.begin, drawing.points.ts, trace.counters.values("ts")]
+    times = [drawing.placement.begin, drawing.points.ts, trace.counters.values("ts")]
     filled = [column for column in times if len(column)]
     latest = max((int(column.max()) for column in filled), default=0)
     return min(int(column.min()) for column in filled) if latest > _EXACT_NS else 0

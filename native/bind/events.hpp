@@ -80,7 +80,7 @@ struct ArgumentArrays {
     }
 };
 
-// Times lie along the order, all else by index; `end` is empty for instants.
+// As pf::Events has them.
 struct EventArrays {
     Input<int64_t> order;
     Input<int64_t> begin;
@@ -90,15 +90,16 @@ struct EventArrays {
     Input<uint32_t> flow_first;
     Input<uint32_t> flow_id;
     Input<uint8_t> flow_end;
+    bool end_is_length = false;
     std::deque<ArgumentArrays> arguments;  // names stay where they are
 
     pf::Events events(bool with_end) const {
-        const size_t n = order.size();
-        require(begin.size() == n && end.size() == (with_end ? n : 0) && name.size() == n &&
+        const size_t n = begin.size();
+        require((order.size() == n || order.size() == 0) && end.size() == (with_end ? n : 0) && name.size() == n &&
                     (category.size() == 0 || category.size() == n) &&
                     (flow_first.size() == 0 || flow_first.size() == n + 1) && flow_id.size() == flow_end.size(),
                 "event columns of different lengths");
-        pf::Events out{span_of(order),    span_of(begin),      span_of(end),     span_of(name),
+        pf::Events out{span_of(order),    span_of(begin),      span_of(end),     end_is_length, span_of(name),
                        span_of(category), span_of(flow_first), span_of(flow_id), span_of(flow_end), {}};
         for (const ArgumentArrays& argument : arguments) out.arguments.push_back(argument.argument());
         return out;

@@ -2,8 +2,12 @@
 #include "core/trace/row_packing/pack.hpp"
 
 #include <nanobind/nanobind.h>
+#include <nanobind/stl/optional.h>
+#include <nanobind/stl/pair.h>
 
+#include <optional>
 #include <string>
+#include <utility>
 
 #include "arrays.hpp"
 #include "module.hpp"
@@ -54,6 +58,21 @@ NumpyInt64 place(const Array<const int64_t>& track, const Array<const int64_t>& 
     return to_numpy(std::move(row_start));
 }
 
+std::optional<std::pair<NumpyInt64, NumpyInt64>> lane_after_lane(
+    const Array<const int64_t>& track, const Array<const int64_t>& begin, const Array<const int64_t>& length,
+    const Array<const uint8_t>& known, const Array<const uint8_t>& nested, const Array<int32_t>& rows) {
+    const layout::Intervals items = intervals(track, begin, length, known);
+    if (rows.size() != nested.size()) throw nb::value_error("outputs of wrong length");
+    std::vector<int64_t> order, row_start;
+    bool is_so;
+    {
+        nb::gil_scoped_release release;
+        is_so = layout::lane_after_lane(items, span_of(nested), span_of(rows), order, row_start);
+    }
+    if (!is_so) return std::nullopt;
+    return std::pair(to_numpy(std::move(order)), to_numpy(std::move(row_start)));
+}
+
 void depths(const Array<const int64_t>& begins, const Array<const int64_t>& ends, const Array<const int64_t>& order,
             const Array<const int64_t>& row_start, const Array<int32_t>& depth) {
     const size_t n = order.size();
@@ -76,6 +95,10 @@ void lanescope::bind::layout(nb::module_& m) {
           "begins"_a.noconvert(), "ends"_a.noconvert(), "rows"_a.noconvert(),
           "Fill order, row (by interval), begins and ends (along order) and rows (by lane); return where each row begins "
           "in order, int64 [rows + 1].");
+    m.def("layout_lane_after_lane", lane_after_lane, "track"_a.noconvert(), "begin"_a.noconvert(), "length"_a.noconvert(),
+          "known"_a.noconvert(), "nested"_a.noconvert(), "rows"_a.noconvert(),
+          "Fill rows (by lane); return order (empty: it counts up) and where each row begins in it, where the intervals come "
+          "lane after lane and each lane needs but one row; else None.");
     m.def("layout_depths", depths, "begins"_a.noconvert(), "ends"_a.noconvert(), "order"_a.noconvert(),
           "row_start"_a.noconvert(), "depth"_a.noconvert(),
           "Fill depth, the number of intervals that are open around each on its row.");

@@ -52,7 +52,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
         name[i] = item[3] % 3;
         known[i] = item[3] & 8;
     }
-    perfetto::Events spans{order, begin, end, name, {}, {}, {}, {}, {}};
+    perfetto::Events spans{order, begin, end, false, name, {}, {}, {}, {}, {}};
     if (shift % 2 != 0 && n > 0) {
         spans.arguments.push_back({text, perfetto::ValueType::u8, known.data(), n, known, {}, 0, static_cast<int64_t>(n), {}, {}});
     }

@@ -34,7 +34,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
     const std::vector<uint8_t> letters = {'a', 'b', 'c'};
     const std::vector<int64_t> offsets = {0, 1, 2, 3};
     const perfetto::Texts names{letters, offsets};
-    perfetto::Events slices{order, begins, ends, name, {}, {}, {}, {}, {}};
+    perfetto::Events slices{order, begins, ends, false, name, {}, {}, {}, {}, {}};
     if (shift % 2 != 0 && n > 0) {  // the slow way too: an argument on some
         slices.arguments.push_back({letters, perfetto::ValueType::u8, known.data(), n, known, {}, 0, static_cast<int64_t>(n), {}, {}});
     }

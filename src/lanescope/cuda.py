@@ -114,6 +114,8 @@ def export_to_perfetto_trace(
         UsageError: no file or no names were given.
     """
     from lanescope import write
+    from lanescope.devices.cuda.probes.array_input import to_bytes
+    from lanescope.devices.cuda.probes.memory_decode import layout_of_peers
 
     given = [value for value in (file_name, event_type_names, event_names) if value is not None]
     files = [value for value in given if isinstance(value, str | os.PathLike)]
@@ -123,7 +125,10 @@ def export_to_perfetto_trace(
             f"got {len(files)} files and {len(names)} lists of names: expected one of each",
             hint="call export_to_perfetto_trace(buffer, file_name, event_type_names)",
         )
-    write(decode(profiler_buffer, events=names[0], **options), files[0], "perfetto")
+    data = to_bytes(profiler_buffer)
+    if options.get("layout") is None:
+        options["layout"] = layout_of_peers(data)
+    write(decode(data, events=names[0], **options), files[0], "perfetto")
 
 
 def include_dir() -> Path:

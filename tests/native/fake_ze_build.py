@@ -82,3 +82,18 @@ def build(levelzero: Path, sanitize: str = "") -> FakeZe:
             if done.returncode != 0:
                 raise RuntimeError(f"{' '.join(command)} failed\n{done.stdout[-8000:]}{done.stderr[-4000:]}")
     return FakeZe(folder, levelzero)
+
+
+def build_model() -> Path:
+    """Build the model that says which random programs are legal, if its source has changed; return the program."""
+    source, folder = ROOT / "tests/native/matrix_legal.cpp", ROOT / "build/matrix_legal"
+    folder.mkdir(parents=True, exist_ok=True)
+    program = folder / "matrix_legal"
+    with (folder / ".lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        if not program.exists() or program.stat().st_mtime < source.stat().st_mtime:
+            command = [os.environ.get("CXX", "c++"), "-std=c++20", "-O2", str(source), "-o", str(program)]
+            done = subprocess.run(command, capture_output=True, text=True, check=False)
+            if done.returncode != 0:
+                raise RuntimeError(f"{' '.join(command)} failed\n{done.stderr[-4000:]}")
+    return program

@@ -1,7 +1,7 @@
 """Run the whole scenario matrix, or a campaign of random programs.
 
-    python -m native.matrix rows [--rows R1,R2] [--quirks plain,overlap] [--sanitize address|thread] [-j N]
-    python -m native.matrix random --number N [--first SEED] [--sanitize ...] [-j N]
+    python -m native.matrix rows [--rows R1,R2] [--quirks "plain;overlap"] [--every N] [--sanitize ...] [-j N]
+    python -m native.matrix random --number N [--first SEED] [--sanitize address|thread] [-j N]
 
 Prints a line for each row, its lists and quirks, and ends with 1 if anything failed.
 """
@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import argparse
 import os
+import resource
 import shutil
 import sys
 import tempfile
@@ -22,10 +23,12 @@ from functools import partial
 from pathlib import Path
 
 from native import matrix_mutants, matrix_programs, matrix_run
-from native.matrix_run import FAULTS, OVERLAPPING, QUIRKS, Bench, Case, Verdict
+from native.matrix_run import FAULTS, QUIRKS, Bench, Case, Verdict
 
 ROOT = Path(__file__).resolve().parents[2]
 LEVELZERO = ROOT / ".tools/levelzero"
+#: Random programs that share a process.
+GROUP = 16
 
 
 def cases(bench: Bench, rows: set[str], quirks: set[str]) -> Iterator[Case]:
@@ -38,10 +41,8 @@ def cases(bench: Bench, rows: set[str], quirks: set[str]) -> Iterator[Case]:
                 continue
             for lists, engine in row.variants():
                 yield from (Case(row, lists, engine, quirk, host_read) for host_read in (False, True))
-                # A program that is watched, and breaks the rules once only, is taken at its word.
-                is_believed = bool(row.traits & OVERLAPPING) and "torn" in QUIRKS[quirk]
                 is_watched = QUIRKS[quirk].get("host_reset", "works") != "works" and lists == "regular,out-of-order"
-                if is_watched and not is_believed:
+                if is_watched:
                     watch = Case(row, lists, engine, quirk, resets="watch")
                     yield from (watch, replace(watch, host_read=True))
         if row.name in ("R12", "R27"):
@@ -72,12 +73,14 @@ def _reference(bench: Bench, case: Case) -> tuple[Case, str]:
 
 def rows(bench: Bench, arguments: argparse.Namespace) -> int:
     """Run the matrix; print it as a table."""
-    wanted = list(cases(bench, arguments.rows, arguments.quirks))
+    wanted = list(cases(bench, arguments.rows, arguments.quirks))[arguments.first :: arguments.every]
     found: dict[tuple[str, str, str], list[tuple[Case, Verdict]]] = defaultdict(list)
     with ProcessPoolExecutor(arguments.jobs) as pool:
         plain = dict.fromkeys(case.plain() for case in wanted)
         references = dict(pool.map(partial(_reference, bench), plain))
-        for case, verdict in pool.map(partial(_verify, bench, references), wanted, chunksize=4):
+        for done, (case, verdict) in enumerate(pool.map(partial(_verify, bench, references), wanted, chunksize=4), 1):
+            if done % 100 == 0:
+                print(f"{done} of {len(wanted)} cases", flush=True)
             found[case.row.name, case.lists, case.engine].append((case, verdict))
             if verdict.failures:
                 print(f"FAILED {case}", *(f"    {text}" for text in verdict.failures[:5]), sep="\n", flush=True)
@@ -108,53 +111,55 @@ def _table(found: dict[tuple[str, str, str], list[tuple[Case, Verdict]]]) -> int
     return failed
 
 
-def _random(bench: Bench, world: str, resets: str, hard: bool, seed: int) -> tuple[int, int, Verdict | None]:
-    program, quirks = matrix_programs.legal_program(seed, world, hard=hard)
-    host_read, timeline = bool(seed % 2), seed % 10 < 2
-    verdict = matrix_programs.run_program(
-        bench, program, quirks, _work_folder(), host_read=host_read, resets=resets, timeline=timeline
+def _random(bench: Bench, arguments: argparse.Namespace, first: int) -> tuple[int, matrix_programs.Group]:
+    seeds = range(first, min(first + GROUP, arguments.first + arguments.number))
+    timeline = first // GROUP % 8 == 0
+    return len(seeds), matrix_programs.run_group(
+        bench,
+        seeds,
+        arguments.world,
+        _work_folder(),
+        hard=arguments.hard,
+        resets=arguments.resets,
+        timeline=timeline,
+        timeout=60 if not arguments.sanitize else 300,
     )
-    return seed, sum(map(len, program.threads)), verdict
 
 
 def random_programs(bench: Bench, arguments: argparse.Namespace) -> int:
     """Run random programs; print what became of them, and the smallest program for each of the first failures."""
     begin = time.monotonic()
-    seeds = range(arguments.first, arguments.first + arguments.number)
-    steps = timed = results = runs = lost = hung = 0
-    untimed: Counter[str] = Counter()
-    failed: list[int] = []
+    all_of, done, illegal, alone = Verdict(), 0, 0, 0
+    failed: list[tuple[int, int]] = []
+    firsts = range(arguments.first, arguments.first + arguments.number, GROUP)
     with ProcessPoolExecutor(arguments.jobs) as pool:
-        for seed, length, verdict in pool.map(
-            partial(_random, bench, arguments.world, arguments.resets, arguments.hard), seeds, chunksize=8
+        for first, (number, group) in zip(
+            firsts, pool.map(partial(_random, bench, arguments), firsts, chunksize=2), strict=True
         ):
-            if verdict is None:
-                hung += 1
-                continue
-            steps += length
-            timed += verdict.timed
-            results += verdict.results
-            runs += verdict.runs
-            lost += verdict.lost
-            untimed += verdict.untimed
-            if verdict.failures:
-                failed.append(seed)
-                print(f"FAILED seed {seed}", *(f"    {text}" for text in verdict.failures[:5]), sep="\n", flush=True)
-            if (seed - arguments.first) % 500 == 499:
-                print(f"{seed - arguments.first + 1} programs, {len(failed)} failed", flush=True)
-    for seed in failed[:3]:
-        _show_smallest(bench, arguments, seed)
+            before, done = done, done + number
+            all_of.add(group.verdict)
+            illegal += group.illegal
+            alone += group.alone
+            for seed, failures in group.failures.items():
+                failed.append((first, seed))
+                print(f"FAILED seed {seed} of {first}", *(f"    {text}" for text in failures[:5]), sep="\n", flush=True)
+            if before // 512 != done // 512:
+                print(f"{done} programs, {len(failed)} failed, {time.monotonic() - begin:.0f} s", flush=True)
+    for first, seed in failed[:3]:
+        _show_smallest(bench, arguments, first, seed)
+    cost = sum(sum(resource.getrusage(whose)[:2]) for whose in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN))
     print(
-        f"{arguments.number} programs of {steps} steps: {timed} timed operations, {results} results of {runs} runs "
-        f"({results / max(1, runs):.1%}), {lost} lost, untimed "
-        f"{dict(untimed)}, {hung} that hang or break a rule by themselves, "
-        f"{len(failed)} failed, {time.monotonic() - begin:.0f} s"
+        f"{arguments.number} programs: {all_of.timed} timed operations, {all_of.results} results of {all_of.runs} runs "
+        f"({all_of.results / max(1, all_of.runs):.1%}), {all_of.lost} lost, untimed {dict(all_of.untimed)}, "
+        f"{illegal} that hang or break a rule by themselves, {alone} groups run one by one, {len(failed)} failed, "
+        f"{cost / arguments.number * 1000:.1f} CPU ms each, {time.monotonic() - begin:.0f} s"
     )
     return 1 if failed else 0
 
 
-def _show_smallest(bench: Bench, arguments: argparse.Namespace, seed: int) -> None:
-    program, quirks = matrix_programs.legal_program(seed, arguments.world, hard=arguments.hard)
+def _show_smallest(bench: Bench, arguments: argparse.Namespace, first: int, seed: int) -> None:
+    quirks, host_read = matrix_programs.random_quirks(first, arguments.world), matrix_programs.is_host_read(first)
+    program, _ = matrix_programs.legal_program(seed, hard=arguments.hard, quirks=quirks)
 
     def fails(smaller: matrix_programs.Program) -> bool:
         for _ in range(3):
@@ -163,7 +168,7 @@ def _show_smallest(bench: Bench, arguments: argparse.Namespace, seed: int) -> No
                 smaller,
                 quirks,
                 _work_folder(),
-                host_read=bool(seed % 2),
+                host_read=host_read,
                 resets=arguments.resets,
                 timeout=5,
             )
@@ -172,7 +177,7 @@ def _show_smallest(bench: Bench, arguments: argparse.Namespace, seed: int) -> No
         return False
 
     smallest = matrix_programs.minimise(program, quirks, fails)
-    print(f"smallest program of seed {seed}, {quirks}, option H {'on' if seed % 2 else 'off'}:\n{smallest.text()}")
+    print(f"smallest program of seed {seed}, {quirks}, option H {'on' if host_read else 'off'}:\n{smallest.text()}")
 
 
 def mutants(bench: Bench, arguments: argparse.Namespace) -> int:
@@ -200,7 +205,8 @@ def main(given: Sequence[str] | None = None) -> int:
     parser.add_argument("--rows", type=_names, default=set())
     parser.add_argument("--quirks", type=lambda text: {name.strip() for name in text.split(";") if name}, default=set())
     parser.add_argument("--number", type=int, default=10_000)
-    parser.add_argument("--first", type=int, default=0)
+    parser.add_argument("--first", type=int, default=0, help="the first random program, or case")
+    parser.add_argument("--every", type=int, default=1, metavar="N", help="one of N cases")
     parser.add_argument("--world", default="", choices=("", "works", "sticky", "view"), help="what host resets do")
     parser.add_argument("--hard", action="store_true", help="programs of lists that run again while others wait")
     parser.add_argument("--resets", default="auto", choices=("auto", "watch", "off"), help="--event-resets")

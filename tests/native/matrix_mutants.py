@@ -88,6 +88,28 @@ MUTANTS = (
         "",
         resets="watch",
     ),
+    Mutant(
+        "runs that are taken to have ended",
+        "readback/readback.cpp",
+        "if (!wait_for_fence(lock, list)) note_overlap(list);",
+        "list.has_ended = true;",
+        resets="watch",
+        cases=(("R29", "regular,out-of-order", "compute", "sticky, torn", False),),
+    ),
+    Mutant(
+        "lists that wait for captured ones",
+        "calls/lists.cpp",
+        "if (each->event == waits[i]) list->capture = each->capture;",
+        "",
+        cases=(("G2", "immediate,in-order", "compute", "plain", False),),
+    ),
+    Mutant(
+        "a lost device is waited for",
+        "readback/readback.cpp",
+        "last_moment = now + 100 * ms;",
+        "last_moment = ~u64{0};",
+        cases=(("L6", "immediate,in-order", "compute", "plain", False),),
+    ),
 )
 #: Random programs that a mutant is given at most, half of them hard ones, all in the sticky world.
 PROGRAMS = 600

@@ -1,23 +1,24 @@
-"""Random programs against Level Zero, and a small model of a device that says which of them are legal.
+"""Random programs against Level Zero, of which a small model of a device says which are legal.
 
-A program is a text that ``fake_ze_matrix --program`` runs. The model knows what Level Zero promises, and no more: it
-runs a program under many schedules, and where one of them breaks a rule or comes to no end the program is not used.
-What each operation's runs are follows from the text alone.
+A program is a text that ``fake_ze_matrix --program`` runs. The model (matrix_legal.cpp) knows what Level Zero promises,
+and no more: it runs a program under many schedules, and where one of them breaks a rule or comes to no end the program
+is not used. What each operation's runs are follows from the text alone.
 """
 
 from __future__ import annotations
 
+import os
 import random
+import subprocess
 from collections import Counter
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 
+from native import fake_ze_build
 from native.matrix_run import Bench, Quirks, Verdict, examine, fresh
 
 Step = tuple[str, ...]
-#: What a thread waits for; asked until it is true.
-Condition = Callable[[], bool]
 
 
 @dataclass(frozen=True)
@@ -63,6 +64,21 @@ class Program:
                     body.pop(words[0], None)
         return found
 
+    def renamed(self, prefix: str) -> Program:
+        """Return the same program with a prefix before the names of its operations and lists."""
+
+        def step(what: str, *words: str) -> Step:
+            if what in ("op", "barrier"):
+                return (what, prefix + words[0], prefix + words[1], *words[2:])
+            if what in ("signal", "wait", "close", "reset", "destroy", "sync_list", "sync_fence"):
+                return (what, prefix + words[0], *words[1:])
+            if what == "execute":
+                return (what, words[0], *(prefix + name for name in words[1:]))
+            return (what, *words)
+
+        threads = tuple(tuple(step(*each) for each in thread) for thread in self.threads)
+        return replace(self, lists={prefix + name: spec for name, spec in self.lists.items()}, threads=threads)
+
     def output(self) -> str:
         """Return what the program prints: how often each kernel ran, and which copies did."""
         engine = {
@@ -76,228 +92,41 @@ class Program:
 # --- the model ----------------------------------------------------------------------------------------------------
 
 
-class IllegalError(Exception):
-    """The program breaks a rule of Level Zero."""
+class _Model:
+    """The process that says which programs are legal, and its pipes."""
+
+    def __init__(self) -> None:
+        self.owner = os.getpid()
+        program = fake_ze_build.build_model()
+        self.process = subprocess.Popen([program], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+
+    def ask(self, question: str) -> str:
+        assert self.process.stdin is not None
+        assert self.process.stdout is not None
+        self.process.stdin.write(question)
+        self.process.stdin.flush()
+        return self.process.stdout.readline()
 
 
-@dataclass(eq=False)
-class _Command:
-    role: str  # plain, barrier, wait
-    signal: str | None
-    waits: tuple[str, ...]
-    resets: bool = False
-
-    def uses(self, event: str) -> bool:
-        return event == self.signal or event in self.waits
+_model: _Model | None = None
 
 
-@dataclass(eq=False)
-class _Instance:
-    command: _Command
-    owner: str
-    sequence: int
-    started: bool = False
-
-
-@dataclass(eq=False)
-class _List:
-    in_order: bool
-    immediate: bool
-    engine: str
-    open: bool = True
-    alive: bool = True
-    body: list[_Command] = field(default_factory=list)
-
-
-class Model:
-    """A device, and the threads of one program.
+def is_legal(program: Program, quirks: Quirks, schedules: int = 100) -> bool:
+    """Whether a program keeps the rules and comes to an end, under each of that many schedules; see matrix_legal.cpp.
 
     Args:
         program: the program.
         quirks: the driver's: ``order`` and ``host_reset`` count.
-        seed: of the schedule.
+        schedules: how many are tried.
     """
-
-    def __init__(self, program: Program, quirks: Quirks, seed: int) -> None:
-        self.program, self.random = program, random.Random(seed)
-        self.order = str(quirks.get("order", "list"))
-        self.resets = str(quirks.get("host_reset", "works"))
-        self.signalled = dict.fromkeys(program.events, False)
-        #: The host sees these signalled although the device does not.
-        self.stuck = dict.fromkeys(program.events, False)
-        self.lists = {
-            name: _List(order == "in-order", kind == "immediate", engine)
-            for name, (kind, order, engine) in program.lists.items()
-        }
-        self.streams: dict[str, list[_Instance]] = {name: [] for name in (*program.lists, *program.queues)}
-        self.engine_of = {**{name: spec[2] for name, spec in program.lists.items()}, **program.queues}
-        self.fences: dict[str, list[_Instance]] = {}
-        self.sequence = 0
-        self.over: set[_Instance] = set()
-
-    def ends(self) -> bool:
-        """Run the program once; return whether it comes to an end.
-
-        Raises:
-            IllegalError: it breaks a rule.
-        """
-        waiting: list[tuple[float, Iterator[Condition], Condition]] = [
-            (self.random.random(), self._thread(steps), lambda: True) for steps in self.program.threads
-        ]
-        # Real schedules are unfair: one thread goes as far as it can before another one begins, or the device is slow.
-        is_fair, speed = self.random.random() < 0.5, self.random.choice((0.0, 0.2, 0.5, 0.9, 1.0))
-        while waiting:
-            moves = [entry for entry in waiting if entry[2]()]
-            acts = self._acts()
-            if not moves and not acts:
-                return False
-            if moves and (not acts or self.random.random() < speed):
-                entry = self.random.choice(moves) if is_fair else min(moves, key=lambda move: move[0])
-                waiting.remove(entry)
-                following = next(entry[1], None)
-                if following is not None:
-                    waiting.append((*entry[:2], following))
-            else:
-                self._act(*self.random.choice(acts))
-        while acts := self._acts():
-            self._act(*self.random.choice(acts))
-        return not any(self.streams.values())
-
-    # --- the device
-
-    def _acts(self) -> list[tuple[str, _Instance]]:
-        found = []
-        for name, stream in self.streams.items():
-            for place, instance in enumerate(stream):
-                if instance.started or self._may_start(name, place, instance):
-                    found.append((name, instance))
-        return found
-
-    def _may_start(self, name: str, place: int, instance: _Instance) -> bool:
-        stream = self.streams[name]
-        if not all(self.signalled[event] for event in instance.command.waits):
-            return False
-        in_order = self.lists[instance.owner].in_order
-        for earlier in stream[:place]:
-            if in_order and earlier.owner == instance.owner:
-                return False
-            if earlier.command.role != "plain":
-                return False
-            if instance.command.role == "barrier" and not instance.command.waits:
-                return False
-            if self.order != "free" and not earlier.started:
-                return False
-        if self.order == "engine":
-            engine = self.engine_of[name]
-            return not any(
-                other.sequence < instance.sequence and not other.started
-                for each, others in self.streams.items()
-                if self.engine_of[each] == engine
-                for other in others
-            )
-        return True
-
-    def _act(self, name: str, instance: _Instance) -> None:
-        if not instance.started:
-            instance.started = True
-            return
-        self.streams[name].remove(instance)
-        self.over.add(instance)
-        if instance.command.signal is not None:
-            self.signalled[instance.command.signal] = True
-
-    def _submit(self, stream: str, owner: str, command: _Command) -> _Instance:
-        self.sequence += 1
-        instance = _Instance(command, owner, self.sequence)
-        self.streams[stream].append(instance)
-        return instance
-
-    # --- the program
-
-    def _is_queued(self, event: str) -> bool:
-        return any(i.command.uses(event) for stream in self.streams.values() for i in stream)
-
-    def _require_idle(self, name: str) -> None:
-        if any(i.owner == name for stream in self.streams.values() for i in stream):
-            raise IllegalError(f"{name} still runs")
-
-    def _append(self, name: str, command: _Command) -> None:
-        target = self.lists[name]
-        if not target.alive or not target.open:
-            raise IllegalError(f"{name} is closed")
-        if target.immediate:
-            self._submit(name, name, command)
-        else:
-            target.body.append(command)
-
-    def _reset(self, event: str, *, is_new: bool) -> None:
-        has_ticks = self.program.events[event] and not is_new
-        if has_ticks and self.resets == "sticky":
-            return
-        self.stuck[event] = has_ticks and self.resets == "view" and (self.signalled[event] or self.stuck[event])
-        self.signalled[event] = False
-
-    def _thread(self, steps: tuple[Step, ...]) -> Iterator[Condition]:
-        def always() -> bool:
-            return True
-
-        def ended(instances: list[_Instance]) -> Condition:
-            return lambda: all(instance in self.over for instance in instances)
-
-        for what, *words in steps:
-            if what in ("op", "barrier"):
-                signal = None if words[2] == "-" else words[2]
-                waits = () if words[3] == "-" else tuple(words[3].split(","))
-                self._append(words[0], _Command("barrier" if what == "barrier" else "plain", signal, waits))
-            elif what == "signal":
-                self._append(words[0], _Command("plain", words[1], ()))
-            elif what == "wait":
-                self._append(words[0], _Command("wait", None, tuple(words[1].split(","))))
-            elif what == "close":
-                self.lists[words[0]].open = False
-            elif what == "reset":
-                self._require_idle(words[0])
-                self.lists[words[0]].body, self.lists[words[0]].open = [], True
-            elif what == "destroy":
-                self._require_idle(words[0])
-                self.lists[words[0]].body, self.lists[words[0]].alive = [], False
-            elif what == "execute":
-                queue, *names = words
-                submitted: list[_Instance] = []
-                for name in names:
-                    executed = self.lists[name]
-                    if executed.open or not executed.alive:
-                        raise IllegalError(f"{name} is open")
-                    self._require_idle(name)
-                for name in names:
-                    submitted += [self._submit(queue, name, command) for command in self.lists[name].body]
-                self.fences[names[0]] = submitted
-            elif what == "sync_list" or what == "sync_queue":
-                yield ended(list(self.streams[words[0]]))
-            elif what == "sync_fence":
-                yield ended(self.fences[words[0]])
-            elif what in ("sync_event", "poll"):
-                event = words[0]
-                yield lambda event=event: self.signalled[event] or self.stuck[event]
-            elif what == "host_signal":
-                self.signalled[words[0]] = True
-            elif what in ("host_reset", "renew"):
-                if self._is_queued(words[0]):
-                    raise IllegalError(f"{words[0]} is in use")
-                if what == "renew" and any(
-                    command.uses(words[0]) for each in self.lists.values() for command in each.body
-                ):
-                    raise IllegalError(f"{words[0]} is recorded")
-                self._reset(words[0], is_new=what == "renew")
-            yield always
-
-
-def is_legal(program: Program, quirks: Quirks, schedules: int = 24) -> bool:
-    """Whether a program keeps the rules and comes to an end, under each of that many schedules."""
-    try:
-        return all(Model(program, quirks, seed).ends() for seed in range(schedules))
-    except IllegalError:
-        return False
+    global _model
+    if _model is None or _model.owner != os.getpid():  # a forked process needs one of its own
+        _model = _Model()
+    order, resets = quirks.get("order", "list"), quirks.get("host_reset", "works")
+    answer = _model.ask(f"program {order} {resets} {schedules}\n{program.text()}end\n")
+    if answer not in ("1\n", "0\n"):
+        raise RuntimeError("the model of legal programs has ended")
+    return answer == "1\n"
 
 
 # --- random programs ----------------------------------------------------------------------------------------------
@@ -479,11 +308,13 @@ def random_quirks(seed: int, world: str = "") -> Quirks:
     return quirks
 
 
-def legal_program(seed: int, world: str = "", *, hard: bool = False) -> tuple[Program, Quirks]:
-    """Return the first legal program from this seed on, and the driver's ways for it."""
+def legal_program(
+    seed: int, world: str = "", *, hard: bool = False, quirks: Quirks | None = None
+) -> tuple[Program, Quirks]:
+    """Return the first legal program from this seed on, and the driver's ways for it, which may be given."""
     write = hard_program if hard else random_program
+    quirks = random_quirks(seed, world) if quirks is None else quirks
     for attempt in range(1000):
-        quirks = random_quirks(seed, world)
         program = write(seed * 1000 + attempt)
         if is_legal(program, quirks):
             return program, quirks
@@ -530,14 +361,97 @@ def run_program(
         runs = Counter(op["mark"] for op in ran.truth if op["mark"].startswith("o"))
         if runs != program.runs():
             verdict.failures.append(f"runs {dict(runs - program.runs())} instead of {dict(program.runs() - runs)}")
-    if verdict.failures and not is_legal(program, quirks, schedules=150):
+    if verdict.failures and not is_legal(program, quirks, schedules=RARE):
         return None
     return verdict
 
 
+#: Schedules for a program that fails.
+RARE = 3000
+
+
+@dataclass
+class Group:
+    """What became of programs that one process ran one after the other.
+
+    Attributes:
+        verdict: of all of them; of those that ended when the process did not.
+        failures: of each seed whose program fails.
+        illegal: programs that hang or break a rule by themselves.
+        alone: whether each was run in a process of its own, because something was wrong.
+    """
+
+    verdict: Verdict
+    failures: dict[int, list[str]]
+    illegal: int = 0
+    alone: bool = False
+
+
+def run_group(
+    bench: Bench,
+    seeds: Sequence[int],
+    world: str,
+    folder: Path,
+    *,
+    hard: bool,
+    resets: str = "auto",
+    timeline: bool = False,
+    timeout: float = 60,
+) -> Group:
+    """Run programs one after the other in one process, under the ways of the driver of the first seed.
+
+    One recording is read for all of them, which costs a tenth of one for each. Where something is wrong each is run
+    alone.
+
+    Args:
+        bench: what to run them with.
+        seeds: of the programs.
+        world: what host resets do; "" leaves it to chance.
+        folder: where to; it is emptied.
+        hard: see `hard_program`.
+        resets: ``--event-resets``.
+        timeline: whether to look at the timeline too.
+        timeout: seconds after which the process hangs.
+    """
+    quirks, host_read = random_quirks(seeds[0], world), is_host_read(seeds[0])
+    programs = [legal_program(seed, hard=hard, quirks=quirks)[0].renamed(f"p{seed}") for seed in seeds]
+    file = fresh(folder) / "program"
+    file.write_text("next\n".join(program.text() for program in programs))
+    ran = bench.run(["--program", str(file)], quirks, folder, host_read=host_read, resets=resets, timeout=timeout)
+    verdict = examine(ran, quirks, host_read=host_read, resets=resets, timeline=timeline)
+    if ran.status == 0:
+        if ran.out != "".join(program.output() for program in programs):
+            verdict.failures.append("the output is another one")
+        runs = Counter(op["mark"] for op in ran.truth if op["mark"].startswith("p"))
+        if runs != sum((program.runs() for program in programs), Counter()):
+            verdict.failures.append("what ran is not what the programs say")
+    if not verdict.failures:
+        return Group(verdict, {})
+    group = Group(Verdict(), {}, alone=True)
+    for seed in seeds:
+        program, _ = legal_program(seed, hard=hard, quirks=quirks)
+        found = run_program(
+            bench, program, quirks, folder, host_read=host_read, resets=resets, timeline=timeline, timeout=timeout / 2
+        )
+        if found is None:
+            group.illegal += 1
+            continue
+        group.verdict.add(found)
+        if found.failures:
+            group.failures[seed] = found.failures
+    if not group.failures and not group.illegal:
+        group.failures[seeds[0]] = ["together only", *verdict.failures]
+    return group
+
+
+def is_host_read(seed: int) -> bool:
+    """Whether programs from this seed on are run with option H."""
+    return random.Random(seed + 77).random() < 0.5
+
+
 def _ends_by_itself(bench: Bench, program: Program, quirks: Quirks, folder: Path, timeout: float) -> bool:
     """Whether a program that hangs ends when it is not recorded: in the model, under many schedules, and in truth."""
-    if not is_legal(program, quirks, schedules=150):
+    if not is_legal(program, quirks, schedules=RARE):
         return False
     for _ in range(5):
         file = fresh(folder / "alone") / "program"

@@ -15,6 +15,7 @@ from lanescope.pipeline.sources import InMemory
 from lanescope.trace import TimeBase, Trace, TraceBuilder
 from lanescope.trace.stats import CORE_STATS
 from lanescope.trace.streams import SinglePass, StreamInfo
+from lanescope.trace.trace import Records
 from passes import Passes
 
 SORTED = StreamInfo(is_sorted=True)
@@ -90,6 +91,18 @@ def test_a_batch_goes_through_all_before_the_next_one_is_made():
     assert (report.rows["slices"], report.rows["tracks"], report.written, report.passes) == (4, 1, "written", 1)
     assert len(report.last.slices) == 0
     assert len(report.last.tracks) == 1
+
+
+def test_raw_records_reach_observers_and_no_sink():
+    given = [Trace(one.time, one.tables(), records=Records({"raw": dict})) for one in batches(0, 100)]
+    whole, sink = Collect(), []
+
+    class Kept(Log):
+        def write(self, batch):
+            sink.append(batch)
+
+    run(Passes(given), observers=[whole], sink=Kept("whole"))
+    assert (list(whole.result().records), [list(one.records) for one in sink]) == (["raw"], [[]])
 
 
 @pytest.mark.parametrize(
@@ -206,3 +219,9 @@ def test_losses_are_those_of_the_last_batch():
     [lost] = [stat.name for stat in CORE_STATS if stat.severity == "data_loss"]
     builder.add_stat(lost, count=3)
     assert run(Passes([builder.batch(), builder.finish()]), annotate=Annotations()).losses == {lost: 3}
+
+
+def test_findings_stay_when_what_they_were_found_with_is_let_go():
+    annotate = Annotations()
+    report = run(Passes(batches(0, 15)), sink=Log("whole"), annotate=annotate)
+    assert (report.written, annotate.result().values("code").tolist()) == ("written", ["LS101"])

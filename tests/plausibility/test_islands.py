@@ -7,9 +7,7 @@ from hypothesis import strategies as st
 
 from effort import some
 from lanescope.analysis import check
-from lanescope.analysis.plausibility.rules.islands import Witnesses, find_islands
-from lanescope.analysis.plausibility.stamps import Points, is_spread
-from lanescope.analysis.plausibility.thresholds import IslandThresholds
+from lanescope.common.islands import IslandThresholds, Points, Witnesses, find_islands, is_spread
 from lanescope.trace import TimeBase, TraceBuilder
 from plausibility.kernels import found, kernel, on
 

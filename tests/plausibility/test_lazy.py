@@ -15,7 +15,8 @@ import contextlib, io, sys
 from lanescope.cli import main
 with contextlib.redirect_stdout(io.StringIO()), contextlib.redirect_stderr(io.StringIO()):
     main({words!r})
-print([name for name in sys.modules if name.startswith("lanescope.analysis.plausibility.rules")])
+rules = "lanescope.analysis.plausibility.rules", "lanescope.common.islands"
+print([name for name in sys.modules if name.startswith(rules)])
 """
 
 

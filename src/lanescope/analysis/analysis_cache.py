@@ -16,7 +16,7 @@ from lanescope.common.intervals import Intervals, Ints, join
 from lanescope.trace import Dictionary, Trace
 
 if TYPE_CHECKING:
-    from lanescope.analysis.plausibility.thresholds import IslandThresholds
+    from lanescope.common.islands import IslandThresholds
 
 Result = TypeVar("Result")
 

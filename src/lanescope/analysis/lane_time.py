@@ -26,7 +26,7 @@ from lanescope.trace import Table, Trace
 
 if TYPE_CHECKING:
     from lanescope.analysis.plausibility.attested import Attested
-    from lanescope.analysis.plausibility.thresholds import IslandThresholds
+    from lanescope.common.islands import IslandThresholds
 
 
 class LaneTime:

@@ -188,7 +188,7 @@ class ChromeSink(FileSink):
 
     def _settle_base(self, drawing: EventStream, part: Trace) -> None:
         """Decide with the first times what to take off all of them; refuse later ones that would be below 0."""
-        times = [drawing.spans.begin, drawing.points.ts, part.counters.values("ts")]
+        times = [drawing.placement.begin, drawing.points.ts, part.counters.values("ts")]
         filled = [column for column in times if len(column)]
         if not filled:
             return

@@ -6,12 +6,11 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 import numpy as np
-import numpy.typing as npt
 
 from lanescope._native import core
-from lanescope.io.event_stream import EventStream, Int32, Int64, Mask, UInt8, encode_utf8
+from lanescope.io.event_stream import EventStream, Int64, Mask, UInt8, encode_utf8
 from lanescope.trace import Column, Dictionary, Flag, Table, Trace
-from lanescope.trace.row_packing import rows_of
+from lanescope.trace.row_packing import RowsById
 
 _NO_ROWS = np.empty(0, np.int64)
 _NO_BYTES = np.empty(0, np.uint8)
@@ -22,14 +21,15 @@ def drawn_events(trace: Trace, drawing: EventStream) -> tuple[core.PerfettoEvent
     placed, points = drawing.placement, drawing.points
     flows = drawing.span_flows
     slices = core.PerfettoEvents(
-        placed.order,
+        placed.moved,
         placed.begin,
-        placed.end,
+        placed.length if placed.comes_by_lane else placed.end,
         drawing.span_name,
         drawing.span_category,
         flows.first,
         flows.id,
         flows.end,
+        placed.comes_by_lane,
     )
     flows, timed = drawing.point_flows, drawing.points_in_time
     instants = core.PerfettoEvents(
@@ -41,11 +41,25 @@ def drawn_events(trace: Trace, drawing: EventStream) -> tuple[core.PerfettoEvent
     if drawing.finding_table is not None:
         columns = _declared(drawing.finding_table, ("severity", "detail", "count"))
         _Arguments(drawing.instants, drawing.findings, columns).attach(instants)
-    for key, table, events in (("slice_id", trace.slices, slices), ("instant_id", trace.instants, instants)):
-        for detail in trace.details.values():
-            if len(detail) and detail.spec.key == key and any(spec.is_argument for spec in detail.spec.columns):
-                _detail(detail, table.values("id")).attach(events)
+    for detail in trace.details.values():
+        if columns := _known_arguments(detail):
+            if detail.spec.key == "slice_id":
+                _detail(detail, columns, drawing.slice_rows).attach(slices)
+            elif detail.spec.key == "instant_id":
+                _detail(detail, columns, drawing.instant_rows).attach(instants)
     return slices, instants
+
+
+def with_arguments(trace: Trace) -> Trace:
+    """Return a trace with those of its detail tables and their columns that are drawn."""
+    details = {}
+    for name, table in trace.details.items():
+        drawn = [spec.name for spec in table.spec.columns if spec.is_argument]
+        if drawn and table.spec.key in ("slice_id", "instant_id"):
+            details[name] = table.only([table.spec.key, *drawn])
+    return Trace(
+        trace.time, {name: table for name, table in trace.tables().items() if name not in trace.details}, details
+    )
 
 
 def drawn_samples(trace: Trace, drawing: EventStream) -> core.PerfettoSamples:
@@ -77,7 +91,7 @@ class _Arguments:
         if not self.count:
             return
         for name, type_, column in self.columns:
-            if column.valid is not None and not column.valid.any():
+            if column.is_unknown or (column.valid is not None and not column.valid.any()):
                 continue
             texts: Iterable[str] = ()
             if type_ == "utf8":
@@ -108,24 +122,12 @@ def _facts(table: Table) -> _Arguments:
         columns.append(("quality", "text", Column.array(quality.values, valid=valid, dictionary=quality.dictionary)))
     flags = table.column("flags")
     if flags.constant_value != 0 and flags.values.any():
-        words = Dictionary()
-        codes = _codes(flags.values, words)
+        codes = np.empty(len(flags), np.int32)
+        words = Dictionary(map(_words, core.distinct_bits(flags.values, codes)))
         columns.append(("flags", "text", Column.array(codes, valid=flags.values != 0, dictionary=words)))
     if "last_known_ts" in table.spec.names:
         columns += _declared(table, ["last_known_ts"])
     return _Arguments(0, len(table), columns)
-
-
-def _codes(flags: npt.NDArray[np.uint32], words: Dictionary) -> Int32:
-    """Return the code of each row's words, int32 [n]."""
-    most = int(flags.max(initial=0))
-    if most < 1 << 16:  # all declared flags: a table is ten times as fast as sorting
-        table = np.zeros(most + 1, np.int32)
-        for bits in np.flatnonzero(np.bincount(flags, minlength=most + 1)).tolist():
-            table[bits] = words.code(_words(bits))
-        return table[flags]
-    sets, codes = np.unique(flags, return_inverse=True)
-    return words.codes(_words(bits) for bits in sets.tolist())[codes]
 
 
 def _words(bits: int) -> str:
@@ -135,16 +137,28 @@ def _words(bits: int) -> str:
     return "|".join([*names, hex(rest)] if rest else names)
 
 
-def _detail(table: Table, ids: Int64) -> _Arguments:
-    """Return the arguments in a detail table whose key is one of ``ids``; rows of other keys have no event here."""
-    columns = _declared(table, [spec.name for spec in table.spec.columns if spec.is_argument])
-    events = rows_of(ids, table.values(table.spec.key))
-    count, begin = len(ids), int(events[0])
-    if begin >= 0 and bool((events == np.arange(begin, begin + len(events))).all()):
+def _known_arguments(table: Table) -> list[tuple[str, str, Column]]:
+    """Return the columns of a table that are arguments, without those that hold nothing."""
+    names = [spec.name for spec in table.spec.columns if spec.is_argument] if len(table) else []
+    return [argument for argument in _declared(table, names) if not argument[2].is_unknown]
+
+
+def _detail(table: Table, columns: list[tuple[str, str, Column]], by_id: RowsById) -> _Arguments:
+    """Return columns of a detail table as arguments of the events of its keys; other keys have no event here."""
+    events = by_id.find(table.column(table.spec.key).read_once())
+    step = np.diff(events)
+    begin = int(events[0])
+    if begin >= 0 and bool((step == 1).all()):
         return _Arguments(begin, len(events), columns)
-    by_event = np.argsort(events, kind="stable")
-    first = np.empty(count + 1, np.int64)
-    first[0] = np.count_nonzero(events < 0)
-    np.cumsum(np.bincount(events[events >= 0], minlength=count), out=first[1:])
-    first[1:] += first[0]
-    return _Arguments(0, count, columns, first, by_event)
+    by_event = _NO_ROWS if bool((step >= 0).all()) else np.argsort(events, kind="stable")
+    elsewhere = int(np.count_nonzero(events < 0))  # they come first
+    known = events[events >= 0] if elsewhere else events
+    if not len(known):
+        return _Arguments(0, 0, [])
+    begin = int(known.min())
+    per_event = np.bincount(known - begin)
+    first = np.empty(len(per_event) + 1, np.int64)
+    first[0] = elsewhere
+    np.cumsum(per_event, out=first[1:])
+    first[1:] += elsewhere
+    return _Arguments(begin, len(per_event), columns, first, by_event)

@@ -9,6 +9,7 @@ from __future__ import annotations
 import heapq
 from collections.abc import Iterable
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -17,7 +18,7 @@ import numpy.typing as npt
 from lanescope._native import core
 from lanescope.errors import InternalError
 from lanescope.trace import Column, Dictionary, Table, Trace
-from lanescope.trace.row_packing import Intervals, RowPacking, place_intervals, rows_of
+from lanescope.trace.row_packing import Intervals, RowPacking, RowsById, place_intervals, rows_of
 
 Int64 = npt.NDArray[np.int64]
 Int32 = npt.NDArray[np.int32]
@@ -161,7 +162,7 @@ class EventStream:
         tracks: how many tracks there are; ``extra_track`` is one more, for findings without a lane.
         extra_track: whether anything lies on it.
         names, categories: texts of all events.
-        spans: slices, then gaps; ``span_name``, ``span_category`` (empty when none has one) int32 [spans].
+        span_name, span_category: int32 [spans], of slices, then gaps; the latter is empty when none has a category.
         points: instants, then findings, then ends of flows; ``instants`` and ``findings`` count the first two.
         finding_table: the findings that are drawn: those with a time.
         placement: rows of the spans.
@@ -176,11 +177,12 @@ class EventStream:
         self._track_ids = trace.tracks.values("id")
         self._is_counter = trace.tracks.values("kind") == "counter"
         self.names, self.categories = Vocabulary(), Vocabulary()
+        self._slice_ids, self._instant_ids = trace.slices.column("id"), trace.instants.column("id")
 
-        self.spans = Intervals.of(trace.tracks, trace.slices, trace.gaps)
+        self._spans = Intervals.of(trace.tracks, trace.slices, trace.gaps)
         self.span_name = self._span_names(trace)
         self.span_category = self._span_categories(trace)
-        self.placement = place_intervals(self.spans, trace.tracks)
+        self.placement = place_intervals(self._spans, trace.tracks)
         self._require(np.flatnonzero(self.placement.rows), "slices and gaps", counter=False)
 
         # Rows without a time are not drawn: of a loss the gap is drawn, and a finding about it where the gap is.
@@ -209,6 +211,7 @@ class EventStream:
         self.span_flows, self.point_flows, self.flows_drawn = FlowEvents.none(), FlowEvents.none(), 0
         if len(source):
             self._draw_flows(source, destination)
+        del self._spans  # what writers need of it is in the placement
 
     def _require(self, track: Int64, what: str, *, counter: bool) -> None:
         """Refuse rows on no track, samples on anything but a counter, and all else on a counter."""
@@ -226,6 +229,16 @@ class EventStream:
             if len(begin):
                 firsts.append(int(ts[begin].min()))
         return max(min(firsts), 0) if firsts else None
+
+    @cached_property
+    def slice_rows(self) -> RowsById:
+        """The rows of slices by their ids."""
+        return RowsById(self._slice_ids.read_once())
+
+    @cached_property
+    def instant_rows(self) -> RowsById:
+        """The rows of instants by their ids."""
+        return RowsById(self._instant_ids.read_once())
 
     # --- what is drawn ----------------------------------------------------------------------------------------
 
@@ -276,13 +289,15 @@ class EventStream:
         if not count:
             none = np.empty(0, np.int64)
             return none, none, Points(none, none, np.empty(0, np.int32), np.empty(0, np.int32))
-        ids = trace.slices.values("id")
-        source, destination = (self._slices_of(ids, flows, f"{side}_slice_id") for side in ("src", "dst"))
+        slices = self.slice_rows
+        source, destination = (self._slices_of(slices, flows, f"{side}_slice_id") for side in ("src", "dst"))
         # Readers take whichever slice began first for the source. So what reaches a slice that was running already ends
         # at the moment of its arrival instead.
         left = flows.values("src_ts") if int(source.min()) < 0 else np.empty(0, np.int64)
-        times = (np.ascontiguousarray(ts) for ts in (left, flows.values("dst_ts"), trace.slices.values("ts")))
+        arrived, begun = flows.column("dst_ts").read_once(), self._spans.begin[: len(trace.slices)]
+        times = (np.ascontiguousarray(ts) for ts in (left, arrived, begun))
         running = core.flows_running(source, destination, *times)
+        del arrived, times
         if len(running):
             destination = destination.copy()
             destination[running] = -1
@@ -300,14 +315,14 @@ class EventStream:
         # Flows of one kind that meet at one place and time share one instant.
         kind = np.tile(self.names.codes(flows.column("kind")), 2)[bare]
         keys, point = np.unique(np.stack([track, ts, kind], 1), axis=0, return_inverse=True)
-        event[bare] = len(self.spans) + self.instants + self.findings + point.reshape(-1)
+        event[bare] = len(self._spans) + self.instants + self.findings + point.reshape(-1)
         points = Points(keys[:, 0], keys[:, 1], keys[:, 2].astype(np.int32), self.categories.same(FLOW, len(keys)))
         return event[:count], event[count:], points
 
     @staticmethod
-    def _slices_of(ids: Int64, flows: Table, name: str) -> Int64:
+    def _slices_of(slices: RowsById, flows: Table, name: str) -> Int64:
         """Return the row of the slice at one end of each flow, int64 [flows], -1 without one."""
-        rows = rows_of(ids, flows.values(name))
+        rows = slices.find(flows.column(name).read_once())
         valid = flows.column(name).valid
         return np.ascontiguousarray(rows if valid is None else np.where(valid, rows, -1))
 
@@ -318,7 +333,7 @@ class EventStream:
         to begins. Where those are at one time, the destination is bound to its end; where it has none or no length, the
         order of the file decides.
         """
-        spans, points = self.spans, self.points
+        spans, points = self._spans, self.points
         state = np.empty(len(source), np.uint8)
         length, known = spans.length, spans.known
         if core.flows_states(source, destination, spans.begin, length, known, np.ascontiguousarray(points.ts), state):
@@ -339,8 +354,8 @@ class EventStream:
 
     def _places(self) -> tuple[Int64, Int64]:
         """Return the row of ``lanes`` that each event lies on, and its place among events of one time there."""
-        spans = len(self.spans)
-        lane = self.lanes.first[np.concatenate([self.spans.track, self.points.track])]
+        spans = len(self._spans)
+        lane = self.lanes.first[np.concatenate([self._spans.track, self.points.track])]
         lane[:spans] += self.placement.row
         position = np.empty(len(lane), np.int64)
         position[self.placement.order] = np.arange(spans)

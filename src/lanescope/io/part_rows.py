@@ -16,14 +16,14 @@ class PartRows:
 
         A part that begins on a row before an earlier one ends there goes to the first row that is free by then.
         """
-        lanes, placed = drawing.lanes, drawing.placement
+        lanes, spans = drawing.lanes, drawing.placement
         places: list[tuple[int, int]] = []
         used: set[tuple[int, int]] = set()
         for lane, (track, row) in enumerate(zip(lanes.track.tolist(), lanes.row.tolist(), strict=True)):
             first, last = lanes.ranges[lane, :2].tolist()
             ends = self._ends.setdefault(track, [])
             if first < last:
-                begin, end = int(placed.begin[first]), int(placed.end[first:last].max())
+                begin, end = int(spans.begin[first]), spans.latest_end(slice(first, last))
                 row = next((i for i, free in enumerate(ends) if free <= begin and (track, i) not in used), len(ends))
                 ends[row : row + 1] = [end]
             used.add((track, row))

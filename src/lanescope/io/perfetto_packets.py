@@ -86,24 +86,28 @@ def _message(*fields: tuple[int, int | str | bytes]) -> bytes:
 
 
 _SEQUENCE = _message((10, 1))
+_PACKET, _TRACK = _tag(1, 2), _tag(60, 2)
 
 
-def _packet(*fields: tuple[int, int | str | bytes]) -> bytes:
-    """A packet of sequence 1, which carries no events."""
-    return _message((1, _SEQUENCE + _message(*fields)))
+def _packet(field: bytes, body: bytes) -> bytes:
+    """A packet of sequence 1, which carries no events, with one message in it; ``field`` is the tag of that."""
+    size = _varint(len(body))
+    return b"".join(
+        (_PACKET, _varint(len(_SEQUENCE) + len(field) + len(size) + len(body)), _SEQUENCE, field, size, body)
+    )
 
 
 def blocks(packets: Iterable[bytes], lost: int, size: int) -> Iterator[bytes]:
     """Yield descriptors and the loss as packets, joined to blocks of about ``size`` bytes."""
     block = bytearray()
     for descriptor in packets:
-        block += _packet((60, descriptor))
+        block += _packet(_TRACK, descriptor)
         if len(block) >= size:
             yield bytes(block)
             block.clear()
     if lost:
         # TraceStats of a recorder that dropped packets: every viewer shows it.
-        block += _packet((35, _message((1, _message((19, lost))), (7, 1))))
+        block += _packet(_tag(35, 2), _message((1, _message((19, lost))), (7, 1)))
     if block:
         yield bytes(block)
 
@@ -148,30 +152,32 @@ def descriptors(trace: Trace, rows: Rows, salt: int) -> Iterator[bytes]:
         tracks.values("unit").tolist(),
         parents.tolist(),
     )
-    again: dict[int, list[tuple[int, int | str | bytes]]] = {}
+    again: dict[int, bytes] = {}
     for row, (name, kind, unit, parent) in enumerate(zip(*columns, strict=True)):
-        uuid = salt + 1 + row
-        fields: list[tuple[int, int | str | bytes]] = []
-        if parent >= 0:
-            fields += [(2, name), (5, salt + 1 + parent)]
-        else:
-            fields += [(2, _title(name, trace.time)), (14, _epoch(trace.time))]
-        fields.append((12, ranks[row]))
+        uuid = _UUID + _varint(salt + 1 + row)
+        text = (name if parent >= 0 else _title(name, trace.time)).encode("utf-8", "replace")
+        above = _PARENT + _varint(salt + 1 + parent) if parent >= 0 else _message((14, _epoch(trace.time)))
+        parts = [_NAME, _varint(len(text)), text, above, _RANK, _varint(ranks[row])]
         if row in many:
-            fields += [(15, _MERGE_BY_KEY), (17, uuid)]
-            again[row] = list(fields)
+            parts.append(_message((15, _MERGE_BY_KEY), (17, salt + 1 + row)))
+            again[row] = b"".join(parts)
         else:
-            fields.append((15, _MERGE_NOT))
+            parts.append(_MERGES_NOT)
         if has_children[row]:
-            fields.append((11, _ORDER_EXPLICIT))
+            parts.append(_message((11, _ORDER_EXPLICIT)))
         if kind == "counter":
             known = _COUNTER_UNITS.get(unit)
-            fields.append((8, _message((3, known) if known else (6, unit))))
-        yield _message((1, uuid), *fields)
+            parts.append(_message((8, _message((3, known) if known else (6, unit)))))
+        yield b"".join((uuid, *parts))
     for lane in overflow.tolist():
-        yield _message((1, int(rows.uuid[lane])), *again[int(rows.track[lane])])
+        yield _message((1, int(rows.uuid[lane]))) + again[int(rows.track[lane])]
     if rows.extra_track:
-        yield _message((1, salt + 1 + len(tracks)), (2, "findings"), (15, _MERGE_NOT))
+        yield _message((1, salt + 1 + len(tracks)), (2, "findings")) + _MERGES_NOT
+
+
+# What nearly every descriptor has.
+_UUID, _NAME, _PARENT, _RANK = _tag(1, 0), _tag(2, 2), _tag(5, 0), _tag(12, 0)
+_MERGES_NOT = _message((15, _MERGE_NOT))
 
 
 def _title(name: str, time: TimeBase) -> str:

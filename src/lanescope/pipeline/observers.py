@@ -11,7 +11,9 @@ from lanescope.trace.streams import Marks, SinglePass
 from lanescope.trace.trace import SHARED
 
 if TYPE_CHECKING:
+    from lanescope.analysis import check
     from lanescope.analysis.plausibility.thresholds import Thresholds
+    from lanescope.trace.streams import StreamInfo
 
 #: Tables that grow with the capture.
 EVENTS = ("slices", "instants", "counters", "flows")
@@ -107,17 +109,38 @@ class Annotations:
         from lanescope.analysis.check.suspect_marks import SuspectMarks
 
         self._to_table, self._marks = check.to_table, SuspectMarks
-        self._checker = check.StreamingChecker(select, ignore, thresholds)
-        self.start = self._checker.start
-        self.add = self._checker.add
-        self.wants_replay = self._checker.wants_replay
-        self.replay = self._checker.replay
+        self._checker: check.StreamingChecker | None = check.StreamingChecker(select, ignore, thresholds)
+        self._table: Table | None = None
+
+    @property
+    def _checking(self) -> check.StreamingChecker:
+        assert self._checker is not None, "its result was taken"
+        return self._checker
+
+    def start(self, info: StreamInfo) -> None:
+        """Begin."""
+        self._checking.start(info)
+
+    def add(self, batch: Trace) -> None:
+        """Check the next batch."""
+        self._checking.add(batch)
+
+    def wants_replay(self) -> bool:
+        """Return whether the batches have to be seen once more."""
+        return self._checking.wants_replay()
+
+    def replay(self, batch: Trace) -> None:
+        """See a batch once more."""
+        self._checking.replay(batch)
 
     def result(self) -> Table:
-        """Return the findings as a table."""
-        return self._to_table(self._checker.result())
+        """Return the findings as a table; what they were found with is let go, as writing needs its room."""
+        if self._table is None:
+            self._table = self._to_table(self._checking.result())
+            self._checker = None
+        return self._table
 
     def marks(self) -> Marks | None:
-        """Return what marks suspect rows; None without any."""
-        found = self._marks(self._checker.result())
+        """Return what marks suspect rows, before the result is taken; None without any."""
+        found = self._marks(self._checking.result())
         return found if found.count else None

@@ -140,12 +140,19 @@ class Column:
     def values(self) -> Array:
         """The values, [n]; dictionary columns give int32 codes; read-only for constants."""
         if self._values is None:
-            values = self._make()
-            if len(values) != self._length:
-                raise ValueError(f"derived column has {len(values)} rows: expected {self._length}")
-            self._values = values
+            self._values = self._made()
             self._make = _spent  # what the values were made from may go
         return self._values
+
+    def _made(self) -> Array:
+        values = self._make()
+        if len(values) != self._length:
+            raise ValueError(f"derived column has {len(values)} rows: expected {self._length}")
+        return values
+
+    def read_once(self) -> Array:
+        """Return the values, [n], and do not keep them if they have to be made: nobody reads them again."""
+        return self.values if self._values is not None else self._made()
 
     @property
     def valid(self) -> Mask | None:
@@ -195,7 +202,7 @@ class Column:
             column._valid = valid
             return column
         return Column.derived(
-            length, lambda: np.concatenate([c.values for c in columns]), valid=valid, dictionary=dictionary
+            length, lambda: np.concatenate([c.read_once() for c in columns]), valid=valid, dictionary=dictionary
         )
 
     @staticmethod

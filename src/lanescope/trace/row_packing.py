@@ -7,6 +7,7 @@ the slices of a row are drawn; it never moves a slice in time. Row 0 is the lane
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -48,9 +49,9 @@ class Intervals:
         if any(mask is not None and not mask.all() for mask in masks):
             known = _join([table.valid("dur") for table in tables]).view(np.uint8)
         return cls(
-            rows_of(ids, _join([table.values("track_id") for table in tables])),
-            _join([table.values("ts") for table in tables]),
-            _join([table.values("dur") for table in tables]),
+            rows_of(ids, _join([table.column("track_id").read_once() for table in tables])),
+            _join([table.column("ts").read_once() for table in tables]),
+            _join([table.column("dur").read_once() for table in tables]),
             known,
         )
 
@@ -58,13 +59,24 @@ class Intervals:
         return len(self.track)
 
 
-@dataclass(frozen=True, slots=True, eq=False)
 class RowPacking:
     """Rows and drawing order of the intervals of a trace.
 
     An interval is a slice (its row of the slices table) or a gap (its row of the gaps table plus the number of slices).
 
+    Args:
+        intervals: what is placed.
+        rows: as the attribute.
+        row_start: as the attribute.
+        moved: as the attribute.
+        placed: row and times; None where intervals come lane after lane.
+
     Attributes:
+        comes_by_lane: whether intervals come lane after lane in order of their begins, each lane on one row, all ends
+            known; then ``order``, ``row`` and ``end`` are made when they are first read.
+        length: int64 [n], ns, of each interval; only where they come by lane.
+        moved: int64 [n], the order, which moves only intervals that begin together where they come by lane; empty there
+            if it moves none.
         order: int64 [n], a permutation of the intervals: by track, row, then drawing order. Begins do not fall along a
             row; an interval that ends where another begins ends first; where two begin together the outer one is first.
         row: int32 [n], the row of each interval within its lane.
@@ -74,12 +86,39 @@ class RowPacking:
         row_start: int64 [rows + 1], where each row of each track begins in ``order``, and n at the end.
     """
 
-    order: Int64
-    row: Int32
-    begin: Int64
-    end: Int64
-    rows: Int32
-    row_start: Int64
+    def __init__(
+        self,
+        intervals: Intervals,
+        rows: Int32,
+        row_start: Int64,
+        moved: Int64,
+        placed: tuple[Int32, Int64, Int64] | None = None,
+    ) -> None:
+        self.rows, self.row_start, self.moved = rows, row_start, moved
+        self.comes_by_lane = placed is None
+        self._count = len(intervals)
+        if placed is None:
+            self.begin, self.length = intervals.begin, intervals.length
+        else:
+            self.row, self.begin, self.end = placed
+
+    @cached_property
+    def order(self) -> Int64:  # noqa: D102 (the class says what it is)
+        return np.arange(self._count) if self.comes_by_lane and not len(self.moved) else self.moved
+
+    @cached_property
+    def row(self) -> Int32:  # noqa: D102
+        return np.zeros(self._count, np.int32)
+
+    @cached_property
+    def end(self) -> Int64:  # noqa: D102
+        return self.begin + self.length[self.order]
+
+    def latest_end(self, row: slice) -> int:
+        """Return the largest end of the intervals of a row, by where those stand along ``order``."""
+        if not self.comes_by_lane:
+            return int(self.end[row].max())
+        return int((self.begin[row] + self.length[row]).max())
 
     @property
     def row_track(self) -> Int64:
@@ -117,16 +156,19 @@ def pack_rows(slices: Table, tracks: Table, gaps: Table | None = None) -> RowPac
 def place_intervals(intervals: Intervals, tracks: Table) -> RowPacking:
     """Do the work of ``place`` for intervals that are at hand already."""
     count = len(intervals)
+    given = (intervals.track, intervals.begin, intervals.length, intervals.known)
     nested = np.ascontiguousarray(tracks.values("nesting") == "nested").view(np.uint8)
+    rows = np.empty(len(tracks), np.int32)
+    if (found := core.layout_lane_after_lane(*given, nested, rows)) is not None:
+        moved, start = found
+        return RowPacking(intervals, rows, start, moved)
     order, begin, end = np.empty((3, count), np.int64)
-    row, rows = np.empty(count, np.int32), np.empty(len(tracks), np.int32)
+    row = np.empty(count, np.int32)
     try:
-        start = core.layout_place(
-            intervals.track, intervals.begin, intervals.length, intervals.known, nested, order, row, begin, end, rows
-        )
+        start = core.layout_place(*given, nested, order, row, begin, end, rows)
     except ValueError as error:
         raise InternalError(f"cannot pack slices into rows: {error}") from error
-    return RowPacking(order, row, begin, end, rows, start)
+    return RowPacking(intervals, rows, start, order, (row, begin, end))
 
 
 def depth(placement: RowPacking) -> Int32:
@@ -136,25 +178,40 @@ def depth(placement: RowPacking) -> Int32:
     return depths
 
 
-def rows_of(ids: Int64, wanted: Int64) -> Int64:
-    """Return the row of each of the ``wanted`` ids, int64 [m], -1 where there is none.
+class RowsById:
+    """Rows of a table by their ids, for those who look up more than once.
 
     Args:
         ids: int64 [n], the id column of a table; dense as the builder makes it (from any first id), or with holes after
             a filter.
-        wanted: int64 [m], ids to find.
     """
-    count = len(ids)
-    first = int(ids[0]) if count else 0
-    if count == 0 or (ids[-1] - first == count - 1 and bool((ids == np.arange(first, first + count)).all())):
-        wanted = wanted - first if first else wanted
-        if len(wanted) == 0 or (count and int(wanted.view(np.uint64).max()) < count):  # negative ones are the largest
-            return wanted
-        return np.where((wanted >= 0) & (wanted < count), wanted, -1)
-    by_id = np.argsort(ids, kind="stable")
-    at = np.minimum(np.searchsorted(ids, wanted, sorter=by_id), count - 1)
-    rows = by_id[at]
-    return np.where(ids[rows] == wanted, rows, -1)
+
+    def __init__(self, ids: Int64) -> None:
+        self._count = count = len(ids)
+        self._first = first = int(ids[0]) if count else 0
+        self._ids: Int64 | None = ids
+        if count == 0 or (ids[-1] - first == count - 1 and bool((ids == np.arange(first, first + count)).all())):
+            self._ids = None  # dense
+
+    def find(self, wanted: Int64) -> Int64:
+        """Return the row of each of the ``wanted`` ids, int64 [m], -1 where there is none."""
+        ids, count = self._ids, self._count
+        if ids is None:
+            wanted = wanted - self._first if self._first else wanted
+            if len(wanted) == 0 or (
+                count and int(wanted.view(np.uint64).max()) < count
+            ):  # negative ones are the largest
+                return wanted
+            return np.where((wanted >= 0) & (wanted < count), wanted, -1)
+        by_id = np.argsort(ids, kind="stable")
+        at = np.minimum(np.searchsorted(ids, wanted, sorter=by_id), count - 1)
+        rows = by_id[at]
+        return np.where(ids[rows] == wanted, rows, -1)
+
+
+def rows_of(ids: Int64, wanted: Int64) -> Int64:
+    """Return the row of each of the ``wanted`` ids, int64 [m], -1 where there is none; for one look-up."""
+    return RowsById(ids).find(wanted)
 
 
 def _join(columns: list[npt.NDArray[Any]]) -> npt.NDArray[Any]:

@@ -84,6 +84,10 @@ class Trace:
         """Return every table by name: core tables, then detail tables."""
         return {**self._core, **self.details}
 
+    def without_records(self) -> Trace:
+        """Return the same tables without the raw records, which may be larger than all tables together."""
+        return Trace(self.time, self._core, self.details) if self.records else self
+
     @property
     def inputs(self) -> Table:
         """The files it was decoded from."""

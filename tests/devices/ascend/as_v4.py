@@ -1,4 +1,4 @@
-"""Captures of version 3c as version 4 would have them: rows of 7, streams, ids in spaces, several runs in a file."""
+"""Captures of version 3c as version 4 would have them, and back: rows of 7, streams, ids in spaces, several runs."""
 
 from __future__ import annotations
 
@@ -83,6 +83,48 @@ def as_v4(capture, deps=None, *, runs=1, apart=0):
         for edge in deps["edges"]:
             edge |= {end: str(number(edge[end])) for end in ("pred", "succ")}
     return made, deps
+
+
+def as_v3c(capture, deps=None):
+    """Return records and task graph as version 3c would have them, of a capture of version 4 with one run.
+
+    Lists that version 4 leaves out because they are empty stay left out.
+    """
+    metadata = {name: value for name, value in capture["metadata"].items() if name != "runtime"}
+    made = {name: value for name, value in capture.items() if name not in ("scheduler_tasks", "scheduler_records")}
+    made |= {"metadata": metadata, "aicpu_tasks": [row[:4] for row in capture["scheduler_tasks"]["records"]]}
+    made["aicore_tasks"] = [[core, _of_ring(task), *row[:4]] for core, task, *row in capture["aicore_tasks"]]
+    if "scheduler_records" in capture:
+        made["aicpu_scheduler_phases"] = []
+        streams = capture["scheduler_records"]["streams"]
+        for number, stream in enumerate(sorted(streams, key=lambda one: one["scheduler_id"])):
+            assert number == stream["scheduler_id"]
+            counted = {one["record_index"]: one for one in stream["metrics"]}
+            made["aicpu_scheduler_phases"].append(
+                [
+                    {
+                        name: _of_ring(value) if name == "task_id" else value
+                        for name, value in {**phase, **counted[at]}.items()
+                        if value is not None and name not in ("record_index", "run_epoch")
+                    }
+                    for at, phase in enumerate(stream["records"])
+                ]
+            )
+    if deps is not None:
+        deps = copy.deepcopy(deps)
+        for task in deps["tasks"]:
+            task["task_id"] = str(_of_ring(int(task["task_id"])))
+        for edge in deps["edges"]:
+            edge |= {end: str(_of_ring(int(edge[end]))) for end in ("pred", "succ")}
+    return made, deps
+
+
+def _of_ring(task):
+    """Return the id that version 3c gives to a task: nodes are on a ring."""
+    if task >> _SPACE != 1:
+        return task
+    graph = task >> _RING & ((1 << 20) - 1)
+    return 1 << _RING | graph << _NODE_BITS | task & ((1 << _NODE_BITS) - 1)
 
 
 def is_host_built(capture, deps):

@@ -38,15 +38,16 @@ _NAMED = {
 class Case:
     """The files of one test case."""
 
-    def __init__(self, files):
-        """Take the content of the files (bytes), by name."""
+    def __init__(self, files, host=None):
+        """Take the content of the files (bytes), by name, and the records of the host if they are read already."""
         self.records = json.loads(files["chip_swimlane_records.json"])
         deps = files.get("deps.json")
         self.deps = None if deps is None else json.loads(deps)
         names = [content for name, content in files.items() if name.startswith("name_map")]
         self.names = json.loads(names[0]) if names else None
-        host = files.get("host_phase_records.jsonl")
-        self.host = [] if host is None else [json.loads(line) for line in host.splitlines()]
+        if host is None:
+            host = [json.loads(line) for line in files.get("host_phase_records.jsonl", b"").splitlines()]
+        self.host = host
         self.level = self.records["chip_swimlane_level"]
         self.metadata = self.records["metadata"]
         self.platform = {50_000_000: "a2a3", 1_000_000_000: "a5"}[self.metadata["clock_freq_hz"]]

@@ -390,7 +390,7 @@ def test_invariants_by_hand(capture):
         stamps = [row["dispatch"], row["receive"], row["start"], row["end"], finish[row["at"]]]
         known = [stamp for stamp in stamps if stamp]
         odd.append(any(later + 1 < earlier for n, earlier in enumerate(known) for later in known[n + 1 :]))
-    assert consistency.disordered(told, np.zeros(len(runs), np.bool_)).tolist() == odd
+    assert consistency.disordered(told.runs, told.frequency, np.zeros(len(runs), np.bool_)).tolist() == odd
     crowded = [False] * len(runs)
     for row in runs:
         for other in runs:

@@ -1,5 +1,6 @@
 """What may be wrong with a capture, one case each: a stat, a flag, a null or a gap, never silence."""
 
+import gc
 import json
 
 import pytest
@@ -8,6 +9,7 @@ from devices.ascend.helpers import (
     GOLDEN,
     decode,
     decode_file,
+    decode_simulated,
     gaps,
     golden,
     graph,
@@ -19,6 +21,8 @@ from devices.ascend.helpers import (
     stats,
     tasks,
 )
+from lanescope.devices.ascend.formats.records import Deps, Records
+from lanescope.devices.ascend.interpret.resolve import Interpreter
 from lanescope.devices.ascend.schema import STATS
 from lanescope.errors import InputError, UsageError
 from lanescope.trace import Flag
@@ -381,3 +385,15 @@ def test_a_scheduler_whose_phases_stop_is_not_recorded_any_longer():
     phases = [[{"kind": "scan", "start_cycles": 95, "end_cycles": 120}], [{"start_cycles": 95, "end_cycles": 300}], []]
     trace = decode(records([ROW], [CPU], level=3, aicpu_scheduler_phases=phases))
     assert recorded(trace, "scheduler") == {"Sched_0": (120 - 90) * 20, "Sched_1": (300 - 90) * 20}
+
+
+@pytest.mark.parametrize("options", [{}, {"host": True, "graphs": 0.2}, {"pmu": True, "scopes": True, "log": True}])
+def test_a_trace_without_its_records_keeps_nothing_else_of_the_files(options):
+    gc.collect()  # of other tests
+    trace = decode_simulated(simulated(format_version="v3c", tasks=60, **options))
+    assert trace.records["ascend.aicore_tasks"]
+    trace = trace.without_records()
+    gc.collect()
+    assert not trace.records
+    assert [kept for kept in gc.get_objects() if isinstance(kept, Interpreter | Records | Deps)] == []
+    assert all(table.values(name) is not None for table in trace.tables().values() for name in table.spec.names)

@@ -36,6 +36,7 @@ def span(name="chip.run", ts=90_000, dur=60_000, *, pid=7, tid=7, inv=1, depth=0
 #: The run of the capture, and one after it.
 RUN = (span("chip.run.bind", 91_000, 9000, depth=1), span("chip.run.runner_run", 101_000, 40_000, depth=1), span())
 NEXT = span(ts=190_000, inv=2)
+MESSAGES = ("[mono_ns=95000][T0x1a][WARN] bind: slow: 3 ms", "[mono_ns=1000][T0x1a][INFO] f: early")
 
 
 def capture(*lines, anchors=ANCHORS, beside=None, name=NAME, **options):
@@ -199,11 +200,32 @@ def test_one_log_for_each_process():
     assert [entry[1] for entry in spans(trace)] == [1000, 11_000, 0, 5000]
 
 
+def test_colors_of_a_terminal_are_no_part_of_spans_and_messages():
+    lines = (*RUN, span("chip.run.runner_run.device_wall", 0, 30_000, depth=2, more="clk=dev"), *MESSAGES)
+    plain, colored = (
+        capture(*(f"{one}{text}{two}" for text in lines)) for one, two in (("", ""), ("\x1b[32m", "\x1b[0m"))
+    )
+    assert stats(colored) == stats(plain)
+    for name in ("ascend_host_spans", "ascend_log_messages"):
+        assert list(colored.details[name].rows()) == list(plain.details[name].rows())
+    assert len(plain.details["ascend_log_messages"]) == len(MESSAGES)
+
+
+@pytest.mark.parametrize("lines", [(), ("no line of the runtime",), "messages"])
+def test_a_log_of_the_runtime_may_have_no_spans(lines):
+    messages = MESSAGES if lines == "messages" else ()
+    trace = capture(*(messages or lines))
+    assert "ascend_unreadable_sidecar" not in stats(trace)
+    assert {row["lost"] for row in trace.accounting.rows()} == {0}
+    assert len(trace.details["ascend_log_messages"]) == len(messages)
+    assert len(trace.details["ascend_host_spans"]) == 0
+
+
 def test_which_files_are_logs():
     assert capture(*RUN, name="run.log").inputs["role"].tolist() == ["main", "log"]
     trace = capture("a console", name="run.log")
     assert (trace.inputs["role"].tolist(), stats(trace)) == (["main"], {})
-    assert stats(capture("a console")) == {"ascend_unreadable_sidecar": 1}
+    assert stats(capture("a console")) == {}  # the runtime writes what its verbosity wants
     assert capture(*RUN, log="none").inputs["role"].tolist() == ["main"]
     with pytest.raises(InputError, match="not-there"):
         capture(*RUN, log="not-there.log")

@@ -17,10 +17,10 @@ from effort import some
 from lanescope.analysis.plausibility.attested import attested
 from lanescope.analysis.track_tree import Tree
 from lanescope.cli import main
+from lanescope.common.islands import attested_window
 from lanescope.devices.ascend.analysis.executions import covered, union
 from lanescope.devices.ascend.emit.aggregates import Sums
 from lanescope.devices.ascend.family import FAMILY
-from lanescope.devices.ascend.interpret.attested_window import attested_window
 from lanescope.devices.ascend.interpret.attribution import core_times
 
 TICK = 20

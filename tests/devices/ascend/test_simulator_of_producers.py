@@ -10,7 +10,8 @@ import pytest
 
 from lanescope.analysis import check
 
-from .capture_profile import Case, features, orders
+from .as_v4 import as_v3c, as_v4
+from .capture_profile import Case, features, kinds_of, orders
 from .capture_rules import relations
 from .helpers import decode_simulated, simulated
 
@@ -48,17 +49,37 @@ def produced(corpus):
 @pytest.fixture(scope="module")
 def rules(produced):
     """Return the relations that say something about a runtime's captures and hold in all of them, by runtime."""
-    found = defaultdict(lambda: defaultdict(set))
-    for case in produced:
-        for name, holds in relations(case).items():
-            found[case.group[0]][name].add(holds)
-    kept = {
-        runtime: {name for name, seen in names.items() if True in seen and False not in seen}
-        for runtime, names in found.items()
-    }
+    kept = rules_of(produced)
     assert set(kept) == set(SCENARIOS)
     assert min(len(names) for names in kept.values()) > 40
     return kept
+
+
+@pytest.fixture(scope="module")
+def produced_as_v4(produced):
+    """Return the cases of graphs that the host built, with what version 4 keeps of them."""
+    return [
+        Case({name: json.dumps(content) for name, content in files.items()}, host=case.host)
+        for case in produced
+        if case.is_host_built
+        for files in [files_of(*as_v3c(*as_v4(case.records, case.deps)), case.names)]
+    ]
+
+
+def files_of(records, deps, names):
+    files = {"chip_swimlane_records.json": records, "deps.json": deps, "name_map.json": names}
+    return {name: content for name, content in files.items() if content is not None}
+
+
+def rules_of(cases):
+    found = defaultdict(lambda: defaultdict(set))
+    for case in cases:
+        for name, holds in relations(case).items():
+            found[case.group[0]][name].add(holds)
+    return {
+        runtime: {name for name, seen in names.items() if True in seen and False not in seen}
+        for runtime, names in found.items()
+    }
 
 
 def made(runtime, platform, level):
@@ -98,14 +119,59 @@ def test_the_simulator_shows_all_that_the_runtime_does(produced, rules, runtime,
     assert {(one, other) for one, other in met - known if (other, one) in known} == set()
 
 
-@pytest.mark.parametrize("level", [1, 2, 3, 4])
-@pytest.mark.parametrize("runtime", SCENARIOS)
-def test_what_is_simulated_has_no_finding(runtime, level):
+@pytest.mark.parametrize("platform", CLOCKS)
+@pytest.mark.parametrize("level", [1, 3, 4])
+def test_the_simulator_shows_the_same_of_graphs_of_the_host_in_version_4(produced_as_v4, level, platform):
+    runtime, cases = "host_build_graph", []
     for scenario in SCENARIOS[runtime]:
-        simulation = simulated(1, **_CHIP, level=level, **scenario)
+        for seed in range(SEEDS):
+            options = {**_CHIP, "format_version": "v4", "anchors": False, "level": level, "clock": CLOCKS[platform]}
+            files = simulated(seed, **options, **scenario).files
+            records, deps, names = (
+                json.loads(files[name])
+                for name in ("chip_swimlane_records.json", "deps.json", "name_map_simulated.json")
+            )
+            assert records["metadata"]["runtime"] == runtime
+            assert all(len(row) == 7 for row in records["aicore_tasks"])
+            assert {row[1] >> 62 for row in records["aicore_tasks"]} <= {0, 1}
+            host = [json.loads(line) for line in files.get("host_phase_records.jsonl", b"").splitlines()]
+            made = files_of(*as_v3c(records, deps), names)
+            cases.append(Case({name: json.dumps(content) for name, content in made.items()}, host=host))
+    assert {case.group for case in cases} == {(runtime, platform, level)}
+    assert any("node" in kinds_of(case).values() for case in cases)
+    assert lacks(produced_as_v4, cases, runtime, platform, level) == set()
+    rules = rules_of(produced_as_v4)[runtime]
+    assert len(rules) > 40
+    for case in cases:
+        assert [name for name, holds in relations(case).items() if holds is False and name in rules] == []
+    known = {pair for case in produced_as_v4 for pair in orders(case)}
+    met = {pair for case in cases for pair in orders(case)}
+    assert {(one, other) for one, other in met - known if (other, one) in known} == set()
+
+
+@pytest.mark.parametrize("level", [1, 2, 3, 4])
+@pytest.mark.parametrize("format_version", ["v3c", "v4"])
+@pytest.mark.parametrize("runtime", SCENARIOS)
+def test_what_is_simulated_has_no_finding(runtime, format_version, level):
+    for scenario in SCENARIOS[runtime]:
+        simulation = simulated(1, **{**_CHIP, "format_version": format_version}, level=level, **scenario)
         trace = decode_simulated(simulation)
         assert [found for found in check.run(trace) if found.severity in ("warning", "error")] == []
         assert len(trace.details["ascend_tasks"]) == simulation.truth["totals"]["executions"]
+
+
+@pytest.mark.parametrize("format_version", ["v3c", "v4"])
+def test_few_tasks_with_graphs_keep_the_rules(format_version):
+    for seed in range(30):
+        options = {"tasks": 1 + seed % 5, "graphs": 0.6, "host": True, "threads": 1 + seed % 3, "predicated": 0.2}
+        simulation = simulated(seed, **{**_CHIP, "format_version": format_version, **options})
+        records, deps = (json.loads(simulation.files[name]) for name in ("chip_swimlane_records.json", "deps.json"))
+        if format_version == "v4":
+            records, deps = as_v3c(records, deps)
+        case = Case({name: json.dumps(content) for name, content in files_of(records, deps, None).items()}, host=[])
+        assert [phase for phase in case.phases if phase["loop_iter"] < 1] == []
+        trace = decode_simulated(simulation)
+        assert [found for found in check.run(trace) if found.severity != "notice"] == []
 
 
 def test_a_runtime_that_did_more_would_be_missed(produced):

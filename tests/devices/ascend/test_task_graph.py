@@ -333,6 +333,18 @@ def test_tensors_that_cannot_be_read_are_left_out(tmp_path, capsys):
     assert page_data((tmp_path / "graph.html").read_text("utf-8"))["tasks"]["into"] == [[], [], [], []]
 
 
+@pytest.mark.parametrize("cut", [0, 20])
+def test_an_unreadable_task_graph_is_named(tmp_path, capsys, cut):
+    capture, deps = by_hand()
+    path = written(tmp_path, capture, deps)
+    whole = (tmp_path / "deps.json").read_bytes()
+    (tmp_path / "deps.json").write_bytes(whole[:cut])
+    assert main(["ascend-deps", str(path)]) == 3
+    told = capsys.readouterr().err
+    assert f"capture has no task graph: {tmp_path / 'deps.json'}: invalid task graph: " in told
+    assert "as the runtime wrote it: --deps FILE" in told
+
+
 def test_several_runs_show_no_times(tmp_path, capsys):
     made = simulated(1, tasks=40, format_version="v4", epochs=2)
     for name, content in made.files.items():

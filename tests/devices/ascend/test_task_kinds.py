@@ -7,7 +7,6 @@ import json
 import pytest
 
 from lanescope.devices.ascend.formats.files import read_deps, read_records
-from lanescope.devices.ascend.interpret import task_kinds
 from lanescope.devices.ascend.interpret.resolve import Interpreter
 from lanescope.devices.ascend.interpret.sidecars import Sidecars
 from lanescope.devices.ascend.interpret.task_kinds import KINDS, RECORD_STATES
@@ -35,7 +34,7 @@ def kinds(capture, deps=None):
     """Return kind and record state of each task of a capture (Python objects), by id."""
     parts = Sidecars(None if deps is None else read_deps(text(json.dumps(deps).encode()), "deps.json"))
     told = Interpreter(read_records(text(json.dumps(capture).encode()), "run.json"), parts)
-    found = task_kinds.of(told)
+    found = told.kinds
     states = zip(found.kind.tolist(), found.record.tolist(), strict=True)
     return {
         int(task): (KINDS[kind], RECORD_STATES[state])

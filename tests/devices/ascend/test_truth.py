@@ -50,7 +50,9 @@ def scenario(seed):
     if format_version == "v4":
         options["epochs"] = 1 + seed % 3
     if seed % 9 == 8:
-        options |= {"format_version": "v3c", "host": True, "anchors": seed % 18 == 8, "epochs": 1, "graphs": 0.1}
+        format_version = ("v3c", "v4")[seed // 18 % 2]
+        options |= {"format_version": format_version, "host": True, "anchors": seed % 18 == 8, "epochs": 1}
+        options["graphs"] = 0.1
     return options
 
 
@@ -331,7 +333,8 @@ def test_truth_may_be_sums_alone():
     [
         {"format_version": "v5"},
         {"epochs": 2},
-        {"format_version": "v4", "host": True},
+        {"format_version": "v4", "host": True, "epochs": 2},
+        {"format_version": "v3", "host": True},
         {"level": 5},
         {"tasks": 0},
         {"threads": 0},

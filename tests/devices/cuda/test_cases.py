@@ -191,7 +191,7 @@ def test_header_that_is_not_aligned_to_words():
 
 def test_nesting():
     lane = [("B", 2, 10), ("B", 0, 10), ("E", 0, 20), ("B", 1, 20), ("E", 1, 30), ("E", 2, 30), ("F", 0, 40)]
-    trace = decode(buffer([lane]), events=NAMES)
+    trace = decode(buffer([lane]), layout="tirx-v1", events=NAMES)
     assert plain(trace) == [(2, 0, 20, 0), (0, 0, 10, 0), (1, 10, 20, 0)]
     assert stats(trace) == {}
 
@@ -228,7 +228,7 @@ def test_event_that_is_both_mark_and_stray_end():
 
 
 def test_end_in_another_group_does_not_close():
-    trace = decode(buffer([[("B", 0, 10), ("F", 0, 30)], [("E", 0, 20), ("F", 0, 30)]], blocks=1))
+    trace = decode(buffer([[("B", 0, 10), ("F", 0, 30)], [("E", 0, 20), ("F", 0, 30)]], blocks=1), layout="tirx-v1")
     assert [row[2] for row in plain(trace)] == [None]
     assert [row[:2] for row in instants(trace)] == [(0, 1)]
 
@@ -244,7 +244,7 @@ def test_open_region_is_seen_until_the_last_stamp_of_its_lane():
 
 
 def test_region_that_finalize_leaves_open():
-    trace = decode(buffer([[("B", 0, 100), ("F", 0, 160)]]))
+    trace = decode(buffer([[("B", 0, 100), ("F", 0, 160)]]), layout="tirx-v1")
     assert [row["last_known_ts"] for row in trace.slices.rows()] == [60]
     assert stats(trace) == {"cuda_unfinished_region": 1}
 
@@ -412,7 +412,7 @@ def test_unknown_event_ids_are_named_by_number_and_counted():
 
 
 def test_without_names_no_event_is_unknown():
-    trace = decode(buffer([LANE]))
+    trace = decode(buffer([LANE]), layout="tirx-v1")
     assert [row[3] for row in spans(trace)] == ["event_0", "event_1"]
     assert stats(trace) == {}
 
@@ -447,7 +447,7 @@ RERUN = [*LANE, ("B", 0, 2000), ("E", 0, 2100), ("F", 0, 2200)]
 
 
 def test_records_behind_a_finalize_begin_a_further_launch():
-    trace = decode(buffer([RERUN]))
+    trace = decode(buffer([RERUN]), layout="tirx-v1")
     assert stats(trace) == {"cuda_after_finalize": 3}
     assert trace.details["cuda_regions"]["launch"].tolist() == [0, 0, 1]
     assert lanes(trace)[0, 0]["launches"] == 2
@@ -455,7 +455,7 @@ def test_records_behind_a_finalize_begin_a_further_launch():
 
 
 def test_records_behind_a_finalize_can_be_ignored():
-    trace = decode(buffer([RERUN]), after_finalize="ignore")
+    trace = decode(buffer([RERUN]), layout="tirx-v1", after_finalize="ignore")
     assert len(trace.slices) == 2
     assert stats(trace) == {"cuda_after_finalize": 3, "cuda_ignored_after_finalize": 3}
     assert accounts(trace)["slot"]["lost"] == 3
@@ -483,7 +483,7 @@ def test_records_behind_a_finalize_that_step_back_a_little():
 
 def test_region_over_the_wrap():
     near = STAMP_WRAP - 100
-    trace = decode(buffer([[("B", 0, near), ("E", 0, near + 300), ("F", 0, near + 400)]]))
+    trace = decode(buffer([[("B", 0, near), ("E", 0, near + 300), ("F", 0, near + 400)]]), layout="tirx-v1")
     assert plain(trace) == [(0, 0, 300, 0)]
     assert stats(trace) == {"cuda_wrap": 1, "cuda_wrap_assumed": 1}
 
@@ -539,7 +539,7 @@ def test_step_back_keeps_the_stamps_and_flags_them():
 
 
 def test_end_stamped_before_its_begin():
-    trace = decode(buffer([[("B", 0, 1000), ("E", 0, 900), ("F", 0, 1100)]]))
+    trace = decode(buffer([[("B", 0, 1000), ("E", 0, 900), ("F", 0, 1100)]]), layout="tirx-v1")
     (row,) = trace.slices.rows()
     assert Flag(row["flags"]) == Flag.NEGATIVE_DURATION | Flag.CLOCK_SUSPECT
     assert (row["ts"], row["dur"], row["dur_ticks"], row["last_known_ts"]) == (100, None, None, None)
@@ -570,9 +570,9 @@ def test_few_stamps_tell_no_resolution():
 
 def test_launch_time_that_contradicts_the_stamps():
     words = buffer([LANE])
-    assert stats(decode(words, launch_ns=10_000)) == {}
-    assert stats(decode(words, launch_ns=3 * 10**9)) == {"cuda_launch_duration_mismatch": 1}
-    assert stats(decode(words, launch_ns=5 * 10**9)) == {
+    assert stats(decode(words, layout="tirx-v1", launch_ns=10_000)) == {}
+    assert stats(decode(words, layout="tirx-v1", launch_ns=3 * 10**9)) == {"cuda_launch_duration_mismatch": 1}
+    assert stats(decode(words, layout="tirx-v1", launch_ns=5 * 10**9)) == {
         "cuda_launch_duration_mismatch": 1,
         "cuda_launch_exceeds_wrap": 1,
     }
@@ -685,6 +685,7 @@ def _tileops(count):
 
 
 REACHED = {
+    "cuda_layout_assumed": lambda: decode(buffer([LANE])),
     "cuda_stride_inferred": lambda: decode(buffer([LANE, LANE], stride=9)),
     "cuda_stride_unknown": lambda: decode(_listed()),
     "cuda_hole": lambda: decode(_hole()),
@@ -734,7 +735,7 @@ REACHED = {
     "cuda_flow_unmatched": lambda: decode(ls2([[("f", 0, 5, 1)]])),
     "cuda_flow_unused": lambda: decode(ls2([[("o", 0, 5, 1)]])),
     "cuda_instants_unreliable": lambda: decode(buffer([[("I", 0, 9)]]), layout="flashinfer-v2"),
-    "cuda_multiple_sms": lambda: decode(_two_sms()),
+    "cuda_multiple_sms": lambda: decode(_two_sms(), layout="flashinfer-v2"),
     "cuda_sm_unknown": lambda: decode(
         simulate(layout="flashinfer2", blocks=4097, groups=1, tiles=1).files["attention.npy"]
     ),

@@ -130,7 +130,7 @@ def test_of_any_two_launches_the_later_one_is_left(made):
     alone = buffer(new, slots=slots)
     words = laid_over(new, old)
     left = int(np.count_nonzero(words) - np.count_nonzero(alone))
-    trace, wanted = decode(words), decode(alone)
+    trace, wanted = decode(words, layout="tirx-v1"), decode(alone, layout="tirx-v1")
     longer = [len(before) > len(records) for records, before in zip(new, old, strict=True)]
     if sum(longer) == 1 < len(new) and "cuda_stale" not in stats(trace):
         # One lane that steps back a little may have another cause; it is not passed over in silence.
@@ -142,7 +142,7 @@ def test_of_any_two_launches_the_later_one_is_left(made):
     assert accounts(trace)["slot"] == accounts(wanted)["slot"]
     assert {name: count for name, count in stats(trace).items() if name != "cuda_stale"} == stats(wanted)
     assert lanes(trace) == lanes(wanted)
-    kept = decode(words, stale="keep")
+    kept = decode(words, layout="tirx-v1", stale="keep")
     assert np.count_nonzero(kept.details["cuda_regions"]["launch"] == 0) == len(wanted.slices)
     assert accounts(kept)["slot"]["decoded"] == accounts(wanted)["slot"]["decoded"] + left
     assert not (kept.slices["flags"] & np.uint32(Flag.CLOCK_SUSPECT | Flag.NEGATIVE_DURATION)).any()
@@ -224,8 +224,8 @@ def test_each_of_several_launches_has_a_number_of_its_own():
     first = [(kind, at // 2, 1000 + 100 * at) for at in range(8) for kind in ("BE"[at % 2],)]
     launches = [[shifted(first[:count], by)] * 2 for count, by in ((8, 0), (6, 50_000), (4, 100_000), (2, 150_000))]
     words = laid_in_order(launches)
-    assert len(decode(words).slices) == 2
-    kept = decode(words, stale="keep")
+    assert len(decode(words, layout="tirx-v1").slices) == 2
+    kept = decode(words, layout="tirx-v1", stale="keep")
     assert told_apart(kept) == [[f"event_{n}"] * 2 for n in range(4)]
     assert stats(kept) == {"cuda_stale": 12}
     assert [row["launches"] for row in lanes(kept).values()] == [4, 4]

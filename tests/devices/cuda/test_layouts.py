@@ -56,7 +56,9 @@ def test_strided_layouts(layout, seed):
     options = {"blocks": 9, "tiles": 5, "sms": 4, "groups": 1 + seed % 4, "wrap": seed % 2 == 1, "layout": layout}
     options |= {"instants": seed == 2, "nested": seed != 2, "overflow": seed > 3, "tick": (32, 1)[seed == 3]}
     simulation = simulate(seed, **options)
-    trace = decode_simulation(simulation, layout=None if layout in ("tirx", "flashinfer2") else SHORT_NAMES[layout])
+    # Only the step of a timer tells timestamps of FlashInfer's second layout from cycles.
+    told = ("tirx", "flashinfer2") if options["tick"] > 1 else ("tirx",)
+    trace = decode_simulation(simulation, layout=None if layout in told else SHORT_NAMES[layout])
     truth = simulation.truth
     assert trace.inputs["format"][0] == truth["format"] == SHORT_NAMES[layout]
     origin = min(row[4] for key in ("spans", "instants", "unfinished_regions") for row in truth[key])

@@ -44,7 +44,8 @@ def test_damaged_captures_are_still_recognised():
 
 def test_little_evidence_scores_less():
     few, none = buffer([LANE]), buffer([[]], slots=9)
-    assert MINE <= probe(few.tobytes()).score < probe(strided.to_npy(few)).score < CERTAIN
+    # Five records of one lane are as well records of Mirage.
+    assert 0 < probe(few.tobytes()).score == probe(strided.to_npy(few)).score < MINE
     assert probe(none.tobytes()).score < MINE <= probe(strided.to_npy(none)).score < CERTAIN
 
 

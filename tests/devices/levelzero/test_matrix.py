@@ -11,7 +11,9 @@ from dataclasses import replace
 
 import pytest
 
+import lanescope
 from effort import EFFORT
+from lanescope.analysis import check
 from native import matrix_mutants, matrix_programs
 from native.matrix_programs import Program, is_legal
 from native.matrix_run import FAULTS, QUIRKS, THREADED, Bench, Case, examine, fresh, own_results
@@ -23,8 +25,13 @@ pytestmark = pytest.mark.timeout(1200)
 ROWS = [
     *(f"R{i}" for i in range(1, 34) if i != 26),
     *(f"N{i}" for i in range(1, 10)),
-    *(f"S{i}" for i in range(1, 21)),
+    *(f"S{i}" for i in range(1, 22)),
     *(f"T{i}" for i in range(1, 8)),
+    *(f"L{i}" for i in range(1, 10)),
+    *(f"G{i}" for i in range(1, 6)),
+    "D1",
+    "D2",
+    "M1",
 ]
 #: Runs of a row in the suite; `make matrix` runs all.
 RUNS_A_ROW = 4
@@ -115,6 +122,51 @@ def test_calls_of_the_recorders_that_fail(bench, tmp_path, name):
     assert untimed > 50
 
 
+@pytest.mark.parametrize("resets", ["works", "sticky"])
+@pytest.mark.parametrize("lists", ["immediate,in-order", "regular,out-of-order"])
+def test_operations_are_on_the_timelines_of_their_devices(bench, tmp_path, lists, resets):
+    """Of devices whose clocks are ten seconds apart, and of their parts: each by the clock of its own device."""
+    row = next(row for row in bench.rows() if row.name == "D1")
+    quirks = Case(row, lists, "compute", "plain").quirks() | {"host_reset": resets, "skew": 125_000_000}
+    ran = bench.run(["D1", lists, "compute"], quirks, tmp_path)
+    assert ran.status == 0
+    trace = lanescope.open(ran.folder)
+    queues = {
+        row["track_id"]: row["subdevice_uuid"] or row["device_uuid"] for row in trace.details["levelzero_queues"].rows()
+    }
+    slices = {row["id"]: row for row in trace.slices.rows()}
+    truth = {("op_" + op["mark"], op["run"]): op for op in ran.truth}
+    ahead, found = [], Counter()
+    for row in trace.details["levelzero_operations"].rows():
+        drawn = slices[row["slice_id"]]
+        op = truth[drawn["name"], row["execution_index"]]
+        assert queues[drawn["track_id"]][:6] == f"5f{op['device'] + 1:02x}{op['subdevice']:02x}"
+        ahead.append(drawn["ts"] - op["host_start_ns"])
+        found[op["device"], op["subdevice"]] += 1
+    assert found == dict.fromkeys(((d, s) for d in range(2) for s in range(3)), 2 if "immediate" in lists else 6)
+    assert max(ahead) - min(ahead) < 1_000_000_000
+
+
+@pytest.mark.parametrize(
+    ("name", "lists", "stats"),
+    [
+        ("L6", "regular,out-of-order", {"levelzero_result_abandoned": 2, "levelzero_prologue": 2}),
+        ("L9", "immediate,in-order", {"levelzero_unsynchronized": 2}),
+        ("G2", "immediate,in-order", {"levelzero_degraded": 5}),
+        ("G5", "regular,in-order", {"levelzero_degraded": 2}),
+    ],
+)
+def test_what_has_no_timestamps_is_said(bench, tmp_path, name, lists, stats):
+    row = next(row for row in bench.rows() if row.name == name)
+    ran = bench.run_case(Case(row, lists, "compute", "sticky resets"), tmp_path)
+    assert ran.status == 0
+    assert ("the device is lost" in ran.err) == (name == "L6")
+    trace = lanescope.open(ran.folder)
+    found = {row["name"]: row["count"] for row in trace.stats.rows()}
+    assert {name: found.get(name) for name in stats} == stats
+    assert {"LS002", "LS403", "LS404", "LS405"} & {finding.code for finding in check.run(trace)}
+
+
 def test_sanitizers_find_nothing(sanitized, tmp_path):
     """Rows with threads and some of all others under the race checker, some of all under the others."""
     bench, is_thread = sanitized
@@ -137,34 +189,35 @@ def test_sanitizers_find_nothing(sanitized, tmp_path):
 # --- random programs ----------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("ten", range(5))
-def test_random_programs(bench, tmp_path, ten):
-    """Legal programs, as long as they like, under ways of the driver that chance picks."""
-    failures, timed = [], 0
-    for seed in range(10 * ten, 10 * ten + 10):
-        program, quirks = matrix_programs.legal_program(seed)
-        verdict = matrix_programs.run_program(
-            bench, program, quirks, tmp_path, host_read=bool(seed % 2), timeline=seed % 5 == 0
-        )
-        if verdict is not None:
-            failures += [f"seed {seed}: {failure}" for failure in verdict.failures]
-            timed += verdict.timed
-    assert failures == []
-    assert timed > 20
-
-
+@pytest.mark.parametrize("first", range(0, 80, 10))
+@pytest.mark.parametrize("hard", [False, True], ids=["any", "again"])
 @pytest.mark.parametrize("world", ["works", "sticky", "view"])
-def test_random_programs_of_lists_that_run_again(bench, tmp_path, world):
+def test_random_programs(bench, tmp_path, world, hard, first):
     """Every run is timed, whatever host resets do, and whatever waits for the host meanwhile."""
-    failures, results, runs = [], 0, 0
-    for seed in range(12):
-        program, quirks = matrix_programs.legal_program(seed, world, hard=True)
-        verdict = matrix_programs.run_program(bench, program, quirks, tmp_path, host_read=bool(seed % 2))
-        if verdict is not None:
-            failures += [f"seed {seed}: {failure}" for failure in verdict.failures]
-            results, runs = results + verdict.results, runs + verdict.runs
-    assert failures == []
-    assert results == runs > 100
+    group = matrix_programs.run_group(
+        bench, range(first, first + 10), world, tmp_path, hard=hard, timeline=first % 40 == 0
+    )
+    assert group.failures == {}
+    assert group.verdict.results == group.verdict.runs
+    assert group.illegal or group.verdict.runs > 50
+
+
+def test_a_program_that_fails_is_found_in_its_group(bench, tmp_path, monkeypatch):
+    """By its seed: each is run alone."""
+    right = matrix_programs.examine
+
+    def examine(ran, *arguments, **options):
+        verdict = right(ran, *arguments, **options)
+        wanted = matrix_programs.legal_program(3, quirks=matrix_programs.random_quirks(2, "works"))[0].output()
+        if ran.out.replace("p3", "").find(wanted) >= 0:
+            verdict.failures.append("this one")
+        return verdict
+
+    monkeypatch.setattr(matrix_programs, "examine", examine)
+    group = matrix_programs.run_group(bench, range(2, 5), "works", tmp_path, hard=False)
+    assert group.alone
+    assert group.failures == {3: ["this one"]}
+    assert group.verdict.runs > 10
 
 
 @pytest.mark.parametrize("resets", ["watch", "off"])

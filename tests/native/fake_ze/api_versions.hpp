@@ -43,6 +43,29 @@ struct ze_event_query_kernel_timestamps_results_ext_properties_t {
 
 using ze_host_function_callback_t = void (*)(void*);
 
+using ze_graph_handle_t = struct ze_graph*;
+using ze_executable_graph_handle_t = struct ze_executable_graph*;
+inline constexpr auto ZE_RESULT_QUERY_TRUE = static_cast<ze_result_t>(0x78000022);
+inline constexpr auto ZE_RESULT_QUERY_FALSE = static_cast<ze_result_t>(0x78000023);
+inline constexpr auto ZE_RESULT_ERROR_INVALID_GRAPH = static_cast<ze_result_t>(0x78000024);
+inline constexpr auto ZE_RESULT_ERROR_GRAPH_CAPTURE_UNSUPPORTED = static_cast<ze_result_t>(0x78000025);
+inline constexpr auto ZE_RESULT_ERROR_GRAPH_CAPTURE_MERGE_ATTEMPT = static_cast<ze_result_t>(0x78000027);
+inline constexpr auto ZE_RESULT_ERROR_COMMAND_LIST_NOT_CAPTURING = static_cast<ze_result_t>(0x78000028);
+
+// In the chain of a list's description: its commands may be changed between executions.
+struct ze_mutable_command_list_exp_desc_t {
+    uint32_t stype;
+    const void* pNext;
+    uint32_t flags;
+};
+inline constexpr uint32_t stype_mutable_list = 0x20016;
+
+struct ze_mutable_command_id_exp_desc_t {
+    uint32_t stype;
+    const void* pNext;
+    uint32_t flags;
+};
+
 ze_result_t zeInitDrivers(uint32_t* count, ze_driver_handle_t* drivers, ze_init_driver_type_desc_t* desc);
 ze_result_t zeDriverGetLastErrorDescription(ze_driver_handle_t driver, const char** text);
 ze_context_handle_t zeDriverGetDefaultContext(ze_driver_handle_t driver);
@@ -82,6 +105,29 @@ ze_result_t zeCommandListCreateCloneExp(ze_command_list_handle_t list, ze_comman
 ze_result_t zeCommandListImmediateAppendCommandListsExp(ze_command_list_handle_t list, uint32_t number,
                                                         ze_command_list_handle_t* lists, ze_event_handle_t signal,
                                                         uint32_t count, ze_event_handle_t* waits);
+ze_result_t zeCommandListGetNextCommandIdExp(ze_command_list_handle_t list,
+                                             const ze_mutable_command_id_exp_desc_t* desc, uint64_t* command);
+ze_result_t zeCommandListUpdateMutableCommandsExp(ze_command_list_handle_t list, const void* desc);
+ze_result_t zeCommandListUpdateMutableCommandSignalEventExp(ze_command_list_handle_t list, uint64_t command,
+                                                            ze_event_handle_t signal);
+ze_result_t zeCommandListUpdateMutableCommandWaitEventsExp(ze_command_list_handle_t list, uint64_t command,
+                                                           uint32_t count, ze_event_handle_t* waits);
+ze_result_t zeCommandListBeginGraphCaptureExt(ze_command_list_handle_t list, const void* next);
+ze_result_t zeCommandListBeginCaptureIntoGraphExt(ze_command_list_handle_t list, ze_graph_handle_t graph,
+                                                  const void* next);
+ze_result_t zeCommandListIsGraphCaptureEnabledExt(ze_command_list_handle_t list);
+ze_result_t zeCommandListEndGraphCaptureExt(ze_command_list_handle_t list, const void* next, ze_graph_handle_t* graph);
+ze_result_t zeCommandListGetGraphExt(ze_command_list_handle_t list, ze_graph_handle_t* graph);
+ze_result_t zeCommandListAppendGraphExt(ze_command_list_handle_t list, ze_executable_graph_handle_t graph,
+                                        const void* next, ze_event_handle_t signal, uint32_t count,
+                                        ze_event_handle_t* waits);
+ze_result_t zeGraphCreateExt(ze_context_handle_t context, const void* next, ze_graph_handle_t* graph);
+ze_result_t zeGraphGetPrimaryCommandListExt(ze_graph_handle_t graph, ze_command_list_handle_t* list);
+ze_result_t zeGraphInstantiateExt(ze_graph_handle_t graph, const void* next, ze_executable_graph_handle_t* made);
+ze_result_t zeGraphIsEmptyExt(ze_graph_handle_t graph);
+ze_result_t zeGraphDestroyExt(ze_graph_handle_t graph);
+ze_result_t zeExecutableGraphGetSourceGraphExt(ze_executable_graph_handle_t graph, ze_graph_handle_t* source);
+ze_result_t zeExecutableGraphDestroyExt(ze_executable_graph_handle_t graph);
 ze_result_t zeEventQueryKernelTimestampsExt(ze_event_handle_t event, ze_device_handle_t device, uint32_t* count,
                                             ze_event_query_kernel_timestamps_results_ext_properties_t* results);
 ze_result_t zeEventGetEventPool(ze_event_handle_t event, ze_event_pool_handle_t* pool);

@@ -21,6 +21,9 @@ private:
 ze_result_t append(ze_command_list_handle_t list, Command command, ze_event_handle_t signal, uint32_t count,
                    ze_event_handle_t* waits);
 
+// While an immediate list is captured, take the command into the graph; `is_captured` says so.
+ze_result_t capture(List& list, Command& command, bool& is_captured);
+
 // Whether these lists can be executed now; says what is wrong with them.
 ze_result_t check_executable(const char* function, uint32_t number, ze_command_list_handle_t* lists, uint32_t ordinal);
 

@@ -21,6 +21,8 @@ inline ze_command_list_handle_t to_handle(List* object) { return reinterpret_cas
 inline ze_command_queue_handle_t to_handle(Queue* object) { return reinterpret_cast<ze_command_queue_handle_t>(object); }
 inline ze_fence_handle_t to_handle(Fence* object) { return reinterpret_cast<ze_fence_handle_t>(object); }
 
+inline ze_image_handle_t to_handle(Image* object) { return reinterpret_cast<ze_image_handle_t>(object); }
+
 // Say so if an object's context is gone. Destroying the object afterwards is borne, everything else is not.
 template <class T>
 bool context_lives(const T& object, const char* function) {

@@ -100,6 +100,7 @@ ze_result_t zeDriverGetExtensionFunctionAddress(ze_driver_handle_t, const char* 
     if (std::strcmp(name, "fake_ze_register_kernel") == 0) *address = reinterpret_cast<void*>(&fake_ze_register_kernel);
     if (std::strcmp(name, "fake_ze_mark") == 0) *address = reinterpret_cast<void*>(&fake_ze_mark);
     if (std::strcmp(name, "fake_ze_stat") == 0) *address = reinterpret_cast<void*>(&fake_ze_stat);
+    if (std::strcmp(name, "fake_ze_lose") == 0) *address = reinterpret_cast<void*>(&fake_ze_lose);
     if (std::strcmp(name, "fake_ze_on_call") == 0) *address = reinterpret_cast<void*>(&fake_ze_on_call);
     return *address == nullptr ? ZE_RESULT_ERROR_INVALID_ARGUMENT : ZE_RESULT_SUCCESS;
 }
@@ -226,7 +227,7 @@ ze_result_t zeDeviceGetCacheProperties(ze_device_handle_t, uint32_t* count, ze_d
 
 ze_result_t zeDeviceGetImageProperties(ze_device_handle_t, ze_device_image_properties_t* properties) {
     FAKE_ZE_ENTER(zeDeviceGetImageProperties);
-    properties->maxImageDims1D = properties->maxImageDims2D = properties->maxImageDims3D = 0;  // it has no images
+    properties->maxImageDims1D = properties->maxImageDims2D = properties->maxImageDims3D = 16384;
     properties->maxImageBufferSize = 0;
     properties->maxImageArraySlices = properties->maxSamplers = 0;
     properties->maxReadImageArgs = properties->maxWriteImageArgs = 0;
@@ -276,6 +277,8 @@ ze_result_t zeDeviceSynchronize(ze_device_handle_t handle) {
 }  // namespace fake_ze
 
 __attribute__((visibility("default"))) void fake_ze_mark(const char* text) { fake_ze::set_mark(text); }
+
+__attribute__((visibility("default"))) void fake_ze_lose(int is_silent) { fake_ze::scheduler().lose(is_silent != 0); }
 
 __attribute__((visibility("default"))) uint64_t fake_ze_stat(const char* name) { return fake_ze::stat(name); }
 __attribute__((visibility("default"))) void fake_ze_on_call(void (*function)(const char* call)) {

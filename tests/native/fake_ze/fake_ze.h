@@ -37,6 +37,11 @@ typedef void (*fake_ze_mark_t)(const char* text);
 uint64_t fake_ze_stat(const char* name);
 typedef uint64_t (*fake_ze_stat_t)(const char* name);
 
+/* Lose the device with all that it has not ended: whoever waits is told ZE_RESULT_ERROR_DEVICE_LOST, and so is whoever
+ * asks for the status of an event or a fence, unless the loss is silent: those are NOT_READY for ever. */
+void fake_ze_lose(int is_silent);
+typedef void (*fake_ze_lose_t)(int is_silent);
+
 /* Call a function at the begin of every call of the API, in the thread that calls; null: no longer. */
 void fake_ze_on_call(void (*function)(const char* call));
 typedef void (*fake_ze_on_call_t)(void (*function)(const char* call));

@@ -92,6 +92,11 @@ ze_result_t append(ze_command_list_handle_t handle, Command command, ze_event_ha
         if (const ze_result_t code = hold_query(*list); code != ZE_RESULT_SUCCESS) return code;
     }
     command.mark = take_mark();
+    if (list->lane->immediate) {
+        bool is_captured = false;
+        const ze_result_t code = capture(*list, command, is_captured);
+        if (code != ZE_RESULT_SUCCESS || is_captured) return code;
+    }
     command.life = list->life;
     command.index = list->appended++;
     auto shared = std::make_shared<const Command>(std::move(command));
@@ -118,7 +123,7 @@ ze_result_t check_executable(const char* function, uint32_t number, ze_command_l
             mistake(std::string(function) + " of a list for another queue group");
             return ZE_RESULT_ERROR_INVALID_COMMAND_LIST_TYPE;
         }
-        if (scheduler().pending(*list->lane) != 0) oddity(std::string(function) + " of a list that still runs");
+        if (!scheduler().is_lost() && scheduler().pending(*list->lane) != 0) oddity(std::string(function) + " of a list that still runs");
         for (const auto& command : list->body) {
             bool all_alive = command->signal.object == nullptr || command->signal.is_alive();
             for (const auto& event : command->waits) all_alive &= event.is_alive();
@@ -152,6 +157,10 @@ ze_result_t zeCommandListCreate(ze_context_handle_t handle, ze_device_handle_t d
     auto* list = make_list(context, device, desc->commandQueueGroupOrdinal, false,
                            (desc->flags & list_flag_in_order) != 0);
     list->flags = desc->flags;
+    for (auto* next = static_cast<const ze_mutable_command_list_exp_desc_t*>(desc->pNext); next != nullptr;
+         next = static_cast<const ze_mutable_command_list_exp_desc_t*>(next->pNext)) {
+        list->is_mutable |= next->stype == stype_mutable_list;
+    }
     *out = to_handle(list);
     return ZE_RESULT_SUCCESS;
 }
@@ -218,6 +227,7 @@ ze_result_t zeCommandListReset(ze_command_list_handle_t handle) {
     auto* list = find<List>(handle);
     if (list == nullptr) return ZE_RESULT_ERROR_INVALID_NULL_HANDLE;
     if (!context_lives(*list, "zeCommandListReset")) return ZE_RESULT_ERROR_INVALID_ARGUMENT;
+    if (scheduler().is_lost()) return ZE_RESULT_ERROR_DEVICE_LOST;
     if (scheduler().pending(*list->lane) != 0) mistake("zeCommandListReset of a list that still runs");
     const Exclusive exclusive(*list, "zeCommandListReset");
     clear(*list);
@@ -234,7 +244,71 @@ ze_result_t zeCommandListHostSynchronize(ze_command_list_handle_t handle, uint64
     if (list == nullptr) return ZE_RESULT_ERROR_INVALID_NULL_HANDLE;
     if (!context_lives(*list, "zeCommandListHostSynchronize")) return ZE_RESULT_ERROR_INVALID_ARGUMENT;
     if (!list->lane->immediate) return ZE_RESULT_ERROR_INVALID_ARGUMENT;
+    if (list->graph != nullptr) return ZE_RESULT_ERROR_GRAPH_CAPTURE_UNSUPPORTED;
     return scheduler().wait_for(*list->stream, timeout);
+}
+
+// --- commands that may be changed: their numbers are their places in the body
+
+ze_result_t zeCommandListGetNextCommandIdExp(ze_command_list_handle_t handle, const ze_mutable_command_id_exp_desc_t*,
+                                             uint64_t* command) {
+    FAKE_ZE_ENTER(zeCommandListGetNextCommandIdExp);
+    const auto* list = find<List>(handle);
+    if (list == nullptr) return ZE_RESULT_ERROR_INVALID_NULL_HANDLE;
+    if (!list->is_mutable) return ZE_RESULT_ERROR_INVALID_ARGUMENT;
+    *command = list->body.size();
+    return ZE_RESULT_SUCCESS;
+}
+
+// The arguments of kernels are none of the model's.
+ze_result_t zeCommandListUpdateMutableCommandsExp(ze_command_list_handle_t handle, const void*) {
+    FAKE_ZE_ENTER(zeCommandListUpdateMutableCommandsExp);
+    const auto* list = find<List>(handle);
+    if (list == nullptr) return ZE_RESULT_ERROR_INVALID_NULL_HANDLE;
+    return list->is_mutable ? ZE_RESULT_SUCCESS : ZE_RESULT_ERROR_INVALID_ARGUMENT;
+}
+
+namespace {
+
+template <class Change>
+ze_result_t change_command(const char* function, ze_command_list_handle_t handle, uint64_t number, Change change) {
+    auto* list = find<List>(handle);
+    if (list == nullptr) return ZE_RESULT_ERROR_INVALID_NULL_HANDLE;
+    if (!list->is_mutable || number >= list->body.size()) return ZE_RESULT_ERROR_INVALID_ARGUMENT;
+    if (scheduler().pending(*list->lane) != 0) mistake(std::string(function) + " of a list that still runs");
+    const Exclusive exclusive(*list, function);
+    Command changed = *list->body[number];
+    if (!change(changed)) return ZE_RESULT_ERROR_INVALID_ARGUMENT;
+    count_recorded(*list->body[number], -1);
+    count_recorded(changed, 1);
+    list->body[number] = std::make_shared<const Command>(std::move(changed));
+    list->open = true;  // to be closed again
+    return ZE_RESULT_SUCCESS;
+}
+
+}  // namespace
+
+ze_result_t zeCommandListUpdateMutableCommandSignalEventExp(ze_command_list_handle_t list, uint64_t number,
+                                                            ze_event_handle_t signal) {
+    FAKE_ZE_ENTER(zeCommandListUpdateMutableCommandSignalEventExp);
+    return change_command("zeCommandListUpdateMutableCommandSignalEventExp", list, number, [&](Command& command) {
+        command.signal = signal == nullptr ? Ref<Event>() : Ref<Event>(find<Event>(signal));
+        return signal == nullptr || command.signal.object != nullptr;
+    });
+}
+
+ze_result_t zeCommandListUpdateMutableCommandWaitEventsExp(ze_command_list_handle_t list, uint64_t number,
+                                                           uint32_t count, ze_event_handle_t* waits) {
+    FAKE_ZE_ENTER(zeCommandListUpdateMutableCommandWaitEventsExp);
+    return change_command("zeCommandListUpdateMutableCommandWaitEventsExp", list, number, [&](Command& command) {
+        // As many as there were.
+        if (count != command.waits.size()) return false;
+        for (uint32_t i = 0; i < count; ++i) {
+            command.waits[i] = Ref<Event>(find<Event>(waits[i]));
+            if (command.waits[i].object == nullptr) return false;
+        }
+        return true;
+    });
 }
 
 ze_result_t zeCommandListGetDeviceHandle(ze_command_list_handle_t handle, ze_device_handle_t* device) {

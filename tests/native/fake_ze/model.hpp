@@ -56,6 +56,9 @@ struct Event : Object {
     std::atomic<Device*> device{nullptr};  // whose ticks these are
     std::atomic<int64_t> queued{0};        // submitted commands that use it and have not ended
     std::atomic<int64_t> recorded{0};      // commands of lists that use it
+    // The graph into which a command was captured that signals it, and the graph's serial.
+    std::atomic<struct Graph*> graph_address{nullptr};
+    std::atomic<uint64_t> graph{0};
 };
 
 // What commands do to the order of others.
@@ -108,6 +111,32 @@ struct List : Object {
     uint64_t life = 0, appended = 0;
     std::atomic<uint64_t> runs{0};
     std::vector<std::unique_ptr<char[]>> query_storage;
+    bool is_mutable = false;
+    struct Graph* graph = nullptr;  // into which it is captured
+};
+
+// Commands in the order in which they were captured, which respects what each waits for.
+struct Graph : Object {
+    static constexpr Kind own_kind = Kind::graph;
+    std::mutex mutex;
+    List* primary = nullptr;
+    std::vector<List*> lists;  // that are captured into it now
+    std::vector<std::shared_ptr<const Command>> body;
+};
+
+struct Executable : Object {
+    static constexpr Kind own_kind = Kind::executable;
+    Graph* source = nullptr;
+    std::vector<std::shared_ptr<const Command>> body;
+    // One run at a time; it outlives the handle while a run is queued.
+    std::shared_ptr<std::mutex> running = std::make_shared<std::mutex>();
+};
+
+struct Image : Object {
+    static constexpr Kind own_kind = Kind::image;
+    Ref<Context> context;
+    size_t width = 1, height = 1, depth = 1, element = 1;  // in elements; bytes of one
+    std::vector<char> bytes;
 };
 
 struct Queue : Object {

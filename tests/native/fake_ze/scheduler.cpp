@@ -151,10 +151,15 @@ void Scheduler::run(Instance& instance, Lock& lock) {
     if (command.effect) command.effect(device);
     const uint64_t end = device.clock->end(start, command.cost);
     const uint64_t end_ns = host_ns();
+    // What runs when the device is lost never ends.
+    if (is_lost()) {
+        lock.lock();
+        return;
+    }
     if (truth_wanted() && *command.api != '\0') write_op(command, instance, start, end, start_ns, end_ns);
 
     lock.lock();
-    finish(instance, end, end_ns);
+    if (!lost_) finish(instance, end, end_ns);
 }
 
 void Scheduler::finish(Instance& instance, uint64_t end, uint64_t end_ns) {
@@ -256,6 +261,14 @@ ze_result_t Scheduler::wait_for_device(uint32_t device, uint64_t timeout) {
         }
         return true;
     });
+}
+
+void Scheduler::lose(bool is_silent) {
+    const Lock lock(mutex_);
+    is_silent_ = is_silent;
+    lost_ = true;
+    work_.notify_all();
+    done_.notify_all();
 }
 
 void Scheduler::poll() {

@@ -52,6 +52,12 @@ public:
 
     bool is_lost() const { return lost_.load(std::memory_order_relaxed); }
 
+    // The device is lost, with all that it has not ended. `is_silent`: questions for a status do not notice.
+    void lose(bool is_silent);
+
+    // What a question for a status says of the loss: nothing, or ZE_RESULT_ERROR_DEVICE_LOST.
+    bool status_is_lost() const { return is_lost() && !is_silent_.load(std::memory_order_relaxed); }
+
     // End the workers. Commands that have not started never will.
     void stop();
 
@@ -73,7 +79,7 @@ private:
     std::mt19937_64 random_{0};
     uint64_t sequence_ = 0, ended_ = 0;
     bool stopping_ = false;
-    std::atomic<bool> lost_{false};
+    std::atomic<bool> lost_{false}, is_silent_{false};
 };
 
 Scheduler& scheduler();

@@ -65,6 +65,7 @@ void write_op(const Command& command, const Instance& instance, uint64_t start, 
     claim("immediate", lane.immediate);
     claim("in_order", lane.in_order);
     number("device", lane.device->number);
+    number("subdevice", lane.device->root == nullptr ? 0 : lane.device->subdevice + 1);
     text("engine", instance.stream->engine % engines_per_device == copy_ordinal ? "copy" : "compute");
     number("queue", instance.stream->queue);
     text("kernel", command.kernel);

@@ -1,8 +1,9 @@
 // What really ran, for tests to compare with: JSON lines in FAKE_ZE_TRUTH.
 //
 // A command:  {"kind": "op", "pid", "api", "mark", "list", "life", "index", "run", "immediate", "in_order", "device",
-//              "engine", "queue", "kernel", "groups", "bytes", "dst", "src", "signal", "waits", "reads",
+//              "subdevice", "engine", "queue", "kernel", "groups", "bytes", "dst", "src", "signal", "waits", "reads",
 //              "start", "end", "context_start", "context_end", "host_start_ns", "host_end_ns"}
+//   subdevice: 0 on a root device, else the number of its part, from 1.
 //   list, queue, signal, waits, reads: serial numbers, never reused; 0 is none. `queue` is 0 on immediate lists.
 //   life: how often the list was reset before; index: place of the command in that life; run: 1 on immediate lists, else
 //   the number of the list's execution. Ticks are masked as a kernel timestamp is. `mark` is what fake_ze_mark() said.

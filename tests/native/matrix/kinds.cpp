@@ -114,9 +114,74 @@ void s19(World& world, Shape shape, int) {
     }
 }
 
+// Copy images with each function that there is; the second run of a regular list does all of it again.
+void s21(World& world, Shape shape, int) {
+    const Event a(world, "a", true), b(world, "b", false);
+    Work work(world, "L", shape);
+    constexpr uint32_t width = 8, height = 4, bytes = width * height;
+    auto* memory = static_cast<uint8_t*>(world.memory(6 * bytes));
+    ze_image_desc_t desc = {};
+    desc.stype = ZE_STRUCTURE_TYPE_IMAGE_DESC;
+    desc.type = ZE_IMAGE_TYPE_2D;
+    desc.format.layout = ZE_IMAGE_FORMAT_LAYOUT_8;
+    desc.format.type = ZE_IMAGE_FORMAT_TYPE_UINT;
+    desc.width = width;
+    desc.height = height;
+    desc.depth = 1;
+    ze_image_handle_t images[3];
+    for (auto& image : images) CHECK(zeImageCreate, world.context(), world.device(), &desc, &image);
+    int number = 0;
+    const auto add = [&](const char* api, auto function, const Event* signal, auto... arguments) {
+        const std::string mark = numbered("x", number);
+        work.mark(mark);
+        ze_event_handle_t handle = signal == nullptr ? nullptr : signal->handle();
+        check(function(work.handle(), arguments..., handle, 0u, nullptr), api);
+        work.appended(mark, api, signal != nullptr);
+        work.barrier(numbered("fence", number++));
+    };
+#define IMAGE(function, ...) add(#function, &function, __VA_ARGS__)
+    const ze_image_region_t left = {0, 0, 0, width / 2, height, 1}, right = {width / 2, 0, 0, width / 2, height, 1};
+    const auto* whole = static_cast<const ze_image_region_t*>(nullptr);
+    IMAGE(zeCommandListAppendImageCopyFromMemory, &a, images[0], static_cast<const void*>(memory), whole);
+    IMAGE(zeCommandListAppendImageCopy, nullptr, images[1], images[0]);
+    IMAGE(zeCommandListAppendImageCopyRegion, &b, images[1], images[0], &left, &right);
+    IMAGE(zeCommandListAppendImageCopyToMemory, nullptr, static_cast<void*>(memory + bytes), images[1], whole);
+    IMAGE(zeCommandListAppendImageCopyFromMemoryExt, &a, images[2], static_cast<const void*>(memory + 4), &right, width, 0u);
+    IMAGE(zeCommandListAppendImageCopyToMemoryExt, &b, static_cast<void*>(memory + 2 * bytes), images[2], &right, width, 0u);
+#undef IMAGE
+    if (!shape.immediate) work.close();
+    for (int run = 1; run <= (shape.immediate ? 1 : 2); ++run) {
+        if (shape.immediate) {
+            // It has run already, perhaps with what the memory held before.
+            work.sync();
+        } else {
+            for (uint32_t i = 0; i < bytes; ++i) memory[i] = static_cast<uint8_t>(i * 3 + static_cast<uint32_t>(run));
+            work.execute();
+            work.sync();
+            for (uint32_t y = 0; y < height; ++y) {
+                for (uint32_t x = 0; x < width; ++x) {
+                    const uint32_t from = y * width + (x < width / 2 ? x + width / 2 : x);
+                    if (memory[bytes + y * width + x] != memory[from]) wrong("an image has other elements");
+                    if (x < width / 2 && memory[2 * bytes + y * width + x] != memory[4 + y * width + x]) {
+                        wrong("a part of an image has other elements");
+                    }
+                }
+            }
+        }
+        a.sync();
+        a.tell_ticks("x0,x4", run);
+        for (int i = 0; i < number; ++i) world.due({numbered("x", i), numbered("fence", i)}, run);
+        a.reset();
+        b.reset();
+    }
+    work.next();
+    for (auto& image : images) CHECK(zeImageDestroy, image);
+}
+
 }  // namespace
 
 const std::vector<Row> kind_rows = {
     {"S18", "every function that appends", s18, all_lists, plain},
     {"S19", "the device writes the program's timestamps", s19, both_kinds | both_orders | compute, plain},
+    {"S21", "images", s21, all_lists, plain},
 };

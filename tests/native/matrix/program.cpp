@@ -10,6 +10,7 @@
 //   execute QUEUE LIST...            in one call; with the fence of the first one
 //   sync_list LIST; sync_queue QUEUE; sync_fence LIST; sync_event|poll EVENT
 //   host_reset|host_signal|renew EVENT
+//   next                             what follows is another program, with a context of its own
 //
 // At the end all lists and queues are waited for. All threads begin together.
 #include <barrier>
@@ -128,18 +129,11 @@ private:
     std::map<std::string, ze_fence_handle_t> fences_;
 };
 
-}  // namespace
-
-void interpret(const char* path) {
+void run_program(const std::vector<Words>& lines) {
     World world;
     Program program(world);
     std::vector<std::vector<Words>> threads;
-    std::ifstream file(path);
-    for (std::string line; std::getline(file, line);) {
-        std::istringstream parts(line);
-        Words words;
-        for (std::string word; parts >> word;) words.push_back(word);
-        if (words.empty()) continue;
+    for (const Words& words : lines) {
         if (words[0] == "thread") {
             threads.emplace_back();
         } else if (threads.empty()) {
@@ -159,4 +153,24 @@ void interpret(const char* path) {
     }
     for (auto& thread : running) thread.join();
     program.finish();
+}
+
+}  // namespace
+
+void interpret(const char* path) {
+    std::vector<Words> lines;
+    std::ifstream file(path);
+    for (std::string line; std::getline(file, line);) {
+        std::istringstream parts(line);
+        Words words;
+        for (std::string word; parts >> word;) words.push_back(word);
+        if (words.empty()) continue;
+        if (words[0] == "next") {
+            run_program(lines);
+            lines.clear();
+        } else {
+            lines.push_back(words);
+        }
+    }
+    run_program(lines);
 }

@@ -1,5 +1,6 @@
 // The programs of the matrix, a function each. Names that begin with R or N are rows of the regression table; those
-// that begin with S are further situations, those with T lists that run again while something waits for the host.
+// that begin with S are further situations, those with T lists that run again while something waits for the host, those
+// with L a device that is lost, with G graphs and commands that may be changed, with D several devices, with M metrics.
 #pragma once
 
 #include <vector>
@@ -32,6 +33,10 @@ enum Traits : unsigned {
     untimed = 32,       // lists that cannot be timed: the recorder says so
     leaving = 64,       // it ends with work under way
     orphaning = 128,    // it destroys a context before what lives in it
+    losing = 256,       // the device is lost: what had not ended by then has no result, and that is said
+    capturing = 512,    // operations whose marks begin with C go into graphs: not timed, and that is said
+    several = 1024,     // there are two devices of two parts each
+    changing = 2048,    // lists whose commands may be changed: not timed, and that is said
 };
 
 struct Row {
@@ -43,3 +48,4 @@ struct Row {
 };
 
 extern const std::vector<Row> sharing_rows, run_rows, lifetime_rows, order_rows, thread_rows, kind_rows, rerun_rows;
+extern const std::vector<Row> loss_rows, graph_rows, device_rows, metric_rows;

@@ -128,23 +128,25 @@ void Event::tell_ticks(const std::string& marks, int run) const {
 
 // --- lists
 
-Work::Work(World& world, std::string name, Shape shape, ze_context_handle_t context, uint32_t flags)
+Work::Work(World& world, std::string name, Shape shape, ze_context_handle_t context, uint32_t flags,
+           const void* chain, ze_device_handle_t device)
     : world_(world), name_(std::move(name)), shape_(shape) {
     const uint32_t group = shape.compute ? 0 : 1;
     if (context == nullptr) context = world.context();
+    if (device == nullptr) device = world.device();
     ze_command_queue_desc_t queue = {};
     queue.stype = ZE_STRUCTURE_TYPE_COMMAND_QUEUE_DESC;
     queue.ordinal = group;
     queue.mode = shape.synchronous ? ZE_COMMAND_QUEUE_MODE_SYNCHRONOUS : ZE_COMMAND_QUEUE_MODE_ASYNCHRONOUS;
     if (shape.immediate) {
         if (shape.in_order) queue.flags |= fake_ze::queue_flag_in_order;
-        CHECK(zeCommandListCreateImmediate, context, world.device(), &queue, &list_);
+        CHECK(zeCommandListCreateImmediate, context, device, &queue, &list_);
         return;
     }
     if (shape.in_order) flags |= fake_ze::list_flag_in_order;
-    const ze_command_list_desc_t list = {ZE_STRUCTURE_TYPE_COMMAND_LIST_DESC, nullptr, group, flags};
-    CHECK(zeCommandListCreate, context, world.device(), &list, &list_);
-    CHECK(zeCommandQueueCreate, context, world.device(), &queue, &queue_);
+    const ze_command_list_desc_t list = {ZE_STRUCTURE_TYPE_COMMAND_LIST_DESC, chain, group, flags};
+    CHECK(zeCommandListCreate, context, device, &list, &list_);
+    CHECK(zeCommandQueueCreate, context, device, &queue, &queue_);
     owns_queue_ = true;
 }
 
@@ -265,6 +267,7 @@ World::World() {
     one = 1;
     CHECK(zeDeviceGet, driver_, &one, &device_);
     mark_ = extension<decltype(mark_)>(driver_, "fake_ze_mark");
+    lose_ = extension<decltype(lose_)>(driver_, "fake_ze_lose");
     stat_ = extension<decltype(stat_)>(driver_, "fake_ze_stat");
     register_ = extension<decltype(register_)>(driver_, "fake_ze_register_kernel");
     watch_locks(extension<void (*)(void (*)(const char*))>(driver_, "fake_ze_on_call"));
@@ -283,6 +286,22 @@ World::~World() {
     }
     for (void* pointer : memory_) CHECK(zeMemFree, context_, pointer);
     CHECK(zeContextDestroy, context_);
+}
+
+std::vector<ze_device_handle_t> World::devices() const {
+    uint32_t count = 0;
+    CHECK(zeDeviceGet, driver_, &count, nullptr);
+    std::vector<ze_device_handle_t> roots(count), found;
+    CHECK(zeDeviceGet, driver_, &count, roots.data());
+    for (ze_device_handle_t root : roots) {
+        found.push_back(root);
+        CHECK(zeDeviceGetSubDevices, root, &(count = 0), nullptr);
+        if (count == 0) continue;
+        std::vector<ze_device_handle_t> parts(count);
+        CHECK(zeDeviceGetSubDevices, root, &count, parts.data());
+        found.insert(found.end(), parts.begin(), parts.end());
+    }
+    return found;
 }
 
 ze_context_handle_t World::another_context() const {

@@ -66,7 +66,8 @@ private:
 // A command list, and if it is regular the queue that executes it.
 class Work {
 public:
-    Work(World& world, std::string name, Shape shape, ze_context_handle_t context = nullptr, uint32_t flags = 0);
+    Work(World& world, std::string name, Shape shape, ze_context_handle_t context = nullptr, uint32_t flags = 0,
+         const void* extension = nullptr, ze_device_handle_t device = nullptr);
     ~Work();
     Work(const Work&) = delete;
 
@@ -114,6 +115,10 @@ public:
 
     ze_driver_handle_t driver() const { return driver_; }
     ze_device_handle_t device() const { return device_; }
+    // All root devices, each followed by its sub-devices.
+    std::vector<ze_device_handle_t> devices() const;
+    // Lose the device; whether questions for a status do not notice.
+    void lose(bool is_silent) const { lose_(is_silent ? 1 : 0); }
     ze_context_handle_t context() const { return context_; }
     ze_context_handle_t another_context() const;
 
@@ -159,6 +164,7 @@ private:
     std::map<std::string, Cell> by_name_;
     std::vector<void*> memory_;
     void (*mark_)(const char*);
+    void (*lose_)(int);
     uint64_t (*stat_)(const char*);
     void (*register_)(const char*, void (*)(const struct fake_ze_launch*), void*, uint64_t);
 };

@@ -1,6 +1,7 @@
 #include "core/devices/levelzero/payload.hpp"
 
 #include <algorithm>
+#include <charconv>
 #include <utility>
 
 namespace lanescope::levelzero {
@@ -53,6 +54,16 @@ bool read_integer(std::string_view text, uint64_t* value) {
         }
     }
     *value = number;
+    return true;
+}
+
+bool read_nanoseconds(std::string_view text, uint64_t* value) {
+    constexpr double kMost = 1e12;  // milliseconds
+    if (text.empty() || !is_digit(text[0])) return false;
+    double number = 0;
+    const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
+    if (error != std::errc() || end != text.data() + text.size() || !(number <= kMost)) return false;
+    *value = static_cast<uint64_t>(static_cast<double>(static_cast<float>(number)) * 1e6);
     return true;
 }
 
@@ -256,6 +267,9 @@ private:
                 break;
             case CellKind::refused:
                 return false;
+            case CellKind::nanoseconds:
+                if (!read_nanoseconds(text, &number)) return false;
+                break;
         }
         put(cell, number);
         return true;

@@ -31,13 +31,14 @@ private:
 };
 
 enum class CellKind : uint8_t {
-    integer,     // 0 to 2^64 - 1, decimal or hexadecimal
-    small,       // 0 to 2^63 - 1
-    flag,        // 0, 1, `true` or `false`
-    text,        // a known text: its code
-    maybe_text,  // the same; an empty one counts as missing
-    integers,    // a list of integers, or one: how many; the numbers go to `Values::list`
-    refused,     // payloads that hold this field are left to the reference
+    integer,      // 0 to 2^64 - 1, decimal or hexadecimal
+    small,        // 0 to 2^63 - 1
+    flag,         // 0, 1, `true` or `false`
+    text,         // a known text: its code
+    maybe_text,   // the same; an empty one counts as missing
+    integers,     // a list of integers, or one: how many; the numbers go to `Values::list`
+    refused,      // payloads that hold this field are left to the reference
+    nanoseconds,  // milliseconds, a single-precision number: whole nanoseconds
 };
 
 // A field that is read: of the record itself, or of the structure `group` in it.
@@ -76,5 +77,8 @@ bool read_payload(std::string_view payload, const Shape& shape, const std::vecto
 
 // Reads a number of 0 to 2^64 - 1, of 20 characters at most.
 bool read_integer(std::string_view text, uint64_t* value);
+
+// Reads milliseconds as a single-precision number of whole nanoseconds.
+bool read_nanoseconds(std::string_view text, uint64_t* value);
 
 }  // namespace lanescope::levelzero

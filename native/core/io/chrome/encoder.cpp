@@ -58,8 +58,8 @@ Encoder::Encoder(Events spans, Events points, Samples samples, const Texts& name
       base_(base),
       flow_base_(flow_base) {
     for (const Row& row : rows_) {
-        if (!valid_range(row.spans_from, row.spans_to, spans_.order.size()) ||
-            !valid_range(row.points_from, row.points_to, points_.order.size()) ||
+        if (!valid_range(row.spans_from, row.spans_to, spans_.size()) ||
+            !valid_range(row.points_from, row.points_to, points_.size()) ||
             !valid_range(row.samples_from, row.samples_to, samples_.order.size())) {
             status_ = Status::bad_index;
         }
@@ -104,10 +104,10 @@ void Encoder::start_row(const Row& row) {
 }
 
 void Encoder::span(size_t position) {
-    const int64_t index = spans_.order[position];
+    const int64_t index = spans_.index(position);
     if (outside(index, spans_.name.size())) return void(status_ = Status::bad_index);
     const int64_t begin = spans_.begin[position];
-    const int64_t end = spans_.end[position];
+    const int64_t end = spans_.end_at(position);
     const bool closed = end != layout::kForever;
     literal(closed ? head_complete_ : head_begin_);
     micros(begin);
@@ -123,7 +123,7 @@ void Encoder::span(size_t position) {
 }
 
 void Encoder::point(size_t position) {
-    const int64_t index = points_.order[position];
+    const int64_t index = points_.index(position);
     if (outside(index, points_.name.size())) return void(status_ = Status::bad_index);
     literal(head_instant_);
     micros(points_.begin[position]);

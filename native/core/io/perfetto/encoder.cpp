@@ -56,6 +56,7 @@ Encoder::Encoder(Events slices, Events instants, Samples samples, Texts names, T
       names_(names),
       categories_(categories),
       lanes_(std::move(lanes)),
+      last_lane_(lanes_.size()),
       open_(static_cast<size_t>(layout::kMaxDepth) + 1, Open{kForever, -1}),
       last_ts_(origin),
       origin_(origin),
@@ -70,8 +71,8 @@ Encoder::Encoder(Events slices, Events instants, Samples samples, Texts names, T
         }
     }
     for (const Lane& lane : lanes_) {
-        if (!valid_range(lane.slices_from, lane.slices_to, slices_.order.size()) ||
-            !valid_range(lane.instants_from, lane.instants_to, instants_.order.size()) ||
+        if (!valid_range(lane.slices_from, lane.slices_to, slices_.size()) ||
+            !valid_range(lane.instants_from, lane.instants_to, instants_.size()) ||
             !valid_range(lane.samples_from, lane.samples_to, samples_.order.size())) {
             fail(Status::bad_index);
         }
@@ -82,10 +83,45 @@ Encoder::Encoder(Events slices, Events instants, Samples samples, Texts names, T
     lanes_a_turn_ = static_cast<uint32_t>(std::clamp<size_t>(shared, 1, kMostLanesATurn));
 }
 
+std::vector<Encoder::Part> Encoder::parts(size_t events) const {
+    std::vector<Part> found(1);
+    found[0].start = origin_;
+    events = std::max(events, 4 * tails_.size());  // every part remembers its texts anew
+    for (size_t i = 0; i < lanes_.size(); ++i) {
+        if (found.back().events >= events && i % lanes_a_turn_ == 0) {
+            found.push_back({i, i, 0, last_time(lanes_[i - 1])});
+        }
+        const Lane& lane = lanes_[i];
+        found.back().last = i + 1;
+        found.back().events += static_cast<size_t>(lane.slices_to - lane.slices_from + lane.instants_to - lane.instants_from +
+                                                   lane.samples_to - lane.samples_from);
+    }
+    return found;
+}
+
+void Encoder::restrict_to(const Part& part) {
+    lane_ = part.first;
+    last_lane_ = part.last;
+    last_ts_ = part.start;
+}
+
+// The time of the last packet of a lane.
+int64_t Encoder::last_time(const Lane& lane) const {
+    int64_t last = 0;
+    for (auto k = static_cast<size_t>(lane.slices_from); k < static_cast<size_t>(lane.slices_to); ++k) {
+        if (outside(slices_.index(k), slices_.size())) return 0;  // which encoding refuses
+        const int64_t end = slices_.end_at(k);
+        last = std::max(last, end == kForever ? slices_.begin[k] : end);
+    }
+    if (lane.instants_from < lane.instants_to) last = std::max(last, instants_.begin[static_cast<size_t>(lane.instants_to) - 1]);
+    if (lane.samples_from < lane.samples_to) last = std::max(last, samples_.ts[static_cast<size_t>(lane.samples_to) - 1]);
+    return last;
+}
+
 std::span<const uint8_t> Encoder::fill(size_t target) {
     if (out_.size() < target + kSlack) out_.resize(target + kSlack);
     at_ = out_.data();
-    while (status_ == Status::ok && lane_ < lanes_.size() && used() < target) {
+    while (status_ == Status::ok && lane_ < last_lane_ && used() < target) {
         const Lane& lane = lanes_[lane_];
         if (!std::exchange(inside_, true)) start_lane(lane);
         if (!run_lane(lane, target) || !run_samples(lane, target)) break;
@@ -157,8 +193,7 @@ void Encoder::move_clock(int64_t ts, std::span<const uint8_t> rest) {
 bool Encoder::run_lane(const Lane& lane, size_t target) {
     while (status_ == Status::ok && next_slice_ < lane.slices_to) {
         if (used() >= target) return false;
-        if (slices_.category.empty() && slices_.arguments.empty() && slices_.flow_first.empty() &&
-            next_instant_ == lane.instants_to) {
+        if (slices_.flow_first.empty() && (slices_.arguments.empty() || has_only_word_) && next_instant_ == lane.instants_to) {
             run_plain<true>(lane, target);
         } else {
             run_plain<false>(lane, target);
@@ -182,16 +217,19 @@ bool Encoder::run_lane(const Lane& lane, size_t target) {
     return status_ == Status::ok;
 }
 
-// Slices that carry nothing but a name and a category, with all state in registers; stops at the first that is not so.
-// `kBare`: nothing in sight can stop it but a new name, which saves looking.
+// Slices that carry nothing but a name, a category and a word, with all state in registers; stops at the first that is not
+// so. `kBare`: nothing in sight can stop it but a new text, which saves looking.
 template <bool kBare>
 void Encoder::run_plain(const Lane& lane, size_t target) {
-    const int64_t* const order = slices_.order.data();
+    const int64_t* const order = slices_.order.empty() ? nullptr : slices_.order.data();
     const int64_t* const begins = slices_.begin.data();
     const int64_t* const ends = slices_.end.data();
+    const int64_t from_begin = slices_.end_is_length ? -1 : 0;
     const int32_t* const names = slices_.name.data();
     const int32_t* const categories = slices_.category.empty() ? nullptr : slices_.category.data();
     const bool may_carry = !slices_.arguments.empty() || !slices_.flow_first.empty();
+    const int32_t* const words = kBare && has_only_word_ ? static_cast<const int32_t*>(word_->values) : nullptr;
+    const uint8_t* const words_known = words != nullptr && !word_->known.empty() ? word_->known.data() : nullptr;
     const Tail* const tails = tails_.data();
     const size_t count = slices_.name.size();
     const size_t name_count = names_.size();
@@ -209,10 +247,17 @@ void Encoder::run_plain(const Lane& lane, size_t target) {
     int64_t k = next_slice_;
     uint8_t* p = at_;
     for (; k <= last_slice && p < stop; ++k) {
-        const int64_t ahead = order[std::min(k + kAhead, last_slice)];
-        __builtin_prefetch(names + ahead);
+        int64_t index = k;
+        if (order != nullptr) {
+            index = order[k];
+            __builtin_prefetch(names + order[std::min(k + kAhead, last_slice)]);
+        }
+        if (outside(index, count)) [[unlikely]] {
+            fail(Status::bad_index);
+            break;
+        }
         const int64_t ts = begins[k];
-        const int64_t end = ends[k];
+        const int64_t end = ends[k + ((index - k) & from_begin)] + (ts & from_begin);
         bool blocked = false;
         while (top.end <= ts) {
             if constexpr (!kBare) {
@@ -226,11 +271,6 @@ void Encoder::run_plain(const Lane& lane, size_t target) {
         if constexpr (!kBare) {
             if (blocked || ts > instant) break;
         }
-        const int64_t index = order[k];
-        if (outside(index, count)) [[unlikely]] {
-            fail(Status::bad_index);
-            break;
-        }
         const auto name = static_cast<uint32_t>(names[index]);
         const bool crosses = (ts < last) | (end < ts) | (end > top.end) | (depth >= static_cast<size_t>(layout::kMaxDepth));
         if (crosses | (name >= name_count)) [[unlikely]] {
@@ -238,18 +278,19 @@ void Encoder::run_plain(const Lane& lane, size_t target) {
             break;
         }
         size_t slot = name * tails_a_name;
-        if constexpr (!kBare) {
-            if (may_carry) {
-                const size_t word = carried(index);
-                if (word == kMore) break;
-                slot += word;
+        if constexpr (kBare) {
+            if (words != nullptr && (words_known == nullptr || words_known[index] != 0)) {
+                const auto code = static_cast<size_t>(words[index]);
+                if (code + 1 >= tails_a_name) break;
+                slot += code + 1;
             }
+        } else if (may_carry) {
+            const size_t word = carried(index);
+            if (word == kMore) break;
+            slot += word;
         }
         const Tail& tail = tails[slot];
-        if (tail.owner != turn) break;
-        if constexpr (!kBare) {
-            if (categories != nullptr && tail.category != categories[index]) break;
-        }
+        if (tail.owner != turn || (categories != nullptr && tail.category != categories[index])) break;
         p = put_plain<sizeof tail.bytes>(p, static_cast<uint64_t>(ts - last), tail.bytes, tail.size);
         last = ts;
         top = {end, index};
@@ -286,12 +327,13 @@ bool Encoder::run_samples(const Lane& lane, size_t target) {
 
 void Encoder::begin_slice() {
     const auto k = static_cast<size_t>(next_slice_);
-    const int64_t end = slices_.end[k];
+    if (outside(slices_.index(k), slices_.name.size())) return fail(Status::bad_index);
+    const int64_t end = slices_.end_at(k);
     if (end < slices_.begin[k] || end > open_[depth_].end || depth_ >= static_cast<size_t>(layout::kMaxDepth)) {
         return fail(Status::bad_nesting);
     }
     event(slices_, next_slice_, kSliceBegin);
-    open_[++depth_] = {end, slices_.order[k]};
+    open_[++depth_] = {end, slices_.index(k)};
 }
 
 void Encoder::end_slice(const Lane& lane) {
@@ -329,6 +371,8 @@ void Encoder::find_word() {
         if (!is_direct || argument.texts.size() > kMaxWords || names_.size() * tails > kMaxTails) continue;
         word_ = &argument;
         tails_a_name_ = tails;
+        has_only_word_ = slices_.arguments.size() == 1 && argument.base == 0 &&
+                         std::min(static_cast<size_t>(argument.count), argument.rows) >= slices_.name.size();
         return;
     }
 }

@@ -47,15 +47,22 @@ enum class FlowEnd : uint8_t { leaves_begin, enters_begin, enters_end };
 
 // Slices (with an end) or instants (without). Times lie along the order, all else by index.
 struct Events {
-    std::span<const int64_t> order;  // indices, lane after lane, each in drawing order
+    std::span<const int64_t> order;  // indices, lane after lane, each in drawing order; empty: they count up
     std::span<const int64_t> begin;
     std::span<const int64_t> end;         // layout::kForever while it is unknown; empty for instants
+    bool end_is_length = false;           // by index; then all ends are known
     std::span<const int32_t> name;        // codes into the names
     std::span<const int32_t> category;    // codes into the categories; empty: none
     std::span<const uint32_t> flow_first;  // [n + 1] into flow_id and flow_end; empty: no flows
     std::span<const uint32_t> flow_id;
     std::span<const uint8_t> flow_end;  // FlowEnd
     std::vector<Argument> arguments;
+
+    size_t size() const { return begin.size(); }
+    int64_t index(size_t position) const { return order.empty() ? static_cast<int64_t>(position) : order[position]; }
+    int64_t end_at(size_t position) const {
+        return end_is_length ? begin[position] + end[static_cast<size_t>(index(position))] : end[position];
+    }
 };
 
 // Counter samples; times along the order.
@@ -92,6 +99,18 @@ public:
     Encoder(const Encoder&) = delete;
     Encoder& operator=(const Encoder&) = delete;
 
+    // What another encoder of the same arrays may write at the same time: whole turns, of which no part knows anything of
+    // another but the time at which it begins.
+    struct Part {
+        size_t first = 0, last = 0;  // lanes
+        size_t events = 0;
+        int64_t start = 0;  // time of the last packet before it
+    };
+    // Cut the lanes into parts of about so many events.
+    std::vector<Part> parts(size_t events) const;
+    // Write the lanes of one part only; comes before fill().
+    void restrict_to(const Part& part);
+
     // Encode whole packets until about `target` bytes are ready; nothing at the end, or when status() is not ok.
     // The bytes stay valid until the next call.
     std::span<const uint8_t> fill(size_t target);
@@ -117,6 +136,7 @@ private:
         int64_t index;
     };
 
+    int64_t last_time(const Lane& lane) const;
     void start_lane(const Lane& lane);
     void move_clock(int64_t ts, std::span<const uint8_t> rest);
     bool run_lane(const Lane& lane, size_t target);
@@ -155,6 +175,7 @@ private:
 
     // Where the encoding stands: a block may end anywhere inside a lane.
     size_t lane_ = 0;
+    size_t last_lane_ = 0;
     bool inside_ = false;
     int64_t next_slice_ = 0;
     int64_t next_instant_ = 0;
@@ -172,6 +193,7 @@ private:
     uint32_t lanes_a_turn_ = 1;
 
     const Argument* word_ = nullptr;  // an argument whose few texts have tails of their own: a slice's flags, say
+    bool has_only_word_ = false;      // it is the only argument, and concerns all slices
     size_t tails_a_name_ = 1;         // without it, then with each of its texts
     std::vector<Tail> tails_;
     std::vector<Interned> interned_names_;

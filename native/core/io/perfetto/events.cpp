@@ -8,7 +8,7 @@ namespace lanescope::perfetto {
 
 // A BEGIN or INSTANT packet with all that belongs to it.
 void Encoder::event(const Events& events, int64_t position, uint8_t type) {
-    const int64_t index = events.order[static_cast<size_t>(position)];
+    const int64_t index = events.index(static_cast<size_t>(position));
     if (outside(index, events.name.size())) return fail(Status::bad_index);
     const auto i = static_cast<size_t>(index);
     const auto name = static_cast<size_t>(events.name[i]);

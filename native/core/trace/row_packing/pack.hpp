@@ -56,6 +56,12 @@ struct Drawing {
 PackResult place(const Intervals& items, std::span<const uint8_t> nested, const Drawing& out,
               std::vector<int64_t>& row_start);
 
+// The same for intervals that come lane after lane, in order of their begins, each lane on one row, all ends known: as most
+// decoders yield them. `order` stays empty where the intervals stand in drawing order as they are; `row` would be 0
+// throughout. False, with nothing of use in the outputs, where the intervals are not so, or cannot be placed at all.
+bool lane_after_lane(const Intervals& items, std::span<const uint8_t> nested, std::span<int32_t> rows,
+                     std::vector<int64_t>& order, std::vector<int64_t>& row_start);
+
 // Depth of every interval on its row: how many others of the row are open around it. `begin` and `end` lie along `order`.
 void depths(std::span<const int64_t> begin, std::span<const int64_t> end, std::span<const int64_t> order,
             std::span<const int64_t> row_start, std::span<int32_t> depth);

@@ -15,7 +15,8 @@ using i64 = int64_t;
 using usize = size_t;
 
 using Result = u32;
-inline constexpr Result success = 0, out_of_host_memory = 0x70000002, unsupported_feature = 0x78000003;
+inline constexpr Result success = 0, out_of_host_memory = 0x70000002, unsupported_feature = 0x78000003,
+                        device_lost = 0x70000001;
 
 // Parameters by what they mean to the trace. Handles, numbers and addresses are written as they are given, texts as
 // texts, what a function creates when it has succeeded; structures are not written.

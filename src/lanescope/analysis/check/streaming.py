@@ -132,7 +132,7 @@ class StreamingChecker:
         self._family_rules.add(batch)
         self._plausibility.add(batch)
         if self._batches == 1 and _is_disordered(batch):
-            self._held = [batch]
+            self._held = [batch.without_records()]
             return
         for held in self._held:
             self._take(held)
@@ -164,7 +164,7 @@ class StreamingChecker:
     def replay(self, batch: Trace) -> None:
         """Keep what a sweep finds that knows from the start what the first one has found out."""
         if self._batches == 1:
-            self._held.append(batch)
+            self._held.append(batch.without_records())
             return
         if self._swept is self._first:
             self._begin_again()

@@ -9,13 +9,13 @@ from typing import NamedTuple
 
 import numpy as np
 
-from lanescope.analysis.plausibility.rules.islands import Witnesses, exact_islands, sampled_islands
+from lanescope.analysis.plausibility.rules.islands import exact_islands, sampled_islands
 from lanescope.analysis.plausibility.shapes import Shapes, host_lanes
-from lanescope.analysis.plausibility.stamps import Stamps, joined, outside
-from lanescope.analysis.plausibility.thresholds import IslandThresholds
+from lanescope.analysis.plausibility.stamps import Stamps, outside
 from lanescope.analysis.track_tree import Tree
 from lanescope.common.distinct import distinct
 from lanescope.common.intervals import Intervals, Ints
+from lanescope.common.islands import IslandThresholds, Witnesses, joined
 from lanescope.trace import Trace
 
 

@@ -11,9 +11,8 @@ from lanescope.declaration import frozen_class
 from lanescope.trace import Table, Trace
 
 if TYPE_CHECKING:
-    from lanescope.analysis.plausibility.rules.islands import Witnesses
-    from lanescope.analysis.plausibility.stamps import Points
     from lanescope.common.intervals import Ints
+    from lanescope.common.islands import Points, Witnesses
     from lanescope.trace.streams import StreamInfo
 
 #: Rows of a batch and table whose timestamps are kept, at least where there are as many, and less than twice as many.
@@ -91,8 +90,7 @@ class AttestedSpan:
         gaps = np.diff(times, prepend=self._first, append=self._last)
         if int(gaps.max()) <= _GAP * span and span <= _SPANS * (high - low):
             return False
-        from lanescope.analysis.plausibility.rules.islands import find_islands
-        from lanescope.analysis.plausibility.thresholds import IslandThresholds
+        from lanescope.common.islands import IslandThresholds, find_islands
 
         limits = IslandThresholds()
         if sum(len(times) * every for times, _, every, _ in self._kept) >= limits.min_stamps:
@@ -114,9 +112,7 @@ class AttestedSpan:
         """Return the attested window and how many rows are beyond it; None where all timestamps are plausible."""
         if self._core is None:
             return None
-        from lanescope.analysis.plausibility.rules.islands import find_islands
-        from lanescope.analysis.plausibility.stamps import joined
-        from lanescope.analysis.plausibility.thresholds import IslandThresholds
+        from lanescope.common.islands import IslandThresholds, find_islands, joined
 
         sample, core = self._sample(), self._core
         inside = sample.take((sample.time >= core[0]) & (sample.time <= core[1]))
@@ -129,7 +125,7 @@ class AttestedSpan:
 
     def _sample(self) -> Points:
         """Return the timestamps that were kept."""
-        from lanescope.analysis.plausibility.stamps import NO_POINTS, Points, joined
+        from lanescope.common.islands import NO_POINTS, Points, joined
 
         parts = [
             Points(
@@ -146,10 +142,10 @@ class AttestedSpan:
 
     def _witnesses(self) -> Witnesses:
         """Return who tells of time."""
-        from lanescope.analysis.plausibility.rules.islands import Witnesses
         from lanescope.analysis.plausibility.shapes import Shapes, host_lanes
         from lanescope.analysis.track_tree import Tree
         from lanescope.common.distinct import distinct
+        from lanescope.common.islands import Witnesses
 
         assert self._tracks is not None
         tree, shapes = Tree(self._tracks), Shapes()

@@ -29,18 +29,17 @@ from lanescope.analysis.plausibility.rules import (
     standing_clock,
 )
 from lanescope.analysis.plausibility.rules.islands import (
-    Islands,
-    Witnesses,
     exact_islands,
     far_lanes,
     island_suspicions,
     sampled_islands,
 )
-from lanescope.analysis.plausibility.stamps import joined, outside
+from lanescope.analysis.plausibility.stamps import outside
 from lanescope.analysis.plausibility.suspicion import Suspicion
 from lanescope.analysis.plausibility.thresholds import Thresholds
 from lanescope.common.distinct import distinct
 from lanescope.common.intervals import Ints
+from lanescope.common.islands import Islands, Witnesses, joined
 from lanescope.declaration import replace
 from lanescope.families.rules import Violation
 from lanescope.trace import Table, Trace

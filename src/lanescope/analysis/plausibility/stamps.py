@@ -7,45 +7,12 @@ from typing import NamedTuple
 import numpy as np
 
 from lanescope.common.intervals import INT64_MAX, Ints, known_extents
+from lanescope.common.islands import Points, is_spread, joined, quick_step
 from lanescope.trace import Table
 from lanescope.trace.column import Mask
 
 #: Timestamps of slices, and of instants, kept at most; up to there the sample is everything.
 SAMPLE = 1 << 18
-
-#: Bins of the quick test, and how many neighbouring ones must hold half of the timestamps.
-_BINS, _NEAR = 64, 16
-#: Timestamps that the quick test takes at most.
-_ENOUGH = 1 << 14
-
-
-class Points(NamedTuple):
-    """Timestamps of rows of a table.
-
-    Attributes:
-        time: int64 [n].
-        track: int64 [n].
-        row: int64 [n], position in the whole trace.
-        weight: int64 [n], how many timestamps each one represents.
-        is_instant: bool [n].
-        is_end: bool [n], ends of slices.
-    """
-
-    time: Ints
-    track: Ints
-    row: Ints
-    weight: Ints
-    is_instant: Mask
-    is_end: Mask
-
-    def take(self, rows: Ints | Mask) -> Points:
-        """Return the points at ``rows``, indices or a mask."""
-        time, track, row, weight, is_instant, is_end = self
-        return Points(time[rows], track[rows], row[rows], weight[rows], is_instant[rows], is_end[rows])
-
-
-_NO_INTS, _NO_MASK = np.empty(0, np.int64), np.empty(0, np.bool_)
-NO_POINTS = Points(_NO_INTS, _NO_INTS, _NO_INTS, _NO_INTS, _NO_MASK, _NO_MASK)
 
 
 class Stamps:
@@ -99,26 +66,8 @@ class Stamps:
         """Tell whether the timestamps lie so that no gap can dwarf the rest: the normal case."""
         if not self.count:
             return True
-        # Every n-th is enough: of a gap that dwarfs the rest, one side holds more than half of the timestamps.
-        every = -(-(2 * self._slices.kept + self._instants.kept) // _ENOUGH)
-        return is_spread(self.sample(every), self.first, self.last, 0.5 if every == 1 else 0.45)
-
-
-def is_spread(points: Points, first: int, last: int, share: float = 0.5) -> bool:
-    """Tell whether the timestamps lie so that no gap can dwarf the rest: the normal case.
-
-    Args:
-        points: the timestamps, or a sample of them.
-        first: the first of all.
-        last: the last of all.
-        share: of the timestamps that a quarter of the time has to hold; less for a sample of a sample.
-    """
-    if last <= first:
-        return True
-    scale = _BINS / (float(last) - float(first) + 1.0)
-    bins = np.minimum(((points.time.astype(np.float64) - float(first)) * scale).astype(np.int64), _BINS - 1)
-    sums = np.concatenate([[0.0], np.cumsum(np.bincount(bins, weights=points.weight, minlength=_BINS))])
-    return bool((sums[_NEAR:] - sums[:-_NEAR]).max() < share * sums[-1])
+        every = quick_step(2 * self._slices.kept + self._instants.kept)
+        return is_spread(self.sample(every), self.first, self.last, is_all=every == 1)
 
 
 def outside(window: tuple[int, int], positions: Ints, rows: Table, *, is_instant: bool) -> Points:
@@ -137,11 +86,6 @@ def outside(window: tuple[int, int], positions: Ints, rows: Table, *, is_instant
     return Points(np.concatenate([begin[early], end[late]]), track[at], positions[at], ones, instant, is_end)
 
 
-def joined(*parts: Points) -> Points:
-    """Return points end to end."""
-    return Points(*(np.concatenate(column) for column in zip(*parts, strict=True)))
-
-
 class _Rows(NamedTuple):
     """Some rows of a table: where they stand in it, their lanes and times."""
 
@@ -155,6 +99,7 @@ class _Rows(NamedTuple):
         return _Rows(self.row[rows], self.track[rows], self.begin[rows], self.end[rows], self.is_closed[rows])
 
 
+_NO_INTS, _NO_MASK = np.empty(0, np.int64), np.empty(0, np.bool_)
 _NO_ROWS = _Rows(_NO_INTS, _NO_INTS, _NO_INTS, _NO_INTS, _NO_MASK)
 
 

@@ -4,43 +4,16 @@ from __future__ import annotations
 
 from typing import Annotated
 
+from lanescope.common.islands import Count, Distance, Share
+from lanescope.common.islands import IslandThresholds as IslandThresholds
 from lanescope.declaration import frozen_class
 
 # Types of thresholds, each with the lowest and the highest value.
 
-#: Number of lanes, slices, timestamps, nanoseconds or steps of a clock.
-Count = Annotated[int, (1, 1_000_000_000)]
 #: Number of lanes that are compared with each other.
 Siblings = Annotated[int, (2, 1_000_000_000)]
-#: Part of a whole.
-Share = Annotated[float, (0, 1)]
 #: How many times as large one has to be as the other.
 Ratio = Annotated[float, (1, 1e12)]
-#: Distance, in lengths or deviations that the documentation of the threshold names.
-Distance = Annotated[float, (0, 1e12)]
-
-
-@frozen_class
-class IslandThresholds:
-    """LS501: few records far from everything else.
-
-    Attributes:
-        min_stamps: fewer timestamps are not judged.
-        core_spans: timestamps further than this from the core are far, in lengths of the core.
-        gap_rests: gaps longer than this split the trace, in lengths of the rest.
-        lone_gap_rests: the same where more than two lanes, or 2 %, stand apart.
-        max_lanes: more lanes do not stand apart, as a share of all.
-        max_stamps: more timestamps of such lanes do not stand apart, as a share of all.
-        warning_spans: from this distance on it is a warning, in lengths of the core.
-    """
-
-    min_stamps: Count = 32
-    core_spans: Distance = 8.0
-    gap_rests: Distance = 4.0
-    lone_gap_rests: Distance = 8.0
-    max_lanes: Share = 0.34
-    max_stamps: Share = 0.10
-    warning_spans: Distance = 100.0
 
 
 @frozen_class

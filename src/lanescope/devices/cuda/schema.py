@@ -237,6 +237,12 @@ TABLES = (REGIONS, MARKS, LINKS, LANES, BUFFERS, OVERHEAD, IKET_RANGES, IKET_MAR
 
 STATS = (
     StatSpec(
+        "cuda_layout_assumed",
+        "notice",
+        "buffers taken for TIRx although other layouts fit as well: use --layout",
+        finding="LS404 notice",
+    ),
+    StatSpec(
         "cuda_stride_inferred",
         "info",
         "strides larger than the number of lanes: found by search",

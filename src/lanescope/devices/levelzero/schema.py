@@ -46,7 +46,7 @@ OPERATIONS = TableSpec(
         time("submit_ts", "start of the submitting call"),
         time("readback_ts", "time at which the timestamps were read"),
         ColumnSpec("readback_seq", "int64", "position of the readback record in the stream"),
-        ColumnSpec("command_list", "uint64", "handle or number of the command list"),
+        ColumnSpec("command_list", "uint64", "handle or number of the command list, stream or queue"),
         argument("ordinal", "int64", "queue group of the operation; NULL if unknown", nullable=True),
         argument("queue_index", "int64", "queue within the group; NULL if unknown", nullable=True),
         argument("simd", "int64", "largest sub-group of the kernel; NULL if unknown", nullable=True),
@@ -68,10 +68,24 @@ OPERATIONS = TableSpec(
         ),
         ColumnSpec("query_status", "text", "result of the completion query"),
         ColumnSpec("error", "bool", "whether the operation or the readback of its timestamps failed"),
-        ColumnSpec("global_start", "uint64", "raw device clock at the start", unit="ticks"),
-        ColumnSpec("global_end", "uint64", "raw device clock at the end", unit="ticks"),
-        ColumnSpec("context_start", "uint64", "raw context clock at the start", unit="ticks"),
-        ColumnSpec("context_end", "uint64", "raw context clock at the end", unit="ticks"),
+        ColumnSpec(
+            "global_start", "uint64", "raw device clock at the start; NULL for CUDA", nullable=True, unit="ticks"
+        ),
+        ColumnSpec("global_end", "uint64", "raw device clock at the end; NULL for CUDA", nullable=True, unit="ticks"),
+        ColumnSpec(
+            "context_start",
+            "uint64",
+            "raw context clock at the start; NULL for other APIs",
+            nullable=True,
+            unit="ticks",
+        ),
+        ColumnSpec(
+            "context_end",
+            "uint64",
+            "raw context clock at the end; NULL for other APIs",
+            nullable=True,
+            unit="ticks",
+        ),
     ),
     key="slice_id",
 )
@@ -107,6 +121,19 @@ QUEUE_DETAILS = TableSpec(
         ),
         ColumnSpec(
             "immediate", "bool", "whether the queue belongs to an immediate list; NULL if unknown", nullable=True
+        ),
+        ColumnSpec("api", "utf8", "API: Level Zero, CUDA, OpenCL"),
+        ColumnSpec(
+            "device_number",
+            "uint64",
+            "number of the device of CUDA, handle of the root device of OpenCL; NULL if unknown",
+            nullable=True,
+        ),
+        ColumnSpec(
+            "subdevice_number",
+            "uint64",
+            "number of the device of CUDA, handle of the device of OpenCL; 0 if its root is unknown; NULL if unknown",
+            nullable=True,
         ),
     ),
     key="track_id",
@@ -201,6 +228,18 @@ STATS: tuple[StatSpec, ...] = (
         "notice",
         "streams whose clock is not comparable with that of the first one: their times may be off",
         finding="LS305 warning",
+    ),
+    StatSpec(
+        "levelzero_wide_thread",
+        "notice",
+        "events whose process or thread is below 0 or above 31 bits: on a lane that such events share",
+        finding="LS404 notice",
+        share_of="events",
+    ),
+    StatSpec(
+        "levelzero_packet_counter",
+        "error",
+        "packets whose counter of events or packets jumps impossibly far: what is missing is unknown",
     ),
     StatSpec("levelzero_late_event", "error", "packets of a recording with events later than their end"),
     StatSpec("levelzero_missing_packet", "data_loss", "packets of a recording that are missing, by their numbers"),
@@ -413,6 +452,24 @@ STATS: tuple[StatSpec, ...] = (
         "notice",
         "intervals in which a counter of energy or activity was reset: without a value",
         finding="LS003 notice",
+    ),
+    StatSpec(
+        "levelzero_launch_estimated",
+        "notice",
+        "operations of CUDA and OpenCL: drawn at their launch, as no reading of both clocks is recorded",
+        finding="LS305 notice",
+        share_of="events",
+    ),
+    StatSpec(
+        "levelzero_launch_time",
+        "error",
+        "operations of CUDA and OpenCL whose times are impossible: end before start, or after their readback",
+    ),
+    StatSpec(
+        "levelzero_launch_device",
+        "notice",
+        "operations of CUDA and OpenCL whose context, stream or queue was not seen: the device is unknown",
+        finding="LS404 notice",
     ),
     StatSpec("levelzero_unnamed_kernel", "notice", "kernels without a name", finding="LS404 notice"),
     StatSpec(

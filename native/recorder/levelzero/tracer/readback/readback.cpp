@@ -6,6 +6,7 @@
 
 #include "stream/events.hpp"
 #include "tracer/state/internal.hpp"
+#include "tracer/tracer.hpp"
 
 namespace lanescope::levelzero::tracer {
 
@@ -78,11 +79,6 @@ PollResult poll(TimedOp& op, u32& poll_budget, Ticks& ticks) {
             return op.has_last_end && ticks.end == op.last_end ? PollResult::nothing : PollResult::result;
         }
     }
-}
-
-// Whether the host reads its ticks from an event that may have stayed signalled from the run before.
-bool is_stale(const TimedOp& op) {
-    return op.how == TimestampSource::watched || (op.how == TimestampSource::bare && op.run > 1);
 }
 
 // Why an operation has no result, if it will never have one.
@@ -283,28 +279,20 @@ void each_stale(List& list, F f) {
     }
 }
 
-// A list is submitted again, and nothing has told us that its run has ended. By the rules of the API it has, and all that
-// the host reads is there. If something is missing it has not: then what is there may be a part of this run, and what
-// comes later a part of this run or of the next.
+// A list is submitted again, reset or destroyed, and nothing shows that its run has ended. What the host reads may then be a
+// part of this run, and what comes later a part of this run or of the next: neither counts.
 void note_overlap(List& list) {
     const std::scoped_lock guard(list.ops_lock);
-    list.has_ended = true;
-    if (!list.has_overlapped) {
-        each_stale(list, [&](TimedOp& op) {
-            Ticks ticks;
-            u32 budget = 1;
-            if (poll(op, budget, ticks) == PollResult::nothing) list.has_overlapped = true;
-        });
-        if (list.has_overlapped) count_untimed(list, Reason::overlapping);
-    }
-    if (list.has_overlapped) each_stale(list, [](TimedOp& op) { op.is_overlapped = true; });
+    list.has_ended = list.has_overlapped = true;
+    count_untimed(list, Reason::overlapping);
+    each_stale(list, [](TimedOp& op) { op.is_overlapped = true; });
 }
 
 }  // namespace
 
 void wait_for_results(State& all, StateLock& lock, List& list) {
     constexpr u64 ms = 1'000'000;
-    u64 pause = 1000, next_question = 0, complaint = 0;
+    u64 pause = 1000, next_question = 0, complaint = 0, last_moment = 0;
     // By the rules of the API it has, but for what follows the program's own commands. Where the host may read a part of
     // a run, that comes last.
     const auto is_rest_there = [&] {
@@ -312,11 +300,22 @@ void wait_for_results(State& all, StateLock& lock, List& list) {
         each_stale(list, [&](TimedOp&) { ++stale; });
         return list.live == stale;
     };
+    const auto give_up = [&](const char* what, Result code) {
+        while (list.live != 0) {
+            ResultBatch batch;
+            abandon_results(all, list, batch, Reason::device_error, true);
+            lock.unlock();
+            batch.write();
+            lock.lock();
+        }
+        list.untimed = Reason::device_error;
+        report_failure(all, Reason::device_error, what, code);
+    };
     if (!list.reads_at_end) list.has_ended = true;
     while (true) {
         collect_results_and_write(all, lock, true, &list);
         if (list.live != 0 && !list.has_ended && is_rest_there()) {
-            note_overlap(list);
+            if (!wait_for_fence(lock, list)) note_overlap(list);
             collect_results_and_write(all, lock, true, &list);
         }
         if (list.live == 0) return;
@@ -326,24 +325,18 @@ void wait_for_results(State& all, StateLock& lock, List& list) {
             std::fprintf(stderr, "lanescope: warning: waiting for a command list that was submitted again while it ran\n");
             complaint = ~u64{0};
         }
+        // A question for a status need not notice that the device is lost. What is there is there at once.
+        if (is_device_lost.load(std::memory_order_relaxed)) {
+            if (last_moment == 0) last_moment = now + 100 * ms;
+            if (now >= last_moment) return give_up("zeEventQueryStatus", device_lost);
+        }
         if (now >= next_question) {
             next_question = now + ms;
             // With the state mutex: else another thread may collect it meanwhile, and destroy the event.
             const TimedOp& oldest = *oldest_live(list);
             const Handle asked = oldest.injected != nullptr ? oldest.injected->event : oldest.user->handle;
             const Result status = driver().zeEventQueryStatus(asked);
-            if (status != success && status != not_ready) {
-                while (list.live != 0) {
-                    ResultBatch batch;
-                    abandon_results(all, list, batch, Reason::device_error, true);
-                    lock.unlock();
-                    batch.write();
-                    lock.lock();
-                }
-                list.untimed = Reason::device_error;
-                report_failure(all, Reason::device_error, "zeEventQueryStatus", status);
-                return;
-            }
+            if (status != success && status != not_ready) return give_up("zeEventQueryStatus", status);
         }
         lock.unlock();
         const timespec time = {0, static_cast<long>(pause)};

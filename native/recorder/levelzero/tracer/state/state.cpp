@@ -5,6 +5,7 @@ namespace lanescope::levelzero::tracer {
 
 std::atomic<u64> list_generation = 1;
 std::atomic<u64> live_lists = 0;
+std::atomic<u32> captures = 0;
 
 constinit State* the_state = nullptr;
 
@@ -46,9 +47,12 @@ void after_fork_in_child() {
     all.ticked.forget();
     all.free_ticked = nullptr;
     all.active = nullptr;
+    all.fences = nullptr;
     all.free_events = nullptr;
+    all.captured = nullptr;
     for (u64& count : all.untimed) count = 0;
     live_lists.store(0);
+    captures.store(0);
     all.first_device.store(nullptr);
     list_generation.fetch_add(1);
     all.mutex.unlock();

@@ -42,6 +42,14 @@ struct InjectedEvent {
     bool is_recycled = false;       // given back while pinned
 };
 
+// A fence of the recorder: tells that lists of one submission have ended, where the program has not asked for one.
+struct OwnFence {
+    Handle fence = nullptr, queue = nullptr, context = nullptr;
+    u32 lists = 0;             // of its submission, or one while that is made; 0: free
+    bool is_pending = false;   // submitted, and not seen signalled since
+    OwnFence* next = nullptr;  // all
+};
+
 // A pool of the program's, of events with timestamps that the host can read.
 struct TickedPool {
     u32 events = 0;           // that live
@@ -150,15 +158,19 @@ struct List : ListKind {
     Handle handle = nullptr;
     u32 id = 0;  // never used again; a new one after each reset
     Context* context = nullptr;
-    bool capturing = false, is_claimed = false;
+    bool is_claimed = false;
+    u32 capture = 0;  // the capture that its commands go into, 0: none
     Reason untimed = Reason::none;
     Rerun rerun = Rerun::reset;
     // Ticks that the host reads of a run after the first count once that run is known to have ended: where resets may
     // not un-signal, they may be those of the run before, or of the first part of a command.
     bool reads_at_end = false;
     bool has_ended = true;           // the run is known to have
-    bool has_overlapped = false;     // it was submitted again while it ran, which Level Zero forbids
-    Handle queue = nullptr, fence = nullptr;  // of the run
+    // The end of its run could not be seen when it was submitted again: it may still have run, which Level Zero forbids.
+    bool has_overlapped = false;
+    bool was_unclear = false;        // ever: its fences are asked, and no longer waited for
+    Handle queue = nullptr, fence = nullptr;  // of the run; no fence: none that can be asked
+    OwnFence* own_fence = nullptr;   // where that is ours
     u64 submitted = 0;               // place among all submissions; the largest number until the driver has returned
     Handle prologue = nullptr;       // the list of the recorder in front of later runs
     Handle gate = nullptr, gate_pool = nullptr;  // holds the queue until it has run
@@ -245,6 +257,12 @@ private:
     bool is_held_ = false;
 };
 
+struct CapturedEvent {
+    Handle event;
+    u32 capture;
+    CapturedEvent* next;
+};
+
 struct State {
     Options options;
     // What every operation changes lies together.
@@ -261,12 +279,15 @@ struct State {
     HandleMap<TickedEvent> ticked;
     TickedEvent* free_ticked = nullptr;
     bool watches = false;              // whether a list was ever made that does
-    bool reads_at_end = false;         // ... that does
+    std::atomic<bool> reads_at_end = false;  // ... that does
+    OwnFence* fences = nullptr;
     std::atomic<u64> submissions = 0;  // of lists, counted when the driver has returned
     std::atomic<u32> api_minor = 0;    // of the oldest driver, 0: unknown
     UserEvent* free_events = nullptr;
     u32 last_list = 0;
     u64 last_event = 0;
+    u32 last_capture = 0;
+    CapturedEvent* captured = nullptr;  // what captured commands signal
     std::atomic<bool> has_ended = false;
     bool has_reported[reason_count] = {};
     u64 untimed[reason_count] = {};    // operations of this process that are not timed
@@ -276,6 +297,9 @@ struct State {
 // Made at the begin of a process that is recorded, and never destroyed: calls come until the very end.
 extern constinit State* the_state;
 inline State& state() { return *the_state; }
+
+// Captures of commands into graphs under way; changed under the state mutex.
+extern std::atomic<u32> captures;
 
 // How many lists have live operations; changed under the state mutex.
 extern std::atomic<u64> live_lists;

@@ -75,7 +75,11 @@ def _check_target(context: CommandContext, values: Values) -> None:
 
 
 def _graph_file(context: CommandContext, trace: Trace) -> GraphFile | None:
-    """Return the task graph file that the capture was decoded with, for tensors."""
+    """Return the task graph file that the capture was decoded with, for tensors.
+
+    Raises:
+        InputError: it is unreadable, and nothing else tells of dependencies.
+    """
     from lanescope.devices.ascend.formats.graph_file import parse
 
     roles = trace.inputs.column("role").texts.tolist()
@@ -85,6 +89,9 @@ def _graph_file(context: CommandContext, trace: Trace) -> GraphFile | None:
     try:
         return parse(Path(path).read_bytes(), path)
     except (InputError, OSError) as error:
+        if not len(trace.details["ascend_edges"]):
+            hint = "pass the deps.json as the runtime wrote it: --deps FILE"
+            raise InputError(f"capture has no task graph: {error}", hint=hint) from None
         context.warn(f"graph shows no tensors: {error}")
         return None
 

@@ -25,7 +25,14 @@ from lanescope.trace.column import Array, Mask
 Int64 = npt.NDArray[np.int64]
 
 _IDLE_KINDS = ("idle",)
-_RESOLVE_KINDS = ("resolve", "fanout", "resolve_standalone")
+#: Sums of tasks processed, and the kinds of phases that they are sums of.
+_COUNTED_KINDS = {
+    "dispatched": ("dispatch",),
+    "staged": EARLY_KINDS,
+    "drained": ("drain_publish",),
+    "completed": ("complete",),
+    "resolved": ("resolve", "fanout", "resolve_standalone"),
+}
 
 
 def add_sums(canvas: TimelineBuilder) -> None:
@@ -37,73 +44,78 @@ def add_sums(canvas: TimelineBuilder) -> None:
 
 
 class Sums:
-    """Sums over an interpreted capture, each made once."""
+    """Sums over an interpreted capture, each made once. Until then only the columns that they need are kept of it."""
 
     def __init__(self, told: Interpreter, cores: Int64, suspect: Mask) -> None:
-        self._told = told
+        self._runs = told.runs
+        self._frequency = told.frequency
         self._suspect = suspect
         self.core_ids = cores
+        self._tasks = len(told.graph)
+        self._has_substeps = Erratum.SUBSTEPS in told.errata
+        self._submits, self._submitted = told.submits.only("start_cycles", "end_cycles"), told.index(told.submits)
+        self._lost = told.lost
+        if AICORE.name in told.records.partial:
+            self._lost = anywhere(cores, told.times.base_cycles, told.last_cycles)
+        self._phases = told.phases.only(
+            "start_cycles", "end_cycles", "loop_iter", "tasks_processed", "pop_hit", "pop_miss"
+        )
+        # Inner phases lie in others; in version 4 also next to them.
+        roles = ("outer", "inner") if told.format_version == "v4" else ("outer",)
+        no_work = [kind for kind in PHASE_KINDS if told.role(kind) not in roles]
+        self._is_no_work = told.is_kind(*no_work, *_IDLE_KINDS)
+        self._of_kind = {name: told.is_kind(*kinds) for name, kinds in _COUNTED_KINDS.items()}
 
     @cached_property
     def submitted(self) -> Int64:
         """The end of the first submit of each task on the device's clock, int64 [tasks], 0 where unknown."""
-        rows, graph = self._told.submits, self._told.graph
-        found = np.zeros(len(graph), np.int64)
-        if Erratum.SUBSTEPS in self._told.errata:
-            np.maximum.at(found, self._told.index(rows), rows["end_cycles"])
+        ends = self._submits["end_cycles"]
+        found = np.zeros(self._tasks, np.int64)
+        if self._has_substeps:
+            np.maximum.at(found, self._submitted, ends)
             return found
-        task = self._told.index(rows)[::-1]
-        found[task] = rows["end_cycles"][::-1]
+        found[self._submitted[::-1]] = ends[::-1]
         return found
 
     @property
     def _disordered(self) -> Mask:
         """Executions with stamps out of order, bool [executions]: one wrong stamp must not make cores idle."""
-        return consistency.disordered(self._told, self._suspect)
+        return consistency.disordered(self._runs, self._frequency, self._suspect)
 
     @cached_property
     def attested(self) -> tuple[int, int]:
         """First and last stamp of the device that does not stand apart from all others, cycles."""
-        return attested_window.of_capture(self._told)
+        return attested_window.of_capture(self._runs, self._phases, self._submits)
 
     @cached_property
     def cores(self) -> CoreTimes:
         """Time of each core by use."""
-        told = self._told
-        lost = told.lost
-        if AICORE.name in told.records.partial:
-            lost = anywhere(self.core_ids, told.times.base_cycles, told.last_cycles)
-        return attribution.core_times(told.runs, self.submitted, lost, self.core_ids, self._disordered, self.attested)
+        return attribution.core_times(
+            self._runs, self.submitted, self._lost, self.core_ids, self._disordered, self.attested
+        )
 
     @cached_property
     def threads(self) -> ThreadTimes:
         """Time of each scheduler thread by use."""
-        told, phases = self._told, self._told.phases
-        # Inner phases lie in others; in version 4 also next to them.
-        roles = ("outer", "inner") if told.format_version == "v4" else ("outer",)
-        no_work = [kind for kind in PHASE_KINDS if told.role(kind) not in roles]
+        phases = self._phases
         count = phases["tasks_processed"].astype(np.int64)
         return thread_times(
             phases.group.astype(np.int64),
             phases["start_cycles"],
             phases["end_cycles"],
-            ~told.is_kind(*no_work, *_IDLE_KINDS),
+            ~self._is_no_work,
             phases["loop_iter"].astype(np.int64),
             {
                 "pop_hit": phases["pop_hit"].astype(np.int64),
                 "pop_miss": phases["pop_miss"].astype(np.int64),
-                "dispatched": np.where(told.is_kind("dispatch"), count, 0),
-                "staged": np.where(told.is_kind(*EARLY_KINDS), count, 0),
-                "drained": np.where(told.is_kind("drain_publish"), count, 0),
-                "completed": np.where(told.is_kind("complete"), count, 0),
-                "resolved": np.where(told.is_kind(*_RESOLVE_KINDS), count, 0),
+                **{name: np.where(is_kind, count, 0) for name, is_kind in self._of_kind.items()},
             },
             self.attested,
         )
 
 
 def _cores(canvas: TimelineBuilder, sums: Sums) -> None:
-    told = canvas.told
+    told, times = canvas.told, canvas.told.times
     ids, count = sums.core_ids, len(sums.core_ids)
     if not count:
         return
@@ -120,9 +132,7 @@ def _cores(canvas: TimelineBuilder, sums: Sums) -> None:
         # Differences of rounded sums, so that they add up to the window in ns as well.
         return Column.derived(
             count,
-            lambda: np.diff(told.times.length(np.cumsum(tiles(), 1).reshape(-1)).reshape(count, -1), prepend=0)[
-                :, place
-            ],
+            lambda: np.diff(times.length(np.cumsum(tiles(), 1).reshape(-1)).reshape(count, -1), prepend=0)[:, place],
         )
 
     def whole(make: Callable[[CoreTimes], Array | int]) -> Column:
@@ -143,14 +153,14 @@ def _cores(canvas: TimelineBuilder, sums: Sums) -> None:
         core_type=canvas.builder.dictionary("ascend_cores", "core_type").codes(graphs.CORE_TYPES)[types[ids]],
         thread=Column.array(threads.astype(np.int32), valid=some(threads >= 0)),
         executions=whole(lambda cores: cores.rows),
-        window_ns=whole(lambda cores: told.times.length(np.array([cores.end - cores.begin]))),
+        window_ns=whole(lambda cores: times.length(np.array([cores.end - cores.begin]))),
         window_ticks=whole(lambda cores: cores.end - cores.begin),
         window_start_ticks=whole(lambda cores: cores.begin),
         **parts,
         overlap_ticks=whole(lambda cores: cores.overlap),
         lost_ticks=whole(lambda cores: cores.lost),
         suspect_executions=whole(lambda cores: cores.suspects),
-        suspect_ns=whole(lambda cores: told.times.length(cores.suspect)),
+        suspect_ns=whole(lambda cores: times.length(cores.suspect)),
         suspect_ticks=whole(lambda cores: cores.suspect),
     )
 

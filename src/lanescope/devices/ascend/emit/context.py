@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
+from lanescope.common.intervals import pack_sort_key
 from lanescope.declaration import frozen_class
 from lanescope.devices.ascend.formats.layout import LEVEL_KEYS, QUEUES
 from lanescope.devices.ascend.formats.records import Section, Tally
@@ -78,8 +79,10 @@ class RecordSlices:
         """int64 [n], the slices."""
         return self.first + (np.arange(len(self.begin)) if self.places is None else self.places)
 
-    def ids_of(self, rows: Int64) -> Int64:
+    def ids_of(self, rows: Int64 | slice) -> Int64:
         """Return the slices of some rows, int64 [m]."""
+        if isinstance(rows, slice):
+            return self.ids[rows]
         return self.first + (rows if self.places is None else self.places[rows])
 
 
@@ -204,7 +207,7 @@ class TimelineBuilder:
             parent = self.group("Orchestrator", "orchestrator")
             self._add("orchestrator", parent, "orchestrator", numbered(told.submits, "Orch"), nesting="nested")
         self._scheduler_tracks()
-        seen = set(told.runs.core.tolist()) | set(told.orphans["core_id"].tolist())
+        seen = set(distinct(told.runs.core).tolist()) | set(told.orphans["core_id"].tolist())
         types = dict(enumerate(told.core_types.tolist()))
         self.core_names = {
             core: f"{(graphs.CORE_TYPES[types.get(core, graphs.UNKNOWN)] or 'core').upper()}_{core}"
@@ -219,7 +222,7 @@ class TimelineBuilder:
         self.lanes.setdefault("core", {})
 
     def _host_thread_tracks(self, parent: int, phases: HostPhases, given: Mapping[str, Any]) -> None:
-        for process, thread in sorted(set(zip(phases.process.tolist(), phases.thread.tolist(), strict=True))):
+        for process, thread in _pairs(phases.process, phases.thread)[0]:
             self._host_threads[process, thread] = self.builder.track(
                 f"Thread {thread}" if thread == process else f"Thread {thread} of {process}",
                 kind="lane",
@@ -232,8 +235,8 @@ class TimelineBuilder:
 
     def host_thread_lanes(self, process: Int64, thread: Int64) -> Int64:
         """Return the lanes of threads of the host, int64 [n]."""
-        pairs = zip(process.tolist(), thread.tolist(), strict=True)
-        return np.array([self._host_threads[pair] for pair in pairs], np.int64)
+        pairs, which = _pairs(process, thread)
+        return np.array([self._host_threads[pair] for pair in pairs], np.int64)[which]
 
     def _scheduler_tracks(self) -> None:
         told = self.told
@@ -310,18 +313,18 @@ class TimelineBuilder:
     def slices(self, track: Array, begin: Int64, end: Int64, to_ts: ToTs, *, flags: Any = 0, **columns: Any) -> int:
         """Append slices from stamps and return the first id; an end of 0 is open, one before the begin negative."""
         count = len(begin)
-        is_open, is_negative = end == 0, (end != 0) & (end < begin)
-        known = ~(is_open | is_negative)
-        has_all = bool(known.all())
-        stop = end if has_all else np.where(known, end, begin)
+        stop, valid = end, None
         flags = np.asarray(flags, np.uint32)
-        if not has_all:
+        if count and (int(end.min()) <= 0 or not (begin <= end).all()):
+            is_open, is_negative = end == 0, (end != 0) & (end < begin)
+            valid = some(~(is_open | is_negative))
+            stop = end if valid is None else np.where(valid, end, begin)
+        if valid is not None:
             flags = flags | np.where(is_open, np.uint32(Flag.UNFINISHED), np.uint32(0))
             flags = flags | np.where(is_negative, np.uint32(Flag.NEGATIVE_DURATION), np.uint32(0))
             columns |= {
                 "last_known_ts": Column.derived(count, lambda: np.where(is_open, to_ts(begin), 0), valid=is_open)
             }
-        valid = None if has_all else known
         ts = Column.derived(count, lambda: to_ts(begin))
         return self.builder.append(
             "slices",
@@ -333,6 +336,18 @@ class TimelineBuilder:
             flags=flags if flags.ndim else int(flags),
             **columns,
         )
+
+
+def _pairs(first: Int64, second: Int64) -> tuple[list[tuple[int, int]], Int64]:
+    """Return the distinct pairs of two columns, rising, and which of them each row has, int64 [n]."""
+    key = pack_sort_key(first, second)
+    if key is None:
+        pairs = list(zip(first.tolist(), second.tolist(), strict=True))
+        known = sorted(set(pairs))
+        place = {pair: number for number, pair in enumerate(known)}
+        return known, np.array([place[pair] for pair in pairs], np.int64)
+    _, rows, which = np.unique(key, return_index=True, return_inverse=True)
+    return list(zip(first[rows].tolist(), second[rows].tolist(), strict=True)), which.reshape(-1)
 
 
 def numbered(rows: Section, name: str) -> list[tuple[int, str]]:
@@ -352,6 +367,21 @@ def below_resolution(ticks: Int64) -> npt.NDArray[np.uint32]:
     """Return the flag of lengths that the clock does not resolve, uint32 [n]."""
     short = (ticks >= 0) & (ticks < _RESOLVED)
     return np.where(short, np.uint32(Flag.BELOW_RESOLUTION), np.uint32(0))
+
+
+def chosen(mask: Mask) -> Int64 | slice:
+    """Return the rows where a mask (bool [n]) holds: int64 [m], or a range of all rows, which copies nothing."""
+    return slice(None) if mask.all() else np.flatnonzero(mask)
+
+
+def counted(rows: Int64 | slice, length: int) -> int:
+    """Return how many of so many rows were chosen."""
+    return length if isinstance(rows, slice) else len(rows)
+
+
+def ids_from(first: int, count: int) -> Column:
+    """Return so many ids that follow one another, made when they are asked for."""
+    return Column.derived(count, lambda: np.arange(first, first + count))
 
 
 def some(mask: Mask) -> Mask | None:

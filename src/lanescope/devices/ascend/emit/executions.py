@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import partial
 
 import numpy as np
@@ -13,6 +14,9 @@ from lanescope.devices.ascend.emit.context import (
     RecordSlices,
     TimelineBuilder,
     below_resolution,
+    chosen,
+    counted,
+    ids_from,
     some,
 )
 from lanescope.devices.ascend.interpret import attribution, task_kinds
@@ -94,7 +98,7 @@ def draw_flights(canvas: TimelineBuilder) -> Int64:
     flight_of = np.full(len(runs), -1, np.int64)
     if "flight" not in canvas.lanes:
         return flight_of
-    rows = np.flatnonzero(runs.dispatch > 0)
+    rows = chosen(runs.dispatch > 0)
     # A name of their own: sums by name keep executions and flights apart.
     codes = canvas.builder.names.codes([f"{name} in flight" for name in told.run_names])
     first = canvas.slices(
@@ -105,16 +109,16 @@ def draw_flights(canvas: TimelineBuilder) -> Int64:
         name=codes[told.name_of[rows]],
         category="flight",
     )
-    count, ids = len(rows), runs.task_id
-    flight_of[rows] = first + np.arange(count)
+    count, ids, core, counter = counted(rows, len(runs)), runs.task_id, runs.core, runs.counter
+    flight_of[rows] = np.arange(first, first + count)
     canvas.builder.append(
         "ascend_in_flight",
-        slice_id=Column.derived(count, lambda: first + np.arange(count)),
+        slice_id=ids_from(first, count),
         task_id=Column.derived(count, lambda: ids[rows]),
-        core=Column.derived(count, lambda: runs.core[rows].astype(np.int32)),
+        core=Column.derived(count, lambda: core[rows].astype(np.int32)),
         reg_task_id=Column.derived(
             count,
-            lambda: runs.counter[rows].astype(np.uint32),
+            lambda: counter[rows].astype(np.uint32),
             valid=None if runs.has_counter else np.zeros(count, np.bool_),
         ),
     )
@@ -122,89 +126,111 @@ def draw_flights(canvas: TimelineBuilder) -> Int64:
 
 
 def _details(canvas: TimelineBuilder, drawn: RecordSlices) -> None:
+    """Add the details: most are made when they are asked for, from columns that are there anyway."""
     told, builder, runs, times = canvas.told, canvas.builder, canvas.told.runs, canvas.told.times
     count, rows = len(runs), told.streams[0].section
+    task, core, counter, block, function = runs.task, runs.core, runs.counter, runs.block, runs.function
 
     def stamp(name: str, cycles: Int64) -> dict[str, Column]:
-        valid = cycles > 0
+        valid = some(cycles > 0)
+
+        def ts() -> Int64:
+            if valid is None:
+                return times.device(cycles)
+            return np.where(valid, times.device(np.where(valid, cycles, times.base_cycles)), 0)
+
         return {
-            f"{name}_ts": Column.derived(
-                count,
-                lambda: np.where(valid, times.device(np.where(valid, cycles, times.base_cycles)), 0),
-                valid=valid,
-            ),
+            f"{name}_ts": Column.derived(count, ts, valid=valid),
             f"{name}_ticks": Column.array(cycles, valid=valid),
         }
 
-    def span(name: str, begin: Int64, end: Int64, take: Int64 | None = None) -> dict[str, Column]:
-        valid = (begin > 0) & (end > 0)
-        cycles = np.where(valid, end - begin if take is None else end - begin - take, 0)
+    def length(name: str, valid: Mask | None, make: Callable[[], Int64]) -> dict[str, Column]:
         return {
-            f"{name}_ns": Column.derived(count, lambda: times.length(cycles), valid=valid),
-            f"{name}_ticks": Column.array(cycles, valid=valid),
+            f"{name}_ns": Column.derived(count, lambda: times.length(make()), valid=valid),
+            f"{name}_ticks": Column.derived(count, make, valid=valid),
         }
 
-    texts = np.array(told.run_names, object)
-    at_receive = runs.judged_at_receive
-    quality = builder.dictionary("ascend_tasks", "ready_quality").codes(("exact", "estimated"))
+    def span(name: str, begin: Int64, end: Int64, without: Int64 | None = None) -> dict[str, Column]:
+        valid = some((begin > 0) & (end > 0))
+
+        def cycles() -> Int64:
+            passed = end - begin if without is None else end - begin - without
+            return passed if valid is None else np.where(valid, passed, 0)
+
+        return length(name, valid, cycles)
+
+    texts, name_of, task_texts = np.array(told.run_names, object), told.name_of, told.task_texts
+    at_receive, gate = runs.judged_at_receive, runs.gate
+    blocks = told.graph.blocks
+    types, type_of = builder.dictionary("ascend_tasks", "core_type").codes(graphs.CORE_TYPES), runs.core_type
+    sources = builder.dictionary("ascend_tasks", "effective_start_source").codes(("receive", "start"))
     builder.append(
         "ascend_tasks",
-        slice_id=Column.derived(count, lambda: drawn.ids),
+        slice_id=ids_from(drawn.first, count),
         task_id=runs.task_id,
-        task=Column.derived(count, lambda: told.task_texts[runs.task]),
-        label=Column.derived(count, lambda: naming.labels(texts[told.name_of], told.task_texts[runs.task])),
-        function=np.maximum(runs.function, 0),
-        function_valid=runs.function >= 0,
-        core=runs.core,
-        core_type=builder.dictionary("ascend_tasks", "core_type").codes(graphs.CORE_TYPES)[runs.core_type],
-        run_epoch=rows["run_epoch"],
-        run_epoch_valid=rows.has("run_epoch"),
+        task=Column.derived(count, lambda: task_texts.all[task]),
+        label=Column.derived(count, lambda: naming.labels(texts[name_of], task_texts.all[task])),
+        function=Column.derived(count, lambda: np.maximum(function, 0), valid=some(function >= 0)),
+        core=Column.derived(count, lambda: core.astype(np.int32)),
+        core_type=Column.derived(
+            count, lambda: types[type_of], dictionary=builder.dictionary("ascend_tasks", "core_type")
+        ),
+        run_epoch=_if_any(rows["run_epoch"], rows.has("run_epoch")),
         rank=canvas.rank,
-        reg_task_id=runs.counter,
-        reg_task_id_valid=some(rows.has("reg_task_id")),
-        block=runs.block,
-        blocks=told.graph.blocks[runs.task],
-        blocks_valid=told.graph.blocks[runs.task] > 0,
+        reg_task_id=Column.derived(count, lambda: counter.astype(np.uint32), valid=some(rows.has("reg_task_id"))),
+        block=Column.derived(count, lambda: block.astype(np.int32)),
+        blocks=Column.derived(count, lambda: blocks[task], valid=some((blocks > 0)[task])),
         **_fans(canvas),
         **stamp("dispatch", runs.dispatch),
         **stamp("receive", runs.receive),
         **stamp("finish", runs.finish),
         **stamp("ready", runs.ready),
-        ready_quality=Column.derived(
-            count,
-            lambda: np.where(_ready_is_exact(canvas)[runs.task] | (runs.ready == 0), quality[0], quality[1]),
-            valid=some(runs.ready > 0),
-            dictionary=builder.dictionary("ascend_tasks", "ready_quality"),
-        ),
+        ready_quality=_ready_quality(canvas),
         **span("duration", runs.start, runs.end),
         **span("propagation", runs.dispatch, runs.receive),
-        **span("local_setup", runs.receive, runs.start, runs.gate),
-        **span("gate_wait", runs.receive, runs.receive + runs.gate * (runs.receive > 0)),
+        **span("local_setup", runs.receive, runs.start, gate),
+        **length("gate_wait", some(runs.receive > 0), lambda: gate),
         **span("head", runs.dispatch, runs.start),
         **span("tail", runs.end, runs.finish),
         effective_start_ts=Column.derived(count, partial(times.device, runs.judged)),
-        effective_start_source=builder.dictionary("ascend_tasks", "effective_start_source").codes(("receive", "start"))[
-            np.where(at_receive, 0, 1)
-        ],
+        effective_start_source=Column.derived(
+            count,
+            lambda: np.where(at_receive, sources[0], sources[1]),
+            dictionary=builder.dictionary("ascend_tasks", "effective_start_source"),
+        ),
         may_be_staged=runs.may_be_staged,
     )
+
+
+def _if_any(values: Int64, valid: Mask) -> Column | None:
+    """Return a column of values where they were recorded; None: nowhere."""
+    return Column.array(values, valid=some(valid)) if valid.any() else None
+
+
+def _ready_quality(canvas: TimelineBuilder) -> Column:
+    """Return whether each ready stamp is exact."""
+    told, dictionary = canvas.told, canvas.builder.dictionary("ascend_tasks", "ready_quality")
+    graph, task, ready, last = told.graph, told.runs.task, told.runs.ready, canvas.kept.ends.last
+    exact, estimated = dictionary.codes(("exact", "estimated"))
+    kind = told.kinds.kind
+
+    def codes() -> npt.NDArray[np.int32]:
+        is_exact = attribution.ready_is_exact(graph, last >= 0, kind == task_kinds.ALLOC)
+        found: npt.NDArray[np.int32] = np.where(is_exact[task] | (ready == 0), exact, estimated)
+        return found
+
+    return Column.derived(len(task), codes, valid=some(ready > 0), dictionary=dictionary)
 
 
 def _fans(canvas: TimelineBuilder) -> dict[str, Column]:
     """Return how many tasks each execution waits for, and how many wait for it, counted when they are asked for."""
     graph, task = canvas.told.graph, canvas.told.runs.task
+    tasks = len(graph)
     is_known = graph.is_listed.copy()
     is_known[graph.pred] = is_known[graph.succ] = True
     valid = some(is_known[task])
 
     def fan(ends: Int64) -> Column:
-        return Column.derived(
-            len(task), lambda: np.bincount(ends, minlength=len(graph)).astype(np.int32)[task], valid=valid
-        )
+        return Column.derived(len(task), lambda: np.bincount(ends, minlength=tasks).astype(np.int32)[task], valid=valid)
 
     return {"fan_in": fan(graph.succ), "fan_out": fan(graph.pred)}
-
-
-def _ready_is_exact(canvas: TimelineBuilder) -> Mask:
-    told = canvas.told
-    return attribution.ready_is_exact(told.graph, canvas.kept.ends.last >= 0, told.is_task_kind(task_kinds.ALLOC))

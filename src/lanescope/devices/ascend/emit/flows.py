@@ -12,7 +12,6 @@ from lanescope.devices.ascend.emit.schedulers import CorelessTasks
 from lanescope.devices.ascend.formats.layout import AICORE, AICPU
 from lanescope.devices.ascend.interpret import task_kinds
 from lanescope.devices.ascend.interpret.attribution import Ends, rows_by_task
-from lanescope.devices.ascend.interpret.completeness import is_whole
 from lanescope.trace import Column
 from lanescope.trace.column import Mask
 
@@ -68,7 +67,7 @@ def _note_missing(canvas: TimelineBuilder, edges: Int64, source: _Anchors, targe
     # A function that was to run, and did not: whether it was skipped is not recorded.
     may_be_skipped = is_open & graph.is_listed & ~graph.has_no_kernel
     is_lost = (kinds.record == task_kinds.LOST) | (~graph.is_listed & ~told.is_task_kind(task_kinds.ALLOC))
-    if not is_whole(told, AICORE, AICPU):
+    if not told.is_whole(AICORE, AICPU):
         is_lost, may_be_skipped = is_lost | may_be_skipped, np.zeros(len(graph), np.bool_)
 
     def misses(where: Mask) -> Mask:
@@ -151,7 +150,7 @@ def _count(canvas: TimelineBuilder, flow: Int64, arrows: Int64) -> None:
     count = len(flow)
     canvas.builder.append(
         "ascend_edges",
-        flow_id=Column.array(np.maximum(flow, 0), valid=some(flow >= 0)),
+        flow_id=Column.derived(count, lambda: np.maximum(flow, 0), valid=some(flow >= 0)),
         input_id=Column.constant(canvas.main, count, np.int64),
         pred_task_id=Column.derived(count, lambda: graph.ids[graph.pred]),
         succ_task_id=Column.derived(count, lambda: graph.ids[graph.succ]),

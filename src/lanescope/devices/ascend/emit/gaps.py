@@ -63,7 +63,7 @@ def note(canvas: TimelineBuilder) -> None:
     for name, where in (
         ("ascend_dispatch_unmatched", dispatched),
         ("ascend_finish_unmatched", finished),
-        ("ascend_timestamp_order", consistency.disordered(told, canvas.steps.suspect)),
+        ("ascend_timestamp_order", consistency.disordered(told.runs, told.frequency, canvas.steps.suspect)),
         ("ascend_core_overcommitted", consistency.overcommitted_cores(told.runs)),
     ):
         of_run = lane[told.runs.core[where]]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import partial
 
 import numpy as np
 import numpy.typing as npt
@@ -72,7 +73,7 @@ def _messages(canvas: TimelineBuilder, log: HostLog, rows: Int64) -> None:
         first = builder.append(
             "instants",
             track_id=Column.constant(canvas.lanes["log"][0], len(rows), np.int64),
-            ts=Column.derived(len(rows), lambda: canvas.told.times.host(at)),
+            ts=Column.derived(len(rows), partial(canvas.told.times.host, at)),
             ts_ticks=Column.array(at),
             name=builder.names.codes(log.message_source[rows].tolist()),
             category="log",

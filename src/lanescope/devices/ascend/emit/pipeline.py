@@ -13,7 +13,7 @@ import numpy.typing as npt
 
 from lanescope._native import core
 from lanescope.declaration import frozen_class
-from lanescope.devices.ascend.emit.context import RecordSlices, TimelineBuilder
+from lanescope.devices.ascend.emit.context import RecordSlices, TimelineBuilder, chosen, counted
 from lanescope.devices.ascend.formats.layout import EARLY_KINDS
 from lanescope.devices.ascend.formats.records import Section
 from lanescope.devices.ascend.interpret import graph as graphs
@@ -76,7 +76,7 @@ class _Places:
         """Find them."""
         runs, told = canvas.told.runs, canvas.told
         slice_id, track = flights.copy(), np.full(len(runs), -1, np.int64)
-        known = flights >= 0
+        known = chosen(flights >= 0)
         track[known] = canvas.lane("flight")[runs.core[known]]
         seen = np.full(len(runs), -1, np.int64)
         threads = thread_of_core(told.records.metadata)
@@ -89,7 +89,7 @@ class _Places:
         found = at[inside]
         is_open = runs.dispatch[inside] <= phases.end[found]
         inside, found = inside[is_open], found[is_open]
-        slice_id[inside], track[inside] = phases.ids[found], phases.track[found]
+        slice_id[inside], track[inside] = phases.ids_of(found), phases.track[found]
         # The first that ends at the finish stamp or behind it.
         seen = _last(np.flatnonzero(told.is_kind("complete")), group, -phases.end, thread, -runs.finish)
         # A pass that began behind that is not the one: its own record is missing.
@@ -109,12 +109,13 @@ def _last(rows: Int64, lane: Int64, value: Int64, wanted_lane: Int64, wanted: In
 def _draw_dispatches(canvas: TimelineBuilder, runs: RecordSlices, places: _Places) -> None:
     told, to_ts = canvas.told.runs, canvas.told.times.device
     arrival = np.where(told.receive > 0, told.receive, told.start)
-    rows = np.flatnonzero((places.slice_id >= 0) & (told.dispatch > 0) & (arrival >= told.dispatch))
+    dispatch = told.dispatch
+    rows = chosen((places.slice_id >= 0) & (dispatch > 0) & (arrival >= dispatch))
     _draw(
         canvas,
         "dispatch",
-        len(rows),
-        (lambda: places.track[rows], lambda: to_ts(told.dispatch[rows]), lambda: places.slice_id[rows]),
+        counted(rows, len(told)),
+        (lambda: places.track[rows], lambda: to_ts(dispatch[rows]), lambda: places.slice_id[rows]),
         (lambda: runs.track[rows], lambda: to_ts(arrival[rows]), lambda: runs.ids_of(rows)),
     )
 
@@ -135,7 +136,7 @@ def _draw_submits(canvas: TimelineBuilder, rows: Section, drawn: RecordSlices, p
     mine = core.ascend_first_of_pairs(submit, places.slice_id, runs.dispatch, len(rows))
     submit = submit[mine]
     dispatch = told.times.device(runs.dispatch[mine])
-    ordered = drawn.to_ts(drawn.begin[submit]) <= dispatch
+    ordered = chosen(drawn.to_ts(drawn.begin[submit]) <= dispatch)
     mine, submit, dispatch = mine[ordered], submit[ordered], dispatch[ordered]
 
     def left() -> Int64:
@@ -152,15 +153,16 @@ def _draw_submits(canvas: TimelineBuilder, rows: Section, drawn: RecordSlices, p
 
 def _draw_completes(canvas: TimelineBuilder, runs: RecordSlices, phases: RecordSlices, places: _Places) -> None:
     told, to_ts = canvas.told.runs, canvas.told.times.device
-    rows = np.flatnonzero((places.seen >= 0) & (told.end >= told.start) & (told.finish >= told.end))
+    end, finish = told.end, told.finish
+    rows = chosen((places.seen >= 0) & (end >= told.start) & (finish >= end))
     _draw(
         canvas,
         "complete",
-        len(rows),
-        (lambda: runs.track[rows], lambda: to_ts(told.end[rows]), lambda: runs.ids_of(rows)),
+        counted(rows, len(told)),
+        (lambda: runs.track[rows], lambda: to_ts(end[rows]), lambda: runs.ids_of(rows)),
         (
             lambda: phases.track[places.seen[rows]],
-            lambda: to_ts(told.finish[rows]),
+            lambda: to_ts(finish[rows]),
             lambda: phases.ids_of(places.seen[rows]),
         ),
     )
@@ -173,12 +175,13 @@ def _draw_ready(canvas: TimelineBuilder, phases: RecordSlices, places: _Places) 
     """
     graph, runs = canvas.told.graph, canvas.told.runs
     tasks = len(graph)
-    rows = np.flatnonzero(runs.finish > 0)
+    rows = chosen(runs.finish > 0)
     _, last = graphs.extreme(runs.task[rows], runs.finish[rows], tasks, largest=True)
-    retired = np.where(last >= 0, np.append(places.seen[rows], -1)[last], -1)
-    rows = np.flatnonzero((runs.dispatch > 0) & (places.slice_id >= 0))
-    _, first = graphs.extreme(runs.task[rows], runs.dispatch[rows], tasks, largest=False)
-    run = np.where(first >= 0, np.append(rows, -1)[first], -1)
+    retired = np.append(places.seen[rows], -1)[last]
+    rows = chosen((runs.dispatch > 0) & (places.slice_id >= 0))
+    _, run = graphs.extreme(runs.task[rows], runs.dispatch[rows], tasks, largest=False)
+    if not isinstance(rows, slice):
+        run = np.append(rows, -1)[run]
     retiring = retired[graph.pred]
     end = np.append(np.maximum(phases.begin, phases.end), 0)[retiring]
     ended, edge = graphs.extreme(graph.succ, end, tasks, largest=True)
@@ -187,13 +190,13 @@ def _draw_ready(canvas: TimelineBuilder, phases: RecordSlices, places: _Places) 
     drawn &= np.append(runs.dispatch, 0)[run] >= ended
     mine = np.flatnonzero(drawn)
     phase, run, ended = retiring[edge[mine]], run[mine], ended[mine]
-    to_ts = canvas.told.times.device
+    to_ts, dispatch = canvas.told.times.device, runs.dispatch
     _draw(
         canvas,
         "ready",
         len(mine),
         (lambda: phases.track[phase], lambda: to_ts(ended), lambda: phases.ids_of(phase)),
-        (lambda: places.track[run], lambda: to_ts(runs.dispatch[run]), lambda: places.slice_id[run]),
+        (lambda: places.track[run], lambda: to_ts(dispatch[run]), lambda: places.slice_id[run]),
     )
 
 

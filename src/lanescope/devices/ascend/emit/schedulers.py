@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
+from itertools import product
+
 import numpy as np
 import numpy.typing as npt
 
 from lanescope.declaration import frozen_class
-from lanescope.devices.ascend.emit.context import RecordSlices, TimelineBuilder, ToTs, below_resolution, some
+from lanescope.devices.ascend.emit.context import RecordSlices, TimelineBuilder, ToTs, below_resolution, ids_from, some
 from lanescope.devices.ascend.formats.layout import GRAPH_KIND, PHASE_KINDS, QUEUES, SUBMITS
-from lanescope.devices.ascend.formats.records import Section
+from lanescope.devices.ascend.formats.records import Section, UInt64
 from lanescope.devices.ascend.interpret import names as naming
 from lanescope.devices.ascend.interpret import task_kinds
 from lanescope.devices.ascend.interpret.clock import Alignment
 from lanescope.trace import Column, Flag
-from lanescope.trace.column import Mask
+from lanescope.trace.column import Array, Mask
 
 Int64 = npt.NDArray[np.int64]
 
@@ -33,10 +35,9 @@ def draw_phases(canvas: TimelineBuilder) -> RecordSlices | None:
     named = phases.has("kind")
     codes = builder.names.codes((*kinds, "unknown"))
     kind = np.where(named, phases["kind"], len(kinds))
-    roles = [told.role(kind) for kind in (*kinds, "unknown")]
-    role = builder.dictionary("ascend_phases", "role").codes(roles)[kind]
+    roles = builder.dictionary("ascend_phases", "role").codes(told.role(kind) for kind in (*kinds, "unknown"))
     told.note("ascend_unknown_kind", named & ~told.is_kind(*PHASE_KINDS), phases)
-    begin, end = phases["start_cycles"], phases["end_cycles"]
+    begin, end, count = phases["start_cycles"], phases["end_cycles"], len(phases)
     # Markers have no width, and neither has the record that only brings the last counts of pops.
     is_point = told.is_kind(*MARKERS) | ((begin == end) & (phases["tasks_processed"] == 0))
     flags = np.where(is_point, np.uint32(0), below_resolution(end - begin))
@@ -45,35 +46,44 @@ def draw_phases(canvas: TimelineBuilder) -> RecordSlices | None:
     device = told.times.device
     first = canvas.slices(track, begin, end, device, flags=flags, name=codes[kind], category="scheduler")
     drawn = RecordSlices(track, first, begin, end, device)
-    task = told.marker_task
-    depths = {
-        f"{where}_{when}_{queue.lower()}": _part(phases, f"{where}_at_{when}", place)
-        for where in ("shared", "local")
-        for when in ("start", "end")
-        for place, queue in enumerate(QUEUES)
-    }
+    depths = {}
+    for where, when in product(("shared", "local"), ("start", "end")):
+        values, valid = phases[f"{where}_at_{when}"], some(phases.has(f"{where}_at_{when}"))
+        for place, queue in enumerate(QUEUES):
+            depths[f"{where}_{when}_{queue.lower()}"] = _part(values, valid, place)
     builder.append(
         "ascend_phases",
-        slice_id=drawn.ids,
+        slice_id=ids_from(first, count),
         thread=phases.group,
-        role=role,
+        role=Column.derived(count, lambda: roles[kind], dictionary=builder.dictionary("ascend_phases", "role")),
         **{
-            cell: Column.array(phases[cell].astype(np.uint32), valid=some(phases.has(cell)))
+            cell: _unsigned(phases[cell], some(phases.has(cell)))
             for cell in ("loop_iter", "tasks_processed", "pop_hit", "pop_miss")
         },
-        task_id=told.graph.ids[np.maximum(task, 0)] if len(told.graph) else np.zeros(len(phases), np.uint64),
-        task_id_valid=task >= 0,
+        task_id=_task_ids(told.graph.ids, told.marker_task),
         **depths,
     )
     return drawn
 
 
-def _part(phases: Section, cell: str, place: int) -> Column:
-    return Column.derived(
-        len(phases),
-        lambda: np.ascontiguousarray(phases[cell][:, place]).astype(np.int32),
-        valid=some(phases.has(cell)),
-    )
+def _part(values: Array, valid: Mask | None, place: int) -> Column:
+    return Column.derived(len(values), lambda: np.ascontiguousarray(values[:, place]).astype(np.int32), valid=valid)
+
+
+def _unsigned(values: Array, valid: Mask | None) -> Column:
+    return Column.derived(len(values), lambda: values.astype(np.uint32), valid=valid)
+
+
+def _task_ids(ids: UInt64, task: Int64) -> Column:
+    """Return the ids of tasks by their place in the graph, unknown where that is -1."""
+    known = task >= 0
+    if not known.any():
+        return Column.null(len(task), np.uint64)
+
+    def of_tasks() -> UInt64:
+        return np.where(known, ids[np.maximum(task, 0)], np.uint64(0))
+
+    return Column.derived(len(task), of_tasks, valid=some(known))
 
 
 def draw_submits(canvas: TimelineBuilder) -> list[tuple[Section, RecordSlices, int | None]]:
@@ -108,14 +118,15 @@ def _submit_lanes(
         name = steps[np.where(rows.has("phase"), rows["phase"], len(rows.texts))]
     first = canvas.slices(track, begin, end, to_ts, name=name, category="orchestrator", quality=quality)
     drawn = RecordSlices(track, first, begin, end, to_ts)
-    ids = rows["task_id"]
+    ids, count = rows["task_id"], len(rows)
+    task, texts = canvas.told.index(rows), canvas.told.task_texts
     canvas.builder.append(
         "ascend_submits",
-        slice_id=drawn.ids,
+        slice_id=ids_from(first, count),
         orchestrator=rows.group,
-        submit_idx=Column.array(rows["submit_idx"].astype(np.uint32), valid=some(rows.has("submit_idx"))),
+        submit_idx=_unsigned(rows["submit_idx"], some(rows.has("submit_idx"))),
         task_id=ids,
-        task=Column.derived(len(rows), lambda: canvas.told.task_texts[canvas.told.index(rows)]),
+        task=Column.derived(count, lambda: texts.all[task]),
     )
     return drawn
 

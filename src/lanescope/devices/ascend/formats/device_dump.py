@@ -18,6 +18,7 @@ from lanescope.devices.ascend.formats.dump_parts import (
     Piece,
     are_of_one_lane,
     bare_streams,
+    cut_region,
     pools_of,
     record_dtype,
     split_sections,
@@ -67,7 +68,8 @@ def read_dump(content: Bytes, path: str, options: Mapping[str, Any]) -> Records:
     frequency = options.get("frequency") or (None if dump.region is None else dump.region.frequency)
     metadata: dict[str, Any] = {} if frequency is None else {"clock_freq_hz": frequency}
     metadata |= {name: value for name, value in header.items() if name in ("num_cores", "core_to_thread")}
-    lost = sum(piece.end - piece.begin for piece in dump.pieces if piece.what == "lost") + reader.bad_bytes
+    lost = sum(piece.end - piece.begin for piece in dump.pieces if piece.what in ("cut", "lost")) + reader.bad_bytes
+    cut = next((piece.begin for piece in dump.pieces if piece.what == "cut"), None)
     return Records(
         LEVEL_KEY,
         header.get("level") or _level(sections),
@@ -77,6 +79,7 @@ def read_dump(content: Bytes, path: str, options: Mapping[str, Any]) -> Records:
         format_version=format_version or "v3c",
         streams=tuple(_streams(content, dump, reader.collected)),
         accounts=(reader.good_bytes, len(content) - reader.good_bytes - lost, lost),
+        cut=cut,
         partial=frozenset(layout.name for layout in LISTS.values() if dump.region is None and layout.name not in seen),
         problems=(
             *_problems(dump, reader),
@@ -89,6 +92,12 @@ def read_dump(content: Bytes, path: str, options: Mapping[str, Any]) -> Records:
 def _taken_apart(content: Bytes, path: str, index: int | None) -> Dump:
     dump = split_sections(content, index or 0)
     if dump is None:
+        size = cut_region(content)
+        if size is not None:
+            raise InputError(
+                f"{path} ends within the pools of device memory: {len(content):,} of {size:,} bytes",
+                hint="pass the whole dump, or only the buffers behind their ready entries",
+            )
         streams = bare_streams(content)
         if streams:
             raise InputError(

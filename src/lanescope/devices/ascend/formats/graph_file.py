@@ -72,7 +72,7 @@ def parse(content: bytes, path: str) -> GraphFile:
     try:
         return msgspec.json.decode(content, type=GraphFile)
     except (msgspec.DecodeError, RecursionError, UnicodeDecodeError) as error:
-        raise InputError(f"{path}: invalid tensors of a task graph: {error}") from None
+        raise InputError(f"{path}: invalid task graph: {error}") from None
 
 
 def number(value: Number | None) -> int | None:

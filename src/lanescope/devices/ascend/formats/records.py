@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from lanescope.declaration import frozen_class
+from lanescope.declaration import frozen_class, replace
 from lanescope.devices.ascend.formats.layout import MAX_I32, JsonField, Layout
 from lanescope.trace.column import Array, Mask
 
@@ -68,6 +68,12 @@ class Section:
         """Return bool [n], where a cell was there."""
         mask: Mask = (self.present & np.uint32(self.layout.bit(name))) != 0
         return mask
+
+    def only(self, *names: str) -> Section:
+        """Return the elements with some of their cells; where they stood in the file is let go."""
+        nowhere = np.broadcast_to(np.uint32(0), (len(self),))
+        columns = {name: self.columns[name] for name in names}
+        return replace(self, columns=columns, begin=nowhere, end=nowhere)
 
     def take(self, rows: Array | slice) -> Section:
         """Return some of the elements (int64 [m], bool [n] or a range); bytes stay tallied as they were."""

@@ -27,12 +27,14 @@ TAG = b"[STRACE]"
 _NEXT = re.compile(rb"(?=\[mono_ns=[0-9]{1,19}\]\[T0x)")
 _SPAN = re.compile(
     rb"\[STRACE\] +v=1 +pid=([0-9]{1,10}) +tid=([0-9]{1,10}) +inv=([0-9]{1,19}) +hid=([0-9a-fA-F]{1,16})"
-    rb" +depth=([0-9]{1,9}) +name=(\S+) +ts=([0-9]{1,19}) +dur=([0-9]{1,19})(?![0-9])((?: +[^\s=\[]+=\S*)*)"
+    rb" +depth=([0-9]{1,9}) +name=(\S+) +ts=([0-9]{1,19}) +dur=([0-9]{1,19})(?![0-9])((?: +[^\s=\[\x1b]+=[^\s\x1b]*)*)"
 )
 #: When a line was written.
 _WRITTEN = re.compile(rb"\[mono_ns=([0-9]{1,19})\]")
 _MESSAGE = re.compile(rb"\[mono_ns=([0-9]{1,19})\]\[T(0x[0-9a-fA-F]{1,16})\]\[([A-Z0-9_]{1,16})\] +([^:\s]+): ?(.*)")
 _DROPS = re.compile(rb"\[HOSTLOG_DROPS\] +v=1 +pid=([0-9]{1,10}) +new=[0-9]+ +total=([0-9]{1,18})")
+#: What terminals are colored with.
+_COLOR = re.compile(rb"\x1b\[[0-9;]{0,16}m")
 _ESCAPE = re.compile(rb"%([0-9A-Fa-f]{2})")
 #: The attribute of spans whose times are of a device, and the point on the clock of the host that has it as well: its
 #: readings of the device are attributes.
@@ -103,15 +105,16 @@ class HostLog:
         return cls(**made, dropped=dropped, tally=Tally(*sums))
 
 
-def read_log(text: Bytes, path: str) -> HostLog:
+def read_log(text: Bytes, path: str, *, needs_spans: bool = True) -> HostLog:
     """Read the spans and messages; a span that is not valid is left out and counted.
 
     Args:
         text: the file, uint8.
         path: for messages.
+        needs_spans: refuse a log without a span; the runtime writes such logs too, as its verbosity wants.
 
     Raises:
-        InputError: it contains no span.
+        InputError: it contains no span, and needs one.
     """
     spans: list[tuple[Any, ...]] = []
     messages: list[tuple[Any, ...]] = []
@@ -122,7 +125,7 @@ def read_log(text: Bytes, path: str) -> HostLog:
         for piece in _NEXT.split(line) if b"[" in line else ():
             offset, at = at, at + len(piece)
             tags = [match.start() for match in re.finditer(re.escape(TAG), piece)]
-            message = None if tags else _MESSAGE.fullmatch(piece.rstrip(b"\r"))
+            message = None if tags else _MESSAGE.fullmatch(_COLOR.sub(b"", piece).rstrip(b"\r"))
             if message and int(message[1]) <= _MOST:
                 good += len(piece)
                 messages.append((int(message[1]), *(part.decode(errors="replace") for part in message.groups()[1:])))
@@ -139,7 +142,7 @@ def read_log(text: Bytes, path: str) -> HostLog:
                 good += used
                 spans.append(row)
         at += 1 if b"[" in line else len(line) + 1
-    if not spans and not lines:
+    if needs_spans and not spans and not lines:
         raise InputError(f"{path}: no host spans found", hint="pass a log with [STRACE] lines")
     columns = list(zip(*spans, strict=True)) or [()] * 11
     told = list(zip(*messages, strict=True)) or [()] * 5

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Iterable
 
 from lanescope.devices.ascend.formats.layout import HOST_SUBMITS, Layout
-
-if TYPE_CHECKING:
-    from lanescope.devices.ascend.interpret.resolve import Interpreter
+from lanescope.devices.ascend.formats.records import Records
+from lanescope.devices.ascend.interpret.execution_table import LossSummary
 
 #: Stats that say that records have no place in the trace: counts of what is left prove nothing.
 _EXCLUDED = frozenset(
@@ -15,18 +14,32 @@ _EXCLUDED = frozenset(
 )
 
 
-def is_whole(told: Interpreter, *layouts: Layout) -> bool:
-    """Return whether nothing says that records of some lists are missing or left out."""
-    records, lost = told.records, told.lost
-    if not records.partial.isdisjoint(layout.name for layout in layouts):
+def is_whole(
+    records: Records,
+    lost: LossSummary,
+    unmatched: int,
+    problems: Iterable[tuple[str, int, int | None]],
+    layouts: Iterable[Layout],
+) -> bool:
+    """Return whether nothing says that records of some lists are missing or left out.
+
+    Args:
+        records: the records file.
+        lost: what is missing.
+        unmatched: executions that should have a dispatch record and have none.
+        problems: stats counted so far: name, count, byte offset.
+        layouts: of the lists.
+    """
+    names = {layout.name for layout in layouts}
+    if not records.partial.isdisjoint(names):
         return False
     if any(rows.tally.bad_count for rows in records.as_read.values()):
         return False
     if any(stream.dropped or stream.unaccounted or stream.is_truncated for stream in records.streams):
         return False
-    if any(count and name in _EXCLUDED for name, count, _ in told.problems):
+    if any(count and name in _EXCLUDED for name, count, _ in problems):
         return False
     host = records.metadata.get("host_capture")
-    if HOST_SUBMITS in layouts and isinstance(host, dict) and host.get("status") not in (None, "complete"):
+    if HOST_SUBMITS.name in names and isinstance(host, dict) and host.get("status") not in (None, "complete"):
         return False
-    return not (lost.lost or lost.holes or len(told.unmatched))
+    return not (lost.lost or lost.holes or unmatched)

@@ -31,15 +31,15 @@ _THREADS = 255
 _PLACES = 2
 
 
-def disordered(told: Interpreter, suspect: Mask) -> Mask:
+def disordered(runs: Executions, frequency: int, suspect: Mask) -> Mask:
     """Return which executions have stamps out of order, bool [executions], where no step of a clock explains it.
 
     Args:
-        told: the capture.
+        runs: the executions.
+        frequency: of the counter, Hz.
         suspect: bool [executions], rows of a clock that stepped.
     """
-    runs = told.runs
-    slack = max(_TOLERANCE_NS * told.frequency // 1_000_000_000, 1)
+    slack = max(_TOLERANCE_NS * frequency // 1_000_000_000, 1)
     found = np.zeros(len(runs), np.bool_)
     stamps = [runs.dispatch, runs.receive, runs.start, runs.end, runs.finish]
     latest = stamps[0]

@@ -25,7 +25,6 @@ from lanescope.devices.ascend.formats.records import Section
 from lanescope.devices.ascend.formats.versions import Erratum
 from lanescope.devices.ascend.interpret import graph as graphs
 from lanescope.devices.ascend.interpret import task_kinds
-from lanescope.devices.ascend.interpret.completeness import is_whole
 from lanescope.devices.ascend.interpret.resolve import Interpreter
 from lanescope.devices.ascend.interpret.sorted_index import distinct
 from lanescope.trace.column import Mask
@@ -101,7 +100,7 @@ def wrong_blocks(told: Interpreter) -> Mask:
     """
     graph, runs = told.graph, told.runs
     wrong = np.zeros(len(graph), np.bool_)
-    if not graph.blocks.any() or not is_whole(told, AICORE, AICPU):
+    if not graph.blocks.any() or not told.is_whole(AICORE, AICPU):
         return wrong
     first, second, third = (graph.kernels[:, slot] >= 0 for slot in range(_SLOTS))
     cube, vector = first * graph.blocks, (second.astype(np.int64) + third) * graph.blocks
@@ -153,7 +152,7 @@ def never_submitted(told: Interpreter, node: Mask, executed: Mask) -> Mask:
     """
     lists = [rows for rows in (told.submits, told.host_submits) if len(rows)]
     submitted = np.zeros(len(told.graph), np.bool_)
-    if not lists or not is_whole(told, SUBMITS, HOST_SUBMITS):
+    if not lists or not told.is_whole(SUBMITS, HOST_SUBMITS):
         return submitted
     for rows in lists:
         submitted[told.index(rows)] = True
@@ -168,7 +167,7 @@ def submit_gaps(told: Interpreter, rows: Section) -> int:
     """Return at how many places the numbers of submissions do not rise by one, or do not begin with 0."""
     if not len(rows) or told.epochs is not None or Erratum.SUBSTEPS in told.errata or not rows.has("submit_idx").all():
         return 0
-    if not is_whole(told, rows.layout):
+    if not told.is_whole(rows.layout):
         return 0
     wrong = 0
     if np.array_equal(rows["submit_idx"], np.arange(len(rows))) and not rows.group[-1]:
@@ -244,7 +243,7 @@ def wrong_counts(told: Interpreter) -> int:
         recorded = host.get("recorded_records")
         wrong += type(recorded) is int and recorded != len(told.records[HOST_SUBMITS])
     phases = told.phases
-    if not len(phases) or not _are_counted(phases) or not is_whole(told, AICORE, AICPU, PHASES):
+    if not len(phases) or not _are_counted(phases) or not told.is_whole(AICORE, AICPU, PHASES):
         return int(wrong)
     count, ran = phases["tasks_processed"], len(told.runs)
     sums = dict(zip(phases.texts, np.bincount(phases["kind"], count, len(phases.texts)).tolist(), strict=False))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
+from functools import cached_property
 
 import numpy as np
 import numpy.typing as npt
@@ -58,6 +59,24 @@ def task_names(task_ids: npt.NDArray[np.uint64], naming: Callable[[int], str] = 
     if naming is not task_name:
         return _texts(map(naming, task_ids.tolist()))
     return _texts(core.ascend_task_names(np.ascontiguousarray(task_ids, np.uint64)))
+
+
+class TaskTexts:
+    """The ids of tasks as they are written; made at the first use, once for all columns that show them.
+
+    Args:
+        ids: uint64 [tasks].
+        naming: writes one.
+    """
+
+    def __init__(self, ids: npt.NDArray[np.uint64], naming: Callable[[int], str]) -> None:
+        self._ids = ids
+        self._naming = naming
+
+    @cached_property
+    def all(self) -> npt.NDArray[np.object_]:
+        """The texts, object [tasks]."""
+        return task_names(self._ids, self._naming)
 
 
 def labels(names: npt.NDArray[np.object_], tasks: npt.NDArray[np.object_]) -> npt.NDArray[np.object_]:

@@ -23,12 +23,13 @@ from lanescope.devices.ascend.formats.layout import (
     RECORDS,
     SUBMITS,
     UPLOADS,
+    Layout,
 )
 from lanescope.devices.ascend.formats.records import Records, Section
 from lanescope.devices.ascend.formats.versions import FORMAT_VERSIONS, Erratum
+from lanescope.devices.ascend.interpret import completeness, task_kinds
 from lanescope.devices.ascend.interpret import graph as graphs
 from lanescope.devices.ascend.interpret import names as naming
-from lanescope.devices.ascend.interpret import task_kinds
 from lanescope.devices.ascend.interpret.attribution import Ends, Parts
 from lanescope.devices.ascend.interpret.clock import Alignment, Times, longest, times
 from lanescope.devices.ascend.interpret.execution_table import (
@@ -42,7 +43,7 @@ from lanescope.devices.ascend.interpret.execution_table import (
 )
 from lanescope.devices.ascend.interpret.graph import Graph, Intervals
 from lanescope.devices.ascend.interpret.sidecars import Sidecars
-from lanescope.devices.ascend.interpret.task_kinds import TaskKinds
+from lanescope.devices.ascend.interpret.task_kinds import Evidence, TaskKinds
 from lanescope.trace.column import Mask
 
 if TYPE_CHECKING:
@@ -101,7 +102,10 @@ class Interpreter:
         self._submitted: dict[str, Int64] = {}
         self._of_kind: dict[tuple[str, ...], Mask] = {}
         self._place()
-        self.runtime = task_kinds.runtime(self)
+        kinds = (kind for kind in task_kinds.MARKERS if self.is_kind(kind).any())
+        self.runtime = task_kinds.runtime(
+            records, self.format_version, kinds, self.deps, has_submits=bool(len(self.submits))
+        )
         self.errata = versions.errata(records, self.runtime)
         self._join()
         self._name()
@@ -114,9 +118,9 @@ class Interpreter:
         return naming.space_name if self.records.metadata.get("runtime") == versions.HOST_BUILT else naming.ring_name
 
     @cached_property
-    def task_texts(self) -> npt.NDArray[np.object_]:
-        """The id of each task of the graph as it is written, object [tasks]: made once for all columns that show it."""
-        return naming.task_names(self.graph.ids, self.task_naming)
+    def task_texts(self) -> naming.TaskTexts:
+        """The id of each task of the graph as it is written."""
+        return naming.TaskTexts(self.graph.ids, self.task_naming)
 
     def index(self, submits: Section) -> Int64:
         """Return the tasks of submits in the graph, int64 [n]; those of a whole list are looked up once."""
@@ -360,7 +364,23 @@ class Interpreter:
     @cached_property
     def kinds(self) -> TaskKinds:
         """What each task of the graph is."""
-        return task_kinds.of(self)
+        evidence = Evidence.of(
+            self.graph,
+            self.runs.task,
+            {kind: self.marker_task[self.is_kind(kind)] for kind in task_kinds.MARKERS},
+            [self.index(rows) for rows in (self.submits, self.host_submits)],
+            format_version=self.format_version,
+            level=self.records.level,
+            runtime=self.runtime,
+            has_deps=self.deps is not None and bool(len(self.deps.tasks)),
+            is_complete=not self.lost.lost and not self.lost.holes and self.records.cut is None,
+            has_all_submits=bool(len(self.submits) or len(self.host_submits)) and self.is_whole(SUBMITS, HOST_SUBMITS),
+        )
+        return task_kinds.decide(evidence)
+
+    def is_whole(self, *layouts: Layout) -> bool:
+        """Return whether nothing says that records of some lists are missing or left out."""
+        return completeness.is_whole(self.records, self.lost, len(self.unmatched), self.problems, layouts)
 
     def is_task_kind(self, *kinds: int) -> Mask:
         """Return which tasks are of one of these kinds (codes of ``task_kinds.KINDS``), bool [tasks]."""

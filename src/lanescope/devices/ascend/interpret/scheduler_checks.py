@@ -17,7 +17,6 @@ from lanescope.common.intervals import pack_sort_key
 from lanescope.devices.ascend.formats.layout import AICORE, AICPU, EARLY_KINDS, GRAPH_KIND, PHASE_KINDS, PHASES
 from lanescope.devices.ascend.formats.versions import Erratum
 from lanescope.devices.ascend.interpret import graph as graphs
-from lanescope.devices.ascend.interpret.completeness import is_whole
 from lanescope.devices.ascend.interpret.consistency import by_lane_and_time, reach
 from lanescope.devices.ascend.interpret.cross_checks import Found, of_rows
 from lanescope.devices.ascend.interpret.graph import Intervals
@@ -42,7 +41,7 @@ def found(told: Interpreter) -> Iterator[Found]:
     phases = told.phases
     if not len(phases):
         return
-    if is_whole(told, AICORE, AICPU, PHASES):
+    if told.is_whole(AICORE, AICPU, PHASES):
         yield of_rows("ascend_count_contradicts", wrong_counts(told), phases)
         yield "ascend_missing_flush", threads_without_flush(told), None
         yield "ascend_marker_missing", int(np.count_nonzero(unmarked(told))), None

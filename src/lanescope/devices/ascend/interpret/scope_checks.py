@@ -13,7 +13,6 @@ from lanescope.common.distinct import distinct
 from lanescope.devices.ascend.formats.layout import SUBMITS
 from lanescope.devices.ascend.formats.scope_stats import RINGED, VERSION, ScopeStats
 from lanescope.devices.ascend.formats.versions import RINGS
-from lanescope.devices.ascend.interpret.completeness import is_whole
 from lanescope.devices.ascend.interpret.resolve import Interpreter
 from lanescope.trace.column import Mask
 
@@ -50,7 +49,7 @@ def tasks_of_scopes(told: Interpreter, scopes: ScopeStats) -> tuple[int, int]:
     ids = ids[ids >> _RING < len(taken)]
     beyond = (ids & _LOW).astype(np.int64) >= taken[(ids >> _RING).astype(np.int64)]
     missing = 0
-    if told.records.level >= _LEVEL and len(told.submits) and is_whole(told, SUBMITS):
+    if told.records.level >= _LEVEL and len(told.submits) and told.is_whole(SUBMITS):
         sent = distinct(told.submits["task_id"])
         missing = max(int(taken.sum()) - len(sent), 0) if not beyond.any() else 0
     return int(np.count_nonzero(beyond)), missing

@@ -135,7 +135,7 @@ class Sidecars:
                 continue
             self.sources[role] = source
             try:
-                self.logs[role] = read_log(load(source)[:-1], source.path)
+                self.logs[role] = read_log(load(source)[:-1], source.path, needs_spans=bool(given))
             except InputError:
                 if given:
                     raise

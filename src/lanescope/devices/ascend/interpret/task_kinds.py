@@ -17,22 +17,20 @@ Source: hw-native-sys/simpler at 6ebaf77, captures of its simulated platforms at
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Iterable, Mapping
 
 import numpy as np
 import numpy.typing as npt
 
 from lanescope.declaration import frozen_class
-from lanescope.devices.ascend.formats.layout import GRAPH_KIND, HOST_SUBMITS, SUBMITS
+from lanescope.devices.ascend.formats.layout import GRAPH_KIND
+from lanescope.devices.ascend.formats.records import Deps, Records
 from lanescope.devices.ascend.formats.versions import HOST_BUILT, RINGS, on_host
 from lanescope.devices.ascend.interpret import graph as graphs
-from lanescope.devices.ascend.interpret.completeness import is_whole
 from lanescope.devices.ascend.interpret.graph import Graph
 from lanescope.trace.column import Mask
 
-if TYPE_CHECKING:
-    from lanescope.devices.ascend.interpret.resolve import Interpreter
-
+Int64 = npt.NDArray[np.int64]
 UInt8 = npt.NDArray[np.uint8]
 
 #: Kinds, and their codes.
@@ -43,6 +41,9 @@ UNKNOWN, KERNEL, DUMMY, ALLOC, SKIPPED, GRAPH, NODE = range(len(KINDS))
 RECORD_STATES = ("recorded", "none", "lost", "undecidable")
 RECORDED, NO_RECORD, LOST, UNDECIDABLE = range(len(RECORD_STATES))
 
+#: Kinds of phases that name a task.
+_DUMMY, _SKIP = "dummy_task", "predicated_skip"
+MARKERS = (_DUMMY, _SKIP, GRAPH_KIND)
 #: Level from which scheduler phases, and with them markers, are recorded; and submissions.
 _PHASES, _SUBMITS = 3, 4
 #: Format versions of a time before predicates, and those without markers of dummies.
@@ -89,33 +90,55 @@ class Evidence:
     has_all_submits: bool = False
 
     @classmethod
-    def of(cls, told: Interpreter) -> Evidence:
-        """Return the evidence in an interpreted capture."""
-        count = len(told.graph)
+    def of(
+        cls,
+        graph: Graph,
+        executed: Int64,
+        marked: Mapping[str, Int64],
+        submitted: Iterable[Int64],
+        *,
+        format_version: str,
+        level: int,
+        runtime: str,
+        has_deps: bool,
+        is_complete: bool,
+        has_all_submits: bool,
+    ) -> Evidence:
+        """Return the evidence in an interpreted capture.
+
+        Args:
+            graph: the task graph, or the ids alone.
+            executed: int64 [executions], the task of each.
+            marked: int64 [phases], the task that each phase of the kinds ``MARKERS`` names, by kind; -1 without.
+            submitted: int64, the tasks of each list of orchestrator records.
+            format_version: name of the format version.
+            level: see ``Evidence``, as for all others.
+            runtime: see there.
+            has_deps: see there.
+            is_complete: see there.
+            has_all_submits: see there.
+        """
 
         def named(kind: str) -> Mask:
-            task = told.marker_task[told.is_kind(kind)]
-            return _mask(count, task[task >= 0])
+            return _mask(len(graph), marked[kind][marked[kind] >= 0])
 
-        submitted = [told.index(rows) for rows in (told.submits, told.host_submits) if len(rows)]
-        is_old = told.format_version in _WITHOUT_PREDICATES
-        all_named = bool((told.marker_task[told.is_kind("dummy_task")] >= 0).all())
+        is_old = format_version in _WITHOUT_PREDICATES
         return cls(
-            graph=told.graph,
-            has_rows=_mask(count, told.runs.task),
-            is_dummy=named("dummy_task"),
-            is_skip=named("predicated_skip"),
+            graph=graph,
+            has_rows=_mask(len(graph), executed),
+            is_dummy=named(_DUMMY),
+            is_skip=named(_SKIP),
             is_prepared=named(GRAPH_KIND),
-            is_submitted=_mask(count, *submitted),
-            level=told.records.level,
-            has_deps=told.deps is not None and bool(len(told.deps.tasks)),
-            runtime=told.runtime,
-            marks_dummies=not is_old and all_named,
-            marks_graphs=told.format_version != "v4",
+            is_submitted=_mask(len(graph), *submitted),
+            level=level,
+            has_deps=has_deps,
+            runtime=runtime,
+            marks_dummies=not is_old and bool((marked[_DUMMY] >= 0).all()),
+            marks_graphs=format_version != "v4",
             knows_predicates=not is_old,
-            may_list_allocations=told.format_version != "v3c",
-            is_complete=not told.lost.lost and not told.lost.holes and told.records.cut is None,
-            has_all_submits=bool(submitted) and is_whole(told, SUBMITS, HOST_SUBMITS),
+            may_list_allocations=format_version != "v3c",
+            is_complete=is_complete,
+            has_all_submits=has_all_submits,
         )
 
 
@@ -136,25 +159,33 @@ class TaskKinds:
         return {KINDS[code]: int(count) for code, count in enumerate(np.bincount(self.kind)) if count}
 
 
-def runtime(told: Interpreter) -> str:
+def runtime(
+    records: Records, format_version: str, kinds: Iterable[str], deps: Deps | None, *, has_submits: bool
+) -> str:
     """Return which runtime wrote a capture: ``versions.HOST_BUILT``, ``versions.RINGS``, or nothing if it is not known.
 
     Only version 4 says it, and with orchestrator records version 3c. Else the phases tell, and the edges: only the
     runtime with rings writes ``flags`` in 3c. Before 3c, the other runtime is not known to have written captures.
+
+    Args:
+        records: the records file.
+        format_version: name of its format version.
+        kinds: those of its phases.
+        deps: the task graph; None without.
+        has_submits: whether an orchestrator on the device recorded anything.
     """
-    said = told.records.metadata.get("runtime")
+    said, kinds = records.metadata.get("runtime"), set(kinds)
     if said in (HOST_BUILT, RINGS):
         return str(said)
-    if on_host(told.records) or told.is_kind(GRAPH_KIND).any():
+    if on_host(records) or GRAPH_KIND in kinds:
         return HOST_BUILT
-    if len(told.submits) or told.is_kind("dummy_task", "predicated_skip").any() or told.format_version != "v3c":
-        return RINGS if told.format_version != "v4" else ""
-    if told.deps is None or not len(told.deps.edges):
+    if has_submits or not kinds.isdisjoint((_DUMMY, _SKIP)) or format_version != "v3c":
+        return RINGS if format_version != "v4" else ""
+    if deps is None or not len(deps.edges):
         return ""
-    edges = told.deps.edges
-    if edges.has("flags").any():
+    if deps.edges.has("flags").any():
         return RINGS
-    return HOST_BUILT if edges.has("source").all() else ""  # a file that leaves out more says nothing
+    return HOST_BUILT if deps.edges.has("source").all() else ""  # a file that leaves out more says nothing
 
 
 def decide(evidence: Evidence) -> TaskKinds:
@@ -193,11 +224,6 @@ def decide(evidence: Evidence) -> TaskKinds:
     ):
         settle(evidence.is_submitted, ALLOC, NO_RECORD)
     return TaskKinds(kind, record)
-
-
-def of(told: Interpreter) -> TaskKinds:
-    """Return the kinds of the tasks of an interpreted capture, in the order of its graph."""
-    return decide(Evidence.of(told))
 
 
 def _without_kernel(evidence: Evidence) -> tuple[int, int]:

@@ -10,13 +10,14 @@ import numpy as np
 from lanescope.devices.ascend.formats.encode import encode_deps, encode_names, encode_records
 from lanescope.devices.ascend.formats.layout import AICORE, AICPU, LEVEL_KEYS, PHASES, SUBMITS, V1_TASKS
 from lanescope.devices.ascend.formats.records import Records, Section, Stream
+from lanescope.devices.ascend.formats.versions import HOST_BUILT, RINGS
 from lanescope.devices.ascend.simulate import chip, recorder
 from lanescope.devices.ascend.simulate.arguments import annotate
 from lanescope.devices.ascend.simulate.device_memory import DUMP_NAME, device_memory
 from lanescope.devices.ascend.simulate.graph import graph
 from lanescope.devices.ascend.simulate.host import host, host_file
 from lanescope.devices.ascend.simulate.phases import Phases, phases
-from lanescope.devices.ascend.simulate.scenario import Scenario
+from lanescope.devices.ascend.simulate.scenario import FAST_CLOCK, Scenario
 from lanescope.devices.ascend.simulate.sidecars import log_file, pmu_file, scope_file
 from lanescope.devices.ascend.simulate.truth import truth
 from lanescope.devices.ascend.simulate.workload import NAMES, build
@@ -102,8 +103,8 @@ def _content(
 ) -> bytes:
     records = Records(key, s.level, metadata, sections)
     if s.format_version == "v4":
-        metadata["runtime"] = "tensormap_and_ringbuffer"
-        records = Records(key, s.level, metadata, sections, format_version="v4", streams=_streams(work))
+        metadata["runtime"] = HOST_BUILT if s.host else RINGS
+        records = Records(key, s.level, metadata, sections, format_version="v4", streams=_streams(s, work))
     if s.is_v1:
         from lanescope.devices.ascend.formats.v1 import as_v1
 
@@ -117,12 +118,13 @@ def _content(
     return content
 
 
-def _streams(work: Phases | None) -> tuple[Stream, ...]:
+def _streams(s: Scenario, work: Phases | None) -> tuple[Stream, ...]:
     """Return what schedulers tell of their streams."""
     if work is None:
         return ()
+    platform = "a5" if s.clock >= FAST_CLOCK else "a2a3"
     kept = np.bincount(work.section.group, minlength=len(work.dropped)).tolist()
     return tuple(
-        Stream("sched_phase", thread, collected + dropped, dropped, collected, "aicpu", "a2a3")
+        Stream("sched_phase", thread, collected + dropped, dropped, collected, "aicpu", platform)
         for thread, (collected, dropped) in enumerate(zip(kept, work.dropped.tolist(), strict=True))
     )

@@ -101,7 +101,12 @@ class Run:
         # One node of a graph has no kernel: its number is not used.
         node = rank(self.task[rows])
         node += node > 0
-        found[rows] = (1 << 32) | (found[rows] << np.uint64(NODE_BITS)) | node.astype(np.uint64)
+        number = node.astype(np.uint64)
+        if self.scenario.format_version == "v4":
+            # A space of their own, with the lowest bits of the number of their graph.
+            found[rows] = (1 << 62) | (found[rows] & np.uint64(0xFFFFF)) << np.uint64(32) | number
+        else:
+            found[rows] = (1 << 32) | (found[rows] << np.uint64(NODE_BITS)) | number
         return found
 
     def begin(self, thread: Int64, iteration: Int64) -> Int64:
@@ -309,7 +314,7 @@ def windows(s: Scenario) -> tuple[tuple[int, int], tuple[int, int]]:
 
 def lead(s: Scenario, tasks: Tasks) -> int:
     """Return iterations that pass before the first task is ready, so that all graphs can be prepared."""
-    return 3 + int((tasks.nodes > 0).sum()) * SLICES // WINDOWS if s.graphs else 0
+    return 3 - -int((tasks.nodes > 0).sum()) * SLICES // WINDOWS if s.graphs else 0
 
 
 def _by_wave(wave: Int64, waves: int, first: Int64, second: Int64) -> tuple[Int64, Int64, list[int]]:

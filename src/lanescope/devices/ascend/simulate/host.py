@@ -75,7 +75,17 @@ def host(
             "error": None,
         },
     }
-    if s.anchors:
+    if s.anchors and s.format_version == "v4":
+        # One reading of the device, between two of the host.
+        low, high = (int(random.integers(800, 4000)) for _ in range(2))
+        metadata["clock_alignment"] = {
+            "status": "bounded",
+            "device_anchor_cycles": base,
+            "host_anchor_ns": device_at,
+            "host_anchor_min_ns": device_at - low,
+            "host_anchor_max_ns": device_at + high,
+        }
+    elif s.anchors:
         moments = {
             "pre_host_orchestration": -(total + _GAP_NS + 100_000) * s.clock // 1_000_000_000,
             "post_device_execution": window(run),

@@ -88,8 +88,10 @@ class Scenario:
             raise UsageError(f"invalid level {self.level}: must be 1 to 4", hint="use level 4 to record everything")
         if min(self.tasks, self.aic, self.aiv, self.threads, self.epochs, self.buffer) < 1 or self.clock < 1_000_000:
             raise UsageError("tasks, aic, aiv, threads, epochs and buffer must be at least 1, clock at least 1000000")
-        if self.host and self.format_version != "v3c":
-            raise UsageError("host requires format version v3c", hint="use --format-version v3c")
+        if self.host and not self.is_chip:
+            raise UsageError("host requires format version v3c or v4", hint="use --format-version v3c")
+        if self.host and self.epochs > 1:
+            raise UsageError("host cannot be combined with several epochs", hint="use --epochs 1")
         if self.graphs and not self.host:
             raise UsageError("graphs require a host that builds the task graph", hint="use --host")
         if self.epochs > 1 and self.format_version != "v4":
@@ -143,13 +145,16 @@ class Scenario:
 
     @property
     def is_observed(self) -> bool:
-        """True if captures of the runtime itself are known: the simulator keeps the rules that hold in all of them."""
-        return self.format_version == "v3c"
+        """True if captures of the runtime itself are known: the simulator keeps the rules that hold in all of them.
+
+        Version 4 writes what a host builds by the same rules, in its own form.
+        """
+        return self.format_version == "v3c" or self.host
 
     @property
     def phase_lists(self) -> int:
         """Lists of scheduler phases in the file: v3c has one for each thread of the platform."""
-        if not self.is_observed or self.dump:
+        if self.format_version != "v3c" or self.dump:
             return self.threads
         return max(_FAST_THREADS if self.clock >= FAST_CLOCK else _SLOW_THREADS, self.threads + 1)
 

@@ -2,26 +2,21 @@
 
 from __future__ import annotations
 
-from itertools import islice
-
 import numpy as np
 
 from lanescope.devices.cuda.formats import earlier_launch, layout
 from lanescope.devices.cuda.formats.flashinfer import Rewritten
 from lanescope.devices.cuda.formats.lanes import STEP_BACK
-from lanescope.devices.cuda.formats.layout import FLASHINFER_V2, LS2, PROTON, TIRX_V1
-from lanescope.devices.cuda.formats.layout_detection import layout_of
+from lanescope.devices.cuda.formats.layout import FLASHINFER_V2, LS2, LS2_MAGIC, PROTON, TIRX_V1
+from lanescope.devices.cuda.formats.layout_detection import is_proton
 from lanescope.devices.cuda.formats.ls2 import Ls2Header
 from lanescope.devices.cuda.formats.proton import ProtonHeader
 from lanescope.devices.cuda.formats.tirx import TirxBuffer, find_stride, header
+from lanescope.devices.cuda.formats.word_layouts import MOST, TAGS, TRANSPILER, Told, tell
 from lanescope.devices.cuda.formats.word_source import Words, WordSource, content_of, store_of
 from lanescope.errors import InputError
-from lanescope.source import CERTAIN, Detection, FileHead, npy
+from lanescope.source import CERTAIN, MINE, Detection, FileHead, npy
 
-#: From so many records on, checks that all hold are no coincidence.
-ENOUGH_RECORDS = 8
-#: The least share of words that must stand where their lane says, and of records that must make sense.
-_MOST = 0.9
 _MAGIC = b"LSPROBE2"
 #: Layouts that are named where none is recognized.
 _CLOSEST = 2
@@ -58,13 +53,16 @@ def _declared(head: FileHead, known: Detection) -> Detection:
     except InputError:
         return known
     size = head.size - content.before
-    fits = list(islice(recognition.fits(content, size), _CLOSEST))
-    if not fits:
+    fits = list(recognition.fits(content, size))
+    if known.score >= MINE or known.advice or not fits:
         return known
-    if fits[0].is_certain:
-        return Detection(CERTAIN, fits[0].name, fits[0].reason)
-    near = "; ".join(f"{fit.name} ({fit.reason})" for fit in fits)
-    advice = known.advice or f"use --layout NAME if it is one of these: {near}"
+    for fit in fits:
+        # What has words for records has been judged with all others that have.
+        is_alone = fit.is_certain and fit.name not in TAGS
+        if is_alone and recognition.is_in_order(fit.name, content, size):
+            return Detection(CERTAIN, fit.name, fit.reason)
+    near = "; ".join(f"{fit.name} ({fit.reason})" for fit in fits[:_CLOSEST])
+    advice = f"use --layout NAME if it is one of these: {near}"
     return Detection(max(1, known.score), known.format, known.reason, advice)
 
 
@@ -77,28 +75,43 @@ def _known(head: FileHead) -> Detection:
     except InputError as error:
         return Detection(0, "", error.message)
     try:
-        name = layout_of(content)
-        if name == LS2:
+        words = content.words(8)
+        if len(words) and int(words[0]) == LS2_MAGIC:
             return _ls2(content)
-        if name not in (PROTON, TIRX_V1, FLASHINFER_V2):
-            name = TIRX_V1
-        if name == PROTON:
+        if is_proton(content.words(4)):
             return _proton(content)
-        geometry = header(content.words(8))
+        geometry = header(words)
     except InputError as error:
         # An array of zeros is not a capture, but no other known tool saves one.
         is_blank = is_npy and len(data) > content.before and not data[content.before :].any()
         return (
             Detection(_BLANK, TIRX_V1, error.message, error.hint or "") if is_blank else Detection(0, "", error.message)
         )
-    slots = (head.size - content.before) // 8
+    size = head.size - content.before
+    slots = size // 8
     if geometry.lanes > slots - 1:
         return Detection(0, "", f"too few slots: {slots} for {geometry.lanes} lanes")
-    words = content.words(8)
+    told = tell(content, size)
+    if told.is_ambiguous and (head.is_whole or set(told.names) != {TIRX_V1, TRANSPILER}):
+        return _ambiguous(told)
+    # A few records of each lane of a large grid do not tell these two apart: the whole buffer does.
+    name = TIRX_V1 if told.is_ambiguous else told.name
+    if name in (TIRX_V1, FLASHINFER_V2):
+        return _judge(words, name, is_npy=is_npy)
+    if told.name is not None:
+        reason = f"header fits the size, {told.used:,} of {told.used:,} records match their lane"
+        return Detection(CERTAIN, told.name, reason)
     if len(words) <= geometry.lanes:
         # The head ends inside the first row: nothing can tell the stride there, and nothing needs it.
         words = np.concatenate([words, np.zeros(geometry.lanes + 1 - len(words), np.uint64)])
-    return _judge(words, name, is_npy=is_npy)
+        return _judge(words, TIRX_V1, is_npy=is_npy)
+    found = _judge(words, TIRX_V1, is_npy=is_npy)
+    # A header alone is the same in all of these layouts: there is nothing to tell wrongly.
+    return found if is_npy and not told.used else Detection(0, "", found.reason)
+
+
+def _ambiguous(told: Told) -> Detection:
+    return Detection(MINE - 1, "", told.summary, told.advice)
 
 
 def _ls2(content: WordSource) -> Detection:
@@ -127,7 +140,7 @@ def _judge(words: Words, name: str, *, is_npy: bool) -> Detection:
         return Detection(60 if is_npy else 40, name, f"{grid}, no records")
     placed = found.used - found.misplaced
     reason = f"{grid}, {placed:,} of {found.used:,} words match their {tag}"
-    if not geometry.stride or placed < _MOST * found.used:
+    if not geometry.stride or placed < MOST * found.used:
         return Detection(45 if is_npy else 30, name, reason)
     buffer = TirxBuffer(store_of(words), geometry, found)
     summary = buffer.decode(split=True, step_back=STEP_BACK).summary
@@ -139,8 +152,6 @@ def _judge(words: Words, name: str, *, is_npy: bool) -> Detection:
     odd = int((summary["unmatched"] + summary["backward"] + summary["after_finalize"]).sum())
     reason += f", {odd} of them out of order" if odd else ""
     reason += f", {left.records} of an earlier launch" if left is not None else ""
-    if odd > (1 - _MOST) * placed:
-        return Detection(70 if is_npy else 40, name, reason)
-    if placed < ENOUGH_RECORDS:
-        return Detection(85 if is_npy else 55, name, reason)
+    if odd > (1 - MOST) * placed:
+        return Detection(45 if is_npy else 40, name, reason)
     return Detection(95 if placed == found.used and not odd else 85, name, reason)

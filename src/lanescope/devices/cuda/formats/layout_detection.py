@@ -8,57 +8,58 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from lanescope.devices.cuda.formats import layout
+from lanescope.devices.cuda.formats import layout, word_layouts
 from lanescope.devices.cuda.formats.buffer import Buffer
-from lanescope.devices.cuda.formats.flashinfer import Rewritten
 from lanescope.devices.cuda.formats.ls2 import Ls2Buffer
 from lanescope.devices.cuda.formats.proton import ProtonBuffer
 from lanescope.devices.cuda.formats.strided import StridedBuffer
-from lanescope.devices.cuda.formats.tirx import header, scan
-from lanescope.devices.cuda.formats.word_source import Words, WordSource, WordStore
+from lanescope.devices.cuda.formats.word_source import WordSource
 from lanescope.errors import InputError, UsageError
-
-#: Words that are looked at to tell the most common layout.
-_FIRST = 1 << 12
 
 
 def layout_of(content: WordSource) -> str:
-    """Return the layout of a buffer, from its bytes.
+    """Return the layout of a buffer that is one of a probe; ``judge`` says how.
 
-    LS2 and Proton's file begin with words of their own. A tag of FlashInfer's second layout names the block of its slot
-    and nothing else does so for all words; where TIRx's tags fit as well, they win. FlashInfer's first layout and
-    warpscope's are words of TIRx and are never concluded.
+    Raises:
+        InputError: several layouts fit, and nothing distinguishes them.
+    """
+    return judge(content)[0]
+
+
+def judge(content: WordSource) -> tuple[str, bool]:
+    """Return the layout of a buffer that is one of a probe, and whether it is assumed: others fit as well.
+
+    LS2 and Proton's file begin with words of their own. Of the others that one is concluded which nothing excludes.
+    FlashInfer's first layout and warpscope's are words of TIRx and are never concluded. TIRx is assumed where several
+    fit and it is one of them, and where none does.
 
     Args:
         content: the whole buffer, or its beginning.
+
+    Raises:
+        InputError: several other layouts fit, and nothing distinguishes them.
     """
     first = content.beginning()
     words = first.words(8)
     if len(words) and int(words[0]) == layout.LS2_MAGIC:
-        return layout.LS2
+        return layout.LS2, False
     if is_proton(first.words(4)):
-        return layout.PROTON
+        return layout.PROTON, False
     try:
-        if is_flashinfer2(content.store()):
-            return layout.FLASHINFER_V2
-        return layout.TIRX_V1 if _names_lanes(words) else declared_layout(first, content.length) or layout.TIRX_V1
+        told = word_layouts.tell(first, content.length)
     except InputError:
-        return declared_layout(first, content.length) or layout.TIRX_V1
-
-
-def _names_lanes(words: Words) -> bool:
-    """Return whether most words name the lane of their slot, as TIRx's do if the stride is the number of lanes.
-
-    Raises:
-        InputError: the header is missing, or no kernel writes it.
-    """
-    lanes = header(words).lanes
-    found = scan(words[: max(_FIRST, 2 * lanes + 1)], lanes, lanes)
-    return 2 * found.misplaced < found.used
+        return declared_layout(first, content.length) or layout.TIRX_V1, False
+    if told.is_ambiguous:
+        if not told.may_be_tirx:
+            raise word_layouts.ambiguity(told)
+        # The beginning of a large grid has few records of each lane.
+        is_known = set(told.names) == {layout.TIRX_V1, word_layouts.TRANSPILER} and len(words) < content.length // 8
+        return layout.TIRX_V1, not (is_known and word_layouts.is_finalized(content.store()))
+    return told.name or declared_layout(first, content.length) or layout.TIRX_V1, False
 
 
 def declared_layout(content: WordSource, size: int) -> str | None:
-    """Return the declared layout that the beginning of a buffer has without doubt; None if there is none.
+    """Return the declared layout of larger records that the beginning of a buffer has without doubt; None without.
 
     Args:
         content: the beginning of the buffer, in memory.
@@ -66,8 +67,10 @@ def declared_layout(content: WordSource, size: int) -> str | None:
     """
     from lanescope.devices.cuda.formats.declared import recognition
 
-    found = next(recognition.fits(content, size), None)
-    return found.name if found is not None and found.is_certain else None
+    found = (
+        fit.name for fit in recognition.fits(content, size) if fit.is_certain and fit.name not in word_layouts.TAGS
+    )
+    return next(found, None)
 
 
 def is_proton(words: npt.NDArray[np.uint32]) -> bool:
@@ -76,23 +79,6 @@ def is_proton(words: npt.NDArray[np.uint32]) -> bool:
         return False
     first, rest = divmod(int(words[3]), 4)
     return not rest and (first >= len(words) or words[first] == layout.PROTON_PREAMBLE or not words[6])
-
-
-def is_flashinfer2(words: WordStore) -> bool:
-    """Return whether all words name the block of their slot, and not all of them the lane.
-
-    Raises:
-        InputError: the header is missing, or no kernel writes it.
-    """
-    geometry = header(words)
-    # A lane stays on its SM, so where the first rows fit TIRx's tags all do.
-    found = scan(words.beginning(max(_FIRST, 2 * geometry.lanes + 1)), geometry.lanes, geometry.lanes)
-    if found.used and not found.misplaced:
-        return False
-    found = scan(words, geometry.lanes, geometry.lanes)
-    if not found.misplaced:
-        return False
-    return Rewritten(words).agree == found.used
 
 
 def _declared(content: WordSource, name: str, options: Mapping[str, Any]) -> Buffer:
@@ -124,7 +110,7 @@ def read(content: WordSource, options: Mapping[str, Any]) -> Buffer:
         InputError: the file does not hold a buffer of the layout.
         UsageError: an option does not go with the layout.
     """
-    name = options["layout"] or layout_of(content)
+    name, is_assumed = (options["layout"], False) if options["layout"] else judge(content)
     if name not in layout.SHORT_NAMES.values():
         return _declared(content, name, options)
     if options["layout_params"]:
@@ -134,4 +120,10 @@ def read(content: WordSource, options: Mapping[str, Any]) -> Buffer:
             if options[option] is not None:
                 raise UsageError(f"--{option} and layout {name} are mutually exclusive", hint=f"remove --{option}")
         return Ls2Buffer(content.store()) if name == layout.LS2 else ProtonBuffer(content.words(4))
-    return StridedBuffer(content.store(), name, stride=options["stride"], max_records=options["max_records"])
+    return StridedBuffer(
+        content.store(),
+        name,
+        stride=options["stride"],
+        max_records=options["max_records"],
+        is_assumed=is_assumed,
+    )

@@ -37,6 +37,7 @@ class StridedBuffer(OwnNumbers):
         name: which layout, of ``layout.TIRX_V1`` and so on.
         stride: slots between two records of a lane; found when None.
         max_records: records that a lane may have, where the probe has a limit.
+        is_assumed: whether other layouts fit as well, and nothing distinguishes them.
 
     Raises:
         InputError: the header is missing, or no kernel writes it.
@@ -60,9 +61,15 @@ class StridedBuffer(OwnNumbers):
     has_payloads = False
 
     def __init__(
-        self, words: Words | WordStore, name: str, *, stride: int | None = None, max_records: int | None = None
+        self,
+        words: Words | WordStore,
+        name: str,
+        *,
+        stride: int | None = None,
+        max_records: int | None = None,
+        is_assumed: bool = False,
     ) -> None:
-        self.format = name
+        self.format, self._is_assumed = name, is_assumed
         self.words = store_of(words)
         self._max_records = max_records
         self._sm: I64 | None = None
@@ -204,6 +211,7 @@ class StridedBuffer(OwnNumbers):
         geometry, found = self.tirx.geometry, self.tirx.found
         if self._earlier is not None:
             yield "cuda_stale", self._earlier.records, self._earlier.first_slot
+        yield "cuda_layout_assumed", int(self._is_assumed), None
         yield "cuda_stride_inferred", int(geometry.source == "inferred"), None
         yield "cuda_stride_unknown", int(not geometry.stride), None
         yield "cuda_corrupt_record", self.tirx.unreadable, found.first_misplaced

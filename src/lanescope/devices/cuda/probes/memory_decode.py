@@ -6,7 +6,11 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from lanescope.devices.cuda.family import FAMILY
+from lanescope.devices.cuda.formats.layout import FLASHINFER_V2, TIRX_V1
+from lanescope.devices.cuda.formats.word_layouts import tell
+from lanescope.devices.cuda.formats.word_source import content_of
 from lanescope.devices.cuda.probes.array_input import Bytes
+from lanescope.errors import InputError
 from lanescope.families.options import resolve_options
 from lanescope.source import MemoryCapture
 from lanescope.trace import Trace
@@ -26,3 +30,17 @@ def decode_bytes(data: Bytes, name: str, options: Mapping[str, Any]) -> Iterator
     """
     with MemoryCapture(data, name) as capture:
         yield from FAMILY.decode(capture, resolve_options(FAMILY.options, options, what=FAMILY.name)).finish()
+
+
+def layout_of_peers(data: Bytes) -> str | None:
+    """Return which layout of TIRx and FlashInfer a buffer has that is of one of them; None where neither fits alone.
+
+    Args:
+        data: uint8 [n].
+    """
+    try:
+        content = content_of(data)
+        names = tell(content, content.length).names
+    except InputError:
+        return None
+    return next((name for name in (TIRX_V1, FLASHINFER_V2) if name in names), None)

@@ -145,6 +145,18 @@ class Queues:
         """Return the group of a root device; made if none of its queues has one."""
         return self._root((host, uuid or name), name)
 
+    def group_of(self, key: tuple[Any, ...], name: str, *, parent: int | None = None) -> int:
+        """Return the group of a device of another API by its key; made when first asked for."""
+        if key not in self._roots:
+            self._roots[key] = self._builder.track(
+                self.unique(-1 if parent is None else parent, name),
+                kind="group",
+                role="device" if parent is None else "subdevice",
+                parent=parent,
+                input_id=self._input_id,
+            )
+        return self._roots[key]
+
     def unique(self, parent: int, name: str) -> str:
         """Return a name that no other track of a group has."""
         count = self._taken[parent, name] = self._taken.get((parent, name), 0) + 1
@@ -241,13 +253,17 @@ class Queues:
             "pid": int(processes.values("pid")[process]),
             "handle": handle,
             "immediate": immediate,
+            "api": "Level Zero",
         }
         for name, values in self._details.items():
-            values.append(detail[name])
+            values.append(detail.get(name, 0))
 
     def _append_details(self) -> None:
         columns: dict[str, Any] = dict(self._details)
         known = [number is not None for number in columns["subdevice"]]
         columns["subdevice"] = [number or 0 for number in columns["subdevice"]]
         columns["handle"] = np.array(columns["handle"], np.uint64)
+        for name in ("device_number", "subdevice_number"):
+            columns[name] = np.zeros(len(known), np.uint64)
+            columns[f"{name}_valid"] = np.zeros(len(known), np.bool_)
         self._builder.append("levelzero_queues", **columns, subdevice_valid=known)

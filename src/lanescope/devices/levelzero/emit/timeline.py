@@ -50,6 +50,7 @@ class Timeline:
             self._operations()
             self._flows()
             self._loads()
+        self._launched(queues)
         if len(self.found.events["samplings"]):
             from lanescope.devices.levelzero.emit.telemetry import Telemetry
 
@@ -57,6 +58,14 @@ class Timeline:
         self._recorder()
         threads = len(self.found.events["threads"])
         self._coverage(np.zeros(threads, np.bool_) if is_complete is None else is_complete)
+
+    def _launched(self, queues: Queues) -> None:
+        """Append operations of CUDA and OpenCL."""
+        self.found.launched.notes.emit(self.builder, None, zero=self.zero)
+        if len(self.found.launched.launch):
+            from lanescope.devices.levelzero.emit.launch_tracks import LaunchTracks
+
+            LaunchTracks(self.builder, self.found, self.hosts, queues, zero=self.zero, input_id=self.input_id).draw()
 
     # --- operations ---------------------------------------------------------------------------------------------
 

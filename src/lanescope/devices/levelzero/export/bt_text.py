@@ -20,6 +20,8 @@ from lanescope.trace import Table, Trace
 
 #: Records that are formatted together.
 _BLOCK = 1 << 14
+#: Numbers of backends. Source: THAPI xprof/xprof_utils.hpp.
+_BACKENDS = {"OpenCL": 2, "CUDA": 3}
 _WORD = (1 << 64) - 1
 
 
@@ -55,7 +57,14 @@ class _Formatter:
             row["track_id"]: f'hostname = "{row["host"]}", vpid = {row["pid"]}, vtid = {row["tid"]}'
             for row in trace.details["levelzero_threads"].rows()
         }
-        self._devices = {row["track_id"]: _hashes(row) for row in trace.details["levelzero_queues"].rows()}
+        queues = list(trace.details["levelzero_queues"].rows())
+        self._devices = {row["track_id"]: _hashes(row) for row in queues}
+        #: Backend, device and sub-device of lanes of other APIs.
+        self._launchers = {
+            row["track_id"]: (_BACKENDS[row["api"]], row["device_number"] or 0, row["subdevice_number"] or 0)
+            for row in queues
+            if row["api"] in _BACKENDS
+        }
 
     def _record(self, kind: str, thread: int, ts: int, content: str, backend: int = layout.BACKEND) -> str:
         ts += self._trace.time.epoch_ns
@@ -100,6 +109,14 @@ class _Formatter:
                 content = f'name = "{name}", size = {operation["bytes"]}, metadata = "{metadata}"'
                 text = self._record("traffic", operation["readback_track_id"], operation["append_ts"], content)
             length = row["dur"]
+            launcher = self._launchers.get(row["track_id"])
+            if launcher is not None:
+                backend, device, sub = launcher
+                error = "true" if operation["error"] else "false"
+                content = f'name = "{name}", dur = {length or 0}, did = {device}, sdid = {sub}, err = {error}'
+                thread = operation["thread_track_id"]
+                yield self._record("device", thread, row["ts"], f'{content}, metadata = ""', backend)
+                continue
             if is_raw or length is None:
                 length = (operation["global_end"] - operation["global_start"]) & _WORD
             device, sub = self._devices[row["track_id"]]

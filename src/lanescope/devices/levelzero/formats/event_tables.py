@@ -345,6 +345,64 @@ SAMPLES = TableSpec(
         ColumnSpec("reference", "uint64", "clock of a counter in us, or size of a memory; 0 otherwise"),
     ),
 )
+_API = ColumnSpec("api", "text", "API: CUDA, OpenCL")
+LAUNCHES = TableSpec(
+    "launches",
+    "a call of CUDA or OpenCL that gives an operation to a device",
+    (
+        _SEQ,
+        _TS,
+        _THREAD,
+        _API,
+        ColumnSpec("function", "text", "function that launched the operation"),
+        ColumnSpec("queue", "uint64", "handle of the queue or stream; NULL if the call has none", nullable=True),
+        ColumnSpec("kernel", "uint64", "handle of the kernel; NULL for other operations", nullable=True),
+    ),
+)
+LAUNCH_EVENTS = TableSpec(
+    "launch_events",
+    "an announcement that the last launch of this thread is measured through events",
+    (
+        _SEQ,
+        _TS,
+        _THREAD,
+        _API,
+        ColumnSpec("event", "uint64", "handle of the event; of CUDA's the one at the start"),
+        ColumnSpec("stop", "uint64", "handle of the event at the end; 0 for OpenCL"),
+    ),
+)
+LAUNCH_RESULTS = TableSpec(
+    "launch_results",
+    "the times of an operation that CUDA or OpenCL launched",
+    (
+        _SEQ,
+        _TS,
+        _THREAD,
+        _API,
+        ColumnSpec("event", "uint64", "handle of the event; of CUDA's the one at the start"),
+        ColumnSpec("stop", "uint64", "handle of the event at the end; 0 for OpenCL"),
+        ColumnSpec("status", "text", "first result of the queries that is a failure, else success"),
+        ColumnSpec("queued", "uint64", "device clock when the operation was queued", nullable=True, unit="ns"),
+        ColumnSpec("start", "uint64", "device clock at the start; NULL for CUDA", nullable=True, unit="ns"),
+        ColumnSpec("end", "uint64", "device clock at the end; NULL for CUDA", nullable=True, unit="ns"),
+        ColumnSpec("dur", "int64", "length as CUDA measured it; NULL for OpenCL", nullable=True, unit="ns"),
+    ),
+)
+LAUNCH_OBJECTS = TableSpec(
+    "launch_objects",
+    "what became known of a context, queue, stream, kernel or device of CUDA or OpenCL",
+    (
+        _SEQ,
+        _TS,
+        _THREAD,
+        _API,
+        ColumnSpec("action", "text", "context, current, push, pop, destroy, stream, queue, kernel, device, about"),
+        ColumnSpec("object", "uint64", "handle or number"),
+        ColumnSpec("parent", "uint64", "device of a context or queue, root of a device; NULL if none", nullable=True),
+        ColumnSpec("name", "utf8", "name of a kernel or device; empty otherwise"),
+        ColumnSpec("uuid", "utf8", "UUID of a device, hexadecimal; empty if unknown"),
+    ),
+)
 
 #: The event model, by name. Tables with ``seq`` are in its order.
 EVENTS: tuple[TableSpec, ...] = (
@@ -372,4 +430,8 @@ EVENTS: tuple[TableSpec, ...] = (
     SENSOR_KINDS,
     SENSORS,
     SAMPLES,
+    LAUNCHES,
+    LAUNCH_EVENTS,
+    LAUNCH_RESULTS,
+    LAUNCH_OBJECTS,
 )

@@ -21,6 +21,7 @@ class HostApi:
         answers: names of other results that are no failure.
         moves: functions that access memory begin with it; empty if none does.
         size: field of their entries with the size in bytes.
+        numbers: names of answers that exits may write as numbers.
         source: where the names come from.
     """
 
@@ -30,6 +31,7 @@ class HostApi:
     answers: tuple[str, ...] = ()
     moves: str = ""
     size: str = ""
+    numbers: tuple[tuple[int, str], ...] = ()
     source: str = ""
 
 
@@ -40,6 +42,7 @@ _CUDA = HostApi(
     ("CUDA_ERROR_NOT_READY",),
     moves="cuMemcpy",
     size="ByteCount",
+    numbers=((600, "CUDA_ERROR_NOT_READY"),),
     source="THAPI backends/cuda/btx_cudamatching_model.yaml",
 )
 #: By provider. Level Zero's own providers are ``layout.APIS``.
@@ -48,20 +51,28 @@ HOST_APIS: Mapping[str, HostApi] = {
         "OpenCL",
         "errcode_ret_val",
         "CL_SUCCESS",
+        ("CL_DEVICE_NOT_AVAILABLE",),
         moves="clEnqueue",
         size="size",
-        source="THAPI backends/opencl/btx_clmatching_model.yaml",
+        numbers=((-2, "CL_DEVICE_NOT_AVAILABLE"),),
+        source="THAPI backends/opencl/btx_clmatching_model.yaml, btx_clinterval_callbacks.cpp",
     ),
     "lttng_ust_cuda": _CUDA,
     "lttng_ust_cuda_exports": _CUDA,
     "lttng_ust_cudart": HostApi(
-        "CUDART", "cudaResult", "cudaSuccess", ("cudaErrorNotReady",), source="THAPI backends/cuda/cudart_model.rb"
+        "CUDART",
+        "cudaResult",
+        "cudaSuccess",
+        ("cudaErrorNotReady",),
+        numbers=((600, "cudaErrorNotReady"),),
+        source="THAPI backends/cuda/cudart_model.rb",
     ),
     "lttng_ust_hip": HostApi(
         "HIP",
         "hipResult",
         "hipSuccess",
         ("hipErrorNotReady",),
+        numbers=((600, "hipErrorNotReady"),),
         source="THAPI backends/hip/btx_hipinterval_callbacks.cpp",
     ),
     "lttng_ust_mpi": HostApi(
@@ -74,8 +85,20 @@ OPENMP = "lttng_ust_ompt"
 ITT = "lttng_ust_itt"
 #: How the names of ITT's events and tasks begin here: programs choose them freely.
 ITT_BEGIN = "itt:"
+#: Begin of the providers of what is launched and measured, by the API. Source: THAPI backends/cuda/cuda_events.yaml,
+#: backends/opencl/opencl_events.yaml.
+OPENCL, CUDA = "lttng_ust_opencl", "lttng_ust_cuda"
 #: All providers besides Level Zero's.
-PROVIDERS: tuple[str, ...] = (*HOST_APIS, OPENMP, ITT)
+PROVIDERS: tuple[str, ...] = (
+    *HOST_APIS,
+    OPENMP,
+    ITT,
+    f"{OPENCL}_profiling",
+    f"{OPENCL}_arguments",
+    f"{OPENCL}_devices",
+    f"{CUDA}_profiling",
+    f"{CUDA}_properties",
+)
 #: Results of them that do not say that a function failed.
 ANSWERS: tuple[str, ...] = tuple(
     dict.fromkeys(name for api in HOST_APIS.values() for name in (api.success, *api.answers))
@@ -142,13 +165,19 @@ def result_text(api: HostApi, written: str) -> str | None:
         return None
     if digits.isascii() and digits.isdigit():
         number = int(written)
-        return f"{api.title} {number}" if number else api.success
+        return dict(api.numbers).get(number, f"{api.title} {number}") if number else api.success
     is_name = written.isascii() and written.replace("_", "").isalnum()
     return written if is_name else None
+
+
+def is_failure(api: HostApi, text: str | None) -> bool:
+    """Return whether a result, as ``result_text`` names it, says that a function failed."""
+    return text not in (api.success, *api.answers)
 
 
 def written_as(api: HostApi, text: str) -> list[str]:
     """Return how exits may have written a result: what ``result_text`` makes that text of, but for leading zeros."""
     number = text.removeprefix(f"{api.title} ")
     names = [number] if number != text else [text, "0"] if text == api.success else [text]
+    names += [str(value) for value, name in api.numbers if name == text]
     return [name for name in names if result_text(api, name) == text]

@@ -11,6 +11,7 @@ from typing import Any
 from lanescope.devices.levelzero.formats import layout
 from lanescope.devices.levelzero.formats.fields import BadField, Fields, parse
 from lanescope.devices.levelzero.formats.host_apis import HostApi, is_sized, result_text
+from lanescope.devices.levelzero.formats.text_launches import copied, entry_part, exit_part, is_launch, launch
 from lanescope.devices.levelzero.formats.text_records import Handler, Recorder, Stamp, result_name
 
 #: How many payloads of exits are remembered for each function.
@@ -136,22 +137,30 @@ def host_handler(api: HostApi, event: str) -> Handler | None:
 
 
 def _host_entry(api: HostApi, function: str) -> Handler:
-    sized = is_sized(api, function)
+    sized, launches, keep = is_sized(api, function), is_launch(api, function), entry_part(api, function)
 
     def handle(reader: Recorder, stamp: Stamp, payload: bytes) -> None:
         fields = reader.fields(payload)
-        size = fields.optional(api.size) if sized else None
+        size = copied(api, function, fields) if sized else None
+        if keep is not None:
+            keep(reader, stamp, fields)
+        if launches:
+            launch(reader, stamp, api, function, fields)
         reader.rows["calls"].add((*stamp, reader.code("calls", "function", function), False, None, size))
 
     return handle
 
 
 def _host_exit(api: HostApi, function: str) -> Handler:
+    conclude = exit_part(api, function)
+
     def handle(reader: Recorder, stamp: Stamp, payload: bytes) -> None:
         fields = reader.fields(payload)
         result = result_text(api, fields.text(api.result)) if api.result in fields else ""
         if result is None:
             raise BadField(api.result)
+        if conclude is not None:
+            conclude(reader, stamp, fields)
         code = reader.code("calls", "result", result) if result else None
         reader.rows["calls"].add((*stamp, reader.code("calls", "function", function), True, code, None))
 

@@ -7,6 +7,7 @@ from lanescope.devices.levelzero.formats.fields import BadField
 from lanescope.devices.levelzero.formats.host_apis import HOST_APIS, ITT, OPENMP
 from lanescope.devices.levelzero.formats.text_calls import entry_handler, exit_handler, host_handler
 from lanescope.devices.levelzero.formats.text_itt import itt_handler
+from lanescope.devices.levelzero.formats.text_launches import profiling_handler
 from lanescope.devices.levelzero.formats.text_records import (
     Handler,
     Recorder,
@@ -34,7 +35,7 @@ def handler_of(provider: str, event: str) -> Handler | None:
         if event.endswith("_exit"):
             return exit_handler(event.removesuffix("_exit"))
         return None
-    return _HANDLERS.get(f"{provider}:{event}")
+    return _HANDLERS.get(f"{provider}:{event}") or profiling_handler(provider, event)
 
 
 def _push(reader: Recorder, stamp: Stamp, payload: bytes) -> None:

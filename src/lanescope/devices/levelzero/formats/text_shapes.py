@@ -15,159 +15,50 @@ import numpy.typing as npt
 from lanescope._native import core
 from lanescope.devices.levelzero.formats import layout
 from lanescope.devices.levelzero.formats.event_model import Rows
-from lanescope.devices.levelzero.formats.host_apis import HOST_APIS, HostApi, is_sized, written_as
+from lanescope.devices.levelzero.formats.host_apis import HOST_APIS, OPENMP, HostApi, is_sized, written_as
 from lanescope.devices.levelzero.formats.text_calls import REMEMBERED
+from lanescope.devices.levelzero.formats.text_cells import (
+    APIS,
+    APPEND_COLUMNS,
+    ENDPOINTS,
+    EXIT,
+    HANDLES,
+    LAUNCH_RECORDS,
+    NUMBERS,
+    OP_COLUMNS,
+    RECORDS,
+    RESULTS,
+    ROW_TABLES,
+    SCOPE,
+    SHEETS,
+    SUCCESSES,
+    TABLES,
+    TASKS,
+    TEXTS,
+    TICKS,
+    WORDS,
+    Cell,
+    append_cells,
+    cell_of,
+    optional_cells,
+)
+from lanescope.devices.levelzero.formats.text_itt import LANES
+from lanescope.devices.levelzero.formats.text_launches import (
+    CUDA_API,
+    OPENCL_API,
+    entry_part,
+    exit_part,
+    is_launch,
+    is_shaped,
+    queue_fields,
+)
+from lanescope.devices.levelzero.formats.text_scopes import ENDS
 from lanescope.trace.column import Array
 
 UInt64 = npt.NDArray[np.uint64]
-#: Group, name, kind, whether it is required, table of texts.
-_Cell = tuple[str, str, str, bool, int]
 
-#: Text columns whose texts the scanner looks up.
-_TEXTS = (
-    ("calls", "result"),
-    ("results", "status"),
-    ("results", "timestamp_status"),
-    ("appends", "function"),
-    ("appends", "how"),
-    ("appends", "reason"),
-    ("appends", "dst_memory"),
-    ("appends", "src_memory"),
-)
-_RESULTS = ("result", "status", "timestamp_status")
-#: APIs that write the same texts otherwise have tables of their own, after those.
-_APIS = list(dict.fromkeys(HOST_APIS.values()))
-#: Bit of the constant of a call: it is an exit.
-_EXIT = 1 << 32
-
-
-def _cell(name: str, kind: str = "integer", *, required: bool = True, group: str = "", texts: int = 0) -> _Cell:
-    return group, name, kind, required, texts
-
-
-def _texts(name: str, column: str, *, kind: str = "maybe_text", table: str = "appends") -> _Cell:
-    return _cell(name, kind, required=kind == "text", texts=_TEXTS.index((table, column)))
-
-
-def _more(*names: str, kind: str = "integer") -> tuple[_Cell, ...]:
-    return tuple(_cell(name, kind, required=False) for name in names)
-
-
-#: Records that are rows of their own: the columns of a table, by cell, and the fields.
-_OP = (
-    _cell("op_id"),
-    _texts("how", "how"),
-    *_more("bytes"),
-    _cell("list_id"),
-    _texts("api", "function", kind="text"),
-    *_more("signal"),
-    *_more("waits", kind="integers"),
-    *_more("kernel"),
-    *_more("groups_x", "groups_y", "groups_z", kind="small"),
-    _texts("dst", "dst_memory"),
-    _texts("src", "src_memory"),
-    _texts("reason", "reason"),
-)
-_OP_COLUMNS = (
-    *("op_id", "how", "bytes", "list", "function", "event", "waits", "kernel", "groups_x", "groups_y", "groups_z"),
-    *("dst_memory", "src_memory", "reason"),
-)
-_TICKS = ("global_start", "global_end", "context_start", "context_end")
-_RECORDS: Mapping[str, tuple[str, tuple[_Cell, ...]]] = {
-    f"{layout.PROFILING}:event_profiling": ("pushes", (_cell("hEvent"),)),
-    f"{layout.PROFILING}:event_profiling_results": (
-        "event_results",
-        (
-            _cell("hEvent"),
-            _texts("status", "status", kind="text", table="results"),
-            _texts("timestampStatus", "timestamp_status", kind="text", table="results"),
-            *(_cell(name) for name in ("globalStart", "globalEnd", "contextStart", "contextEnd")),
-        ),
-    ),
-    f"{layout.PROPERTIES}:device_timer": ("timers", (_cell("hDevice"), _cell("deviceTimestamp"))),
-    f"{layout.OURS}:op": ("ops", _OP),
-    f"{layout.OURS}:list_run": (
-        "runs",
-        (
-            *(_cell("list_id"), _cell("run", "small"), _cell("queue"), _cell("t_entry", "small")),
-            *(*_more("t_exit", kind="small"), *_more("quiet", kind="flag")),
-        ),
-    ),
-    f"{layout.OURS}:result": ("results", (_cell("op_id"), _cell("run", "small"), *map(_cell, _TICKS))),
-    f"{layout.OURS}:clock_pair": (
-        "pairs",
-        (_cell("device"), _cell("host_ns", "small"), _cell("device_ticks"), *_more("error_ns", kind="small")),
-    ),
-}
-
-
-def _append_cells(function: str) -> tuple[_Cell, ...]:
-    """Return the cells of the entry of an Append, by ``_APPEND_COLUMNS``; a cell without a name is never read."""
-    kind = layout.APPENDS.get(function, layout.OTHER)
-    is_kernel, is_sized = kind == layout.KERNEL, kind in (layout.COPY, layout.FILL)
-    group = "pLaunchFuncArgs_val" if is_kernel else ""
-    axes = (f"groupCount{axis}" if is_kernel else "" for axis in "XYZ")
-    # Counts of groups by other names: rare enough.
-    others = ("pGroupCounts_val", "groupCounts", "groupCounts_val") if is_kernel else ("", "", "")
-    return (
-        _cell("hCommandList"),
-        *_more("hKernel"),
-        *(_cell(axis, "small", required=is_kernel, group=group) for axis in axes),
-        *(_more("dstptr", "srcptr", "size", "ptr") if is_sized else _more("", "", "", "")),
-        _cell("hEvent" if kind == layout.SIGNAL else "hSignalEvent"),
-        *_more("numWaitEvents", kind="small"),
-        *_more("phWaitEvents_vals", kind="integers"),
-        *_more(*others, kind="refused"),
-    )
-
-
-_APPEND_COLUMNS = (
-    *(
-        "list",
-        "kernel",
-        "groups_x",
-        "groups_y",
-        "groups_z",
-        "dstptr",
-        "src",
-        "bytes",
-        "ptr",
-        "event",
-        "waits",
-        "listed",
-    ),
-    *("", "", ""),
-)
-
-#: The sheets, and how many cells their rows have.
-_SHEETS = {
-    "calls": 2,
-    "appends": len(_APPEND_COLUMNS),
-    **{name: len(cells) for name, cells in _RECORDS.values()},
-    "executions": 3,
-    "lists": 1,
-    "event_ends": 1,
-    "freed": 1,
-    "allocated": 2,
-}
-_NUMBERS = {name: number for number, name in enumerate(_SHEETS)}
-
-#: What the scanner remembers of the entries of these functions, and what their return makes of it: how, the sheet, and
-#: the texts that the row needs: table, column, text.
-_HANDLES: Mapping[str, tuple[str, str, str, str, str]] = {
-    "zeEventDestroy": ("hEvent", "value", "event_ends", "", ""),
-    "zeCommandListReset": ("hCommandList", "value", "lists", "action", "reset"),
-    "zeCommandListDestroy": ("hCommandList", "value", "lists", "action", "destroy"),
-    "zeMemFree": ("ptr", "nonzero", "freed", "memory", ""),
-    "zeMemFreeExt": ("ptr", "nonzero", "freed", "memory", ""),
-    **{
-        name: ("size", "allocation", "allocated", "memory", memory)
-        for name, memory in layout.ALLOCATIONS.items()
-        if name.startswith("zeMem")
-    },
-}
-#: Tables of those rows.
-_TABLES = {"freed": "allocations", "allocated": "allocations"}
+#: Names of scopes that are told, at most.
+_MOST_SCOPES = 1000
 
 
 class Shapes:
@@ -183,14 +74,22 @@ class Shapes:
     """
 
     def __init__(self, rows: Mapping[str, Rows], shrink: int, shift_ns: int) -> None:
-        self.scanner = core.LevelZeroScanner(shrink, list(_SHEETS.values()), len(_TEXTS) + len(_APIS))
+        self.scanner = core.LevelZeroScanner(shrink, list(SHEETS.values()), TABLES)
+        for number, api in enumerate(SUCCESSES, len(TEXTS) + len(APIS)):
+            for written in (api.success, "0"):
+                self.scanner.add_text(number, written, 0)
+        for written, ends in ENDS.items():
+            self.scanner.add_text(ENDPOINTS, written, sum(1 << is_exit for is_exit in ends))
+        #: Names of scopes by event and word, as the reference reader knows them; numbers of words.
+        self.scopes: Mapping[tuple[str, str], str] = {}
+        self._words: dict[str, int] = {"": 0}
         self._rows, self._shift_ns = rows, shift_ns
-        self._dictionaries = [rows[table].dictionary(column) for table, column in _TEXTS]
-        self._told = [0] * len(_TEXTS)
+        self._dictionaries = [rows[table].dictionary(column) for table, column in TEXTS]
+        self._told = [0] * len(TEXTS)
 
     def append_count(self) -> int:
         """Return how many rows of ``appends`` the scanner has made."""
-        return self.scanner.count(_NUMBERS["appends"]) + self.scanner.count(_NUMBERS["ops"])
+        return self.scanner.count(NUMBERS["appends"]) + self.scanner.count(NUMBERS["ops"])
 
     # --- what it may take -----------------------------------------------------------------------------------------
 
@@ -203,16 +102,16 @@ class Shapes:
             self._told[table] = len(texts)
 
     def _tell_text(self, table: int, text: str, code: int) -> None:
-        name, column = _TEXTS[table]
+        name, column = TEXTS[table]
         names = [text]
-        if column in _RESULTS:
+        if column in RESULTS:
             # Names of another API's numbers do not occur in Level Zero's fields.
             names = [text] if " " not in text else []
             names += [str(number) for number, result in layout.RESULTS.items() if result == text]
         for written in names:
             self.scanner.add_text(table, written, code, name == "calls" and text == layout.SUCCESS)
         if (name, column) == ("calls", "result"):
-            for number, api in enumerate(_APIS, len(_TEXTS)):
+            for number, api in enumerate(APIS, len(TEXTS)):
                 for written in written_as(api, text):
                     self.scanner.add_text(number, written, code)
 
@@ -223,9 +122,16 @@ class Shapes:
             return self._tell_host_call(kind, HOST_APIS[provider], event)
         if provider not in layout.APIS:
             name = f"{provider}:{event}"
-            if name in _RECORDS:
-                sheet, cells = _RECORDS[name]
-                self.scanner.add_record(kind, (_NUMBERS[sheet], 0), cells)
+            if provider == OPENMP:
+                return self._tell_scope(kind, event)
+            if name in TASKS:
+                cells, lanes, is_end, is_strict = TASKS[name]
+                self.scanner.add_task(kind, NUMBERS["calls"], cells, LANES.index(lanes), is_end, is_strict)
+            if name in LAUNCH_RECORDS:
+                return self._tell_launch_record(kind, *LAUNCH_RECORDS[name])
+            if name in RECORDS:
+                sheet, cells = RECORDS[name]
+                self.scanner.add_record(kind, (NUMBERS[sheet], 0), cells)
             return True
         function, _, end = event.rpartition("_")
         code = self._code("calls", "function", function)
@@ -233,21 +139,68 @@ class Shapes:
             return False
         if end == "entry":
             return self._tell_entry(kind, function, code)
-        return self._tell_exit(kind, function, code | _EXIT)
+        return self._tell_exit(kind, function, code | EXIT)
 
     def _tell_host_call(self, kind: bytes, api: HostApi, event: str) -> bool:
         function, _, end = event.rpartition("_")
         code = self._code("calls", "function", function)
         if code is None:
             return False
+        # What is kept from an entry to its exit, and structures, are rare: they stay with the reference.
+        if (entry_part if end == "entry" else exit_part)(api, function) is not None:
+            return True
+        if end == "entry" and is_shaped(function):
+            return True
+        if end == "entry" and is_launch(api, function):
+            return self._tell_launch(kind, api, function, code)
         if end == "entry":
-            cells = _more(api.size) if is_sized(api, function) else ()
+            cells = optional_cells(api.size) if is_sized(api, function) else ()
             self.scanner.add_entry(
-                kind, (_NUMBERS["calls"], code), cells, -1, always_appends=False, append=None, append_cells=()
+                kind, (NUMBERS["calls"], code), cells, -1, always_appends=False, append=None, append_cells=()
             )
         else:
-            cells = (_cell(api.result, "text", required=False, texts=len(_TEXTS) + _APIS.index(api)),)
-            self.scanner.add_exit(kind, (_NUMBERS["calls"], code | _EXIT), cells, -1, "unknown", None)
+            cells = (cell_of(api.result, "text", required=False, texts=len(TEXTS) + APIS.index(api)),)
+            self.scanner.add_exit(kind, (NUMBERS["calls"], code | EXIT), cells, -1, "unknown", None)
+        return True
+
+    def _tell_scope(self, kind: bytes, event: str) -> bool:
+        """Tell the words that a callback was seen with; there may always be another."""
+        if len(self.scopes) > _MOST_SCOPES:
+            return True
+        functions = {}
+        for (of, word), name in self.scopes.items():
+            code = self._code("calls", "function", name)
+            if of != event or code is None:
+                continue
+            if word not in self._words:
+                self._words[word] = len(self._words)
+                self.scanner.add_text(WORDS, word, self._words[word])
+            functions[self._words[word]] = code + 1
+        if functions:
+            listed = [functions.get(number, 0) for number in range(max(functions) + 1)]
+            self.scanner.add_scope(kind, NUMBERS["calls"], SCOPE, listed)
+        return False
+
+    def _tell_launch(self, kind: bytes, api: HostApi, function: str, code: int) -> bool:
+        launched = self._code("launches", "function", function)
+        if launched is None:
+            return False
+        queue, kernel = queue_fields(api)
+        size = optional_cells(api.size if is_sized(api, function) else "")
+        cells = (cell_of(queue, required=api is OPENCL_API), *optional_cells(kernel), *size)
+        sheet = NUMBERS[f"{api.title.lower()}_launches"]
+        self.scanner.add_launch(kind, (NUMBERS["calls"], code), cells, (sheet, launched))
+        return True
+
+    def _tell_launch_record(self, kind: bytes, sheet: str, api: HostApi, cells: tuple[Cell, ...]) -> bool:
+        constant = 0
+        if sheet.endswith("_results"):
+            # Rows of the scanner are of successes.
+            code = self._code("launch_results", "status", api.success)
+            if code is None:
+                return False
+            constant = code
+        self.scanner.add_record(kind, (NUMBERS[sheet], constant), cells)
         return True
 
     def _code(self, table: str, column: str, text: str) -> int | None:
@@ -257,55 +210,55 @@ class Shapes:
     def _tell_entry(self, kind: bytes, function: str, code: int) -> bool:
         number = REMEMBERED.get(function, -1)
         appended = self._code("appends", "function", function)
-        cells: tuple[_Cell, ...] = ()
-        if function in _HANDLES:
-            cells = (_cell(_HANDLES[function][0]),)
+        cells: tuple[Cell, ...] = ()
+        if function in HANDLES:
+            cells = (cell_of(HANDLES[function][0]),)
         elif function in layout.EXECUTES:
             queue, lists = layout.EXECUTES[function]
-            cells = (_cell(queue), *_more(lists, kind="integers"))
+            cells = (cell_of(queue), *optional_cells(lists, kind="integers"))
         elif "Memory" in function:
-            cells = _more("size")
-        append = None if appended is None else (_NUMBERS["appends"], appended)
+            cells = optional_cells("size")
+        append = None if appended is None else (NUMBERS["appends"], appended)
         self.scanner.add_entry(
             kind,
-            (_NUMBERS["calls"], code),
+            (NUMBERS["calls"], code),
             cells,
             number,
             function in layout.APPENDS,
             append,
-            _append_cells(function) if append else (),
+            append_cells(function) if append else (),
         )
         return append is not None or number >= 0
 
     def _tell_exit(self, kind: bytes, function: str, code: int) -> bool:
         number = REMEMBERED.get(function, -1)
-        cells: tuple[_Cell, ...] = (_cell("zeResult", "text", required=False),)
+        cells: tuple[Cell, ...] = (cell_of("zeResult", "text", required=False),)
         conclusion, made = "unknown", None
         if function in layout.EXECUTES:
-            conclusion, made = "execution", (_NUMBERS["executions"], 0)
-        elif function in _HANDLES:
-            _, conclusion, sheet, column, text = _HANDLES[function]
-            table = _TABLES.get(sheet, sheet)
+            conclusion, made = "execution", (NUMBERS["executions"], 0)
+        elif function in HANDLES:
+            _, conclusion, sheet, column, text = HANDLES[function]
+            table = ROW_TABLES.get(sheet, sheet)
             constant = self._code(table, column, text) if column else 0
             # A row of allocations needs the text of its action too.
             actions = {"allocated": "alloc", "freed": "free"}
             if sheet in actions and self._code(table, "action", actions[sheet]) is None:
                 constant = None
-            made = None if constant is None else (_NUMBERS[sheet], constant)
+            made = None if constant is None else (NUMBERS[sheet], constant)
             if conclusion == "allocation":
-                cells = (*cells, *_more("pptr_val"))
-        self.scanner.add_exit(kind, (_NUMBERS["calls"], code), cells, number, conclusion, made)
-        return made is not None or function not in _HANDLES
+                cells = (*cells, *optional_cells("pptr_val"))
+        self.scanner.add_exit(kind, (NUMBERS["calls"], code), cells, number, conclusion, made)
+        return made is not None or function not in HANDLES
 
     # --- what its rows mean ---------------------------------------------------------------------------------------
 
     def gather(self) -> None:
         """Take all rows out of the scanner and add them to the tables."""
         self._gather_appends()
-        for name in _SHEETS:
+        for name in SHEETS:
             if name in ("appends", "ops"):
                 continue
-            sheet = _Sheet(*self.scanner.take(_NUMBERS[name]))
+            sheet = _Sheet(*self.scanner.take(NUMBERS[name]))
             if len(sheet):
                 getattr(self, f"_gather_{name}")(sheet)
 
@@ -313,8 +266,8 @@ class Shapes:
         self._rows[table].add_block({**sheet.head(), **columns}, len(sheet))
 
     def _gather_appends(self) -> None:
-        ops = _Sheet(*self.scanner.take(_NUMBERS["ops"]))
-        entries = _Sheet(*self.scanner.take(_NUMBERS["appends"]))
+        ops = _Sheet(*self.scanner.take(NUMBERS["ops"]))
+        entries = _Sheet(*self.scanner.take(NUMBERS["appends"]))
         if not len(ops) and not len(entries):
             return
         rows = self._rows["appends"]
@@ -323,13 +276,13 @@ class Shapes:
         kinds = [layout.APPENDS.get(text, layout.OTHER) for text in rows.dictionary("function").texts]
         codes = rows.dictionary("kind").codes(kinds)
         if len(ops):
-            columns = {name: ops.cell(cell) for cell, name in enumerate(_OP_COLUMNS)}
+            columns = {name: ops.cell(cell) for cell, name in enumerate(OP_COLUMNS)}
             waits = _known(columns["waits"])
             columns |= {"kind": (codes[columns["function"][0].astype(np.int64)], None), "waits": (waits, None)}
             self._add("appends", ops, columns)
             self._add_waits(ops, order, waits, ops.lists)
         if len(entries):
-            columns = {name: entries.cell(cell) for cell, name in enumerate(_APPEND_COLUMNS) if name}
+            columns = {name: entries.cell(cell) for cell, name in enumerate(APPEND_COLUMNS) if name}
             count = _known(columns["waits"])
             listed = _known(columns.pop("listed"))
             (dst, has_dst), (ptr, has_ptr) = columns.pop("dstptr"), columns.pop("ptr")
@@ -359,8 +312,8 @@ class Shapes:
             "calls",
             sheet,
             {
-                "function": (sheet.constant & np.uint64(_EXIT - 1), None),
-                "is_exit": (sheet.constant >= np.uint64(_EXIT), None),
+                "function": (sheet.constant & np.uint64(EXIT - 1), None),
+                "is_exit": (sheet.constant >= np.uint64(EXIT), None),
                 "result": sheet.cell(0),
                 "bytes": sheet.cell(1),
             },
@@ -370,7 +323,7 @@ class Shapes:
         self._add("pushes", sheet, {"event": sheet.cell(0)})
 
     def _gather_event_results(self, sheet: _Sheet) -> None:
-        names = ("event", "status", "timestamp_status", *_TICKS)
+        names = ("event", "status", "timestamp_status", *TICKS)
         self._add("results", sheet, {name: sheet.cell(cell) for cell, name in enumerate(names)})
 
     def _gather_results(self, sheet: _Sheet) -> None:
@@ -379,7 +332,7 @@ class Shapes:
             column: (np.full(len(sheet), rows.dictionary(column).code(layout.SUCCESS)), None)
             for column in ("status", "timestamp_status")
         }
-        names = ("op_id", "run", *_TICKS)
+        names = ("op_id", "run", *TICKS)
         self._add("results", sheet, {**states, **{name: sheet.cell(cell) for cell, name in enumerate(names)}})
 
     def _gather_timers(self, sheet: _Sheet) -> None:
@@ -411,6 +364,33 @@ class Shapes:
 
     def _gather_lists(self, sheet: _Sheet) -> None:
         self._add("lists", sheet, {"action": (sheet.constant, None), "list": sheet.cell(0)})
+
+    def _add_launched(self, table: str, api: HostApi, sheet: _Sheet, columns: Mapping[str, _Values]) -> None:
+        code = self._rows[table].dictionary("api").code(api.title)
+        self._add(table, sheet, {"api": (np.full(len(sheet), code), None), **columns})
+
+    def _gather_cuda_launches(self, sheet: _Sheet, api: HostApi = CUDA_API) -> None:
+        columns = {"function": (sheet.constant, None), "queue": sheet.cell(0), "kernel": sheet.cell(1)}
+        self._add_launched("launches", api, sheet, columns)
+
+    def _gather_opencl_launches(self, sheet: _Sheet) -> None:
+        self._gather_cuda_launches(sheet, OPENCL_API)
+
+    def _gather_cuda_events(self, sheet: _Sheet) -> None:
+        self._add_launched("launch_events", CUDA_API, sheet, {"event": sheet.cell(0), "stop": sheet.cell(1)})
+
+    def _gather_opencl_events(self, sheet: _Sheet) -> None:
+        columns = {"event": sheet.cell(0), "stop": (np.zeros(len(sheet)), None)}
+        self._add_launched("launch_events", OPENCL_API, sheet, columns)
+
+    def _gather_cuda_results(self, sheet: _Sheet) -> None:
+        columns = {"event": sheet.cell(0), "stop": sheet.cell(1), "dur": sheet.cell(2)}
+        self._add_launched("launch_results", CUDA_API, sheet, {"status": (sheet.constant, None), **columns})
+
+    def _gather_opencl_results(self, sheet: _Sheet) -> None:
+        columns = {name: sheet.cell(cell) for cell, name in enumerate(("event", "queued", "start", "end"))}
+        columns |= {"stop": (np.zeros(len(sheet)), None), "status": (sheet.constant, None)}
+        self._add_launched("launch_results", OPENCL_API, sheet, columns)
 
     def _gather_event_ends(self, sheet: _Sheet) -> None:
         self._add("event_ends", sheet, {"event": sheet.cell(0)})

@@ -10,6 +10,7 @@ from lanescope.devices.levelzero.interpret.call_matching import Calls, match
 from lanescope.devices.levelzero.interpret.clock import TOLERANCE_NS
 from lanescope.devices.levelzero.interpret.contradictions import note_contradictions
 from lanescope.devices.levelzero.interpret.device_time import Devices, Times, devices_of, place
+from lanescope.devices.levelzero.interpret.launched import Launched, launched
 
 
 @frozen_class
@@ -18,6 +19,7 @@ class Attributed:
 
     Attributes:
         base: ns that times are counted from, on the clock of the records.
+        launched: operations of other APIs.
     """
 
     events: Events
@@ -27,6 +29,7 @@ class Attributed:
     devices: Devices
     times: Times
     base: int
+    launched: Launched
 
     def origin(self) -> int:
         """Return the earliest time of all, ns on the clock of the records: what the timeline counts from."""
@@ -50,4 +53,5 @@ def attributed(events: Events, *, tolerance: int = TOLERANCE_NS) -> Attributed:
     base = min(firsts, default=0)
     times = place(events, appends, operations, devices, base=base, tolerance=tolerance)
     note_contradictions(events, calls, appends, operations, devices, times)
-    return Attributed(events, calls, appends, operations, devices, times, base)
+    others = launched(events, calls, tolerance=tolerance)
+    return Attributed(events, calls, appends, operations, devices, times, base, others)

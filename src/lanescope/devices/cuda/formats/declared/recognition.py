@@ -37,6 +37,8 @@ _OWN_READER = ("tirx-v1", "flashinfer-v2")
 _ENOUGH = 8
 #: With fewer lanes, nothing tells how far apart they are.
 _LANES_OF_A_STRIDE = 2
+#: The share of records from which on their order cannot be right.
+_MOST_ODD = 0.1
 #: Records of the lanes of the beginning; of larger grids no record may be in it.
 _MOST_LANES = 1 << 20
 
@@ -157,6 +159,20 @@ def order(declaration: Declaration, arrays: Arrays, params: Mapping[str, int]) -
         steps_back = min(_steps_back(records, stamps, buffer.stamp_bits) for stamps in (records.begin, records.end))
         total["backward"] = max(total["backward"], steps_back)
     return max(total["unmatched"], total["backward"], total["negative"]), total
+
+
+def is_in_order(name: str, content: WordSource, size: int) -> bool:
+    """Return whether records that agree with their places make sense one after the other as well.
+
+    Args:
+        name: a layout that fits.
+        content: the beginning of the file, in memory.
+        size: bytes of the whole array.
+    """
+    declaration = catalog.load(name)
+    arrays = Arrays({MAIN: content.words(1)}, {MAIN: content.before}, whole=size)
+    odd, total = order(declaration, arrays, {})
+    return odd <= _MOST_ODD * total["records"] and not kinds_that_miss(declaration, total)
 
 
 def kinds_that_miss(declaration: Declaration, total: Mapping[str, int]) -> str:

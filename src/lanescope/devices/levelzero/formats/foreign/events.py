@@ -19,6 +19,7 @@ from lanescope.devices.levelzero.formats.foreign.streams import Foreign, Stream
 from lanescope.devices.levelzero.formats.host_apis import HOST_APIS, PROVIDERS, is_sized, result_text
 from lanescope.devices.levelzero.formats.text_calls import REMEMBERED
 from lanescope.devices.levelzero.formats.text_handlers import handler_of
+from lanescope.devices.levelzero.formats.text_launches import entry_part, exit_part, is_launch
 from lanescope.devices.levelzero.formats.text_records import Handler, Recorder, result_name
 from lanescope.wire import tsdl
 
@@ -198,7 +199,10 @@ class _Maker:
         if end not in ("entry", "exit") or not function:
             return False
         if provider in HOST_APIS:
-            return not (end == "entry" and is_sized(HOST_APIS[provider], function))
+            api = HOST_APIS[provider]
+            if end == "exit":
+                return exit_part(api, function) is None
+            return not (is_sized(api, function) or is_launch(api, function)) and entry_part(api, function) is None
         if provider not in layout.APIS or function in REMEMBERED:
             return False
         fields = {leaf.name for leaf in stream.trace.reader.leaves(row) if leaf.root == "event.fields"}
