@@ -84,11 +84,13 @@ def append(
     is_mismatch = has_edges & is_same_zero & has_skew & (dur_skew_cycles != 0)
     is_aligned = is_same_zero & ~is_mismatch
     is_skewed = has_edges & is_aligned & has_start & (start_skew_cycles != 0)
-    for index in np.flatnonzero(is_mismatch | is_skewed).tolist():
-        name, count = "aie_broadcast_mismatch", 1
-        if is_skewed[index]:
-            name, count = "aie_start_skew", abs(int(start_skew_cycles[index]))
-        builder.add_stat(name, count, track_id=groups[index], input_id=input_id)
+    for index in np.flatnonzero(is_mismatch).tolist():
+        builder.add_stat("aie_broadcast_mismatch", track_id=groups[index], input_id=input_id)
+    skew: dict[int, int] = {}  # of each unit the greatest of all runs
+    for index in np.flatnonzero(is_skewed).tolist():
+        skew[groups[index]] = max(skew.get(groups[index], 0), abs(int(start_skew_cycles[index])))
+    for group_track, cycles in skew.items():
+        builder.add_stat("aie_start_skew", cycles, track_id=group_track, input_id=input_id)
     # Lengths of the others are compared where they differ at all.
     longest = np.maximum.reduceat(np.where(has_length, end, -1)[order], bounds)
     shortest = np.minimum.reduceat(np.where(has_length, end, np.iinfo(np.int64).max)[order], bounds)
