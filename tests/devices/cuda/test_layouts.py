@@ -120,7 +120,7 @@ def test_lane_on_two_multiprocessors():
     simulation = simulate(1, layout="flashinfer2", blocks=2, groups=1, tiles=4)
     words = np.frombuffer(simulation.files["attention.npy"][128:], "<u8").copy()
     words[5] ^= np.uint64(3 << 24)
-    trace = decode(words)
+    trace = decode(words, layout="flashinfer-v2")
     assert stats(trace)["cuda_multiple_sms"] == 1
     assert [row["sm"] for row in lanes(trace).values()] == [None, 1]
     assert [row["sm"] for row in trace.details["cuda_regions"].rows()] == [

@@ -236,18 +236,8 @@ TABLES = (REGIONS, MARKS, LINKS, LANES, BUFFERS, OVERHEAD, IKET_RANGES, IKET_MAR
 
 
 STATS = (
-    StatSpec(
-        "cuda_layout_assumed",
-        "notice",
-        "buffers taken for TIRx although other layouts fit as well: use --layout",
-        finding="LS404 notice",
-    ),
-    StatSpec(
-        "cuda_read_whole",
-        "info",
-        "large files that are in memory whole: the layout's lanes cannot be read one by one",
-        silent="it costs memory, and changes nothing in the trace",
-    ),
+    StatSpec("cuda_layout_assumed", "notice", "buffers taken for TIRx: use --layout", finding="LS404 notice"),
+    StatSpec("cuda_read_whole", "info", "large files that are read whole", silent="the trace is the same"),
     StatSpec(
         "cuda_stride_inferred",
         "info",
