@@ -3,6 +3,7 @@
 
 #include "api/arguments.hpp"
 #include "api/program_memory.hpp"
+#include "intercept/routes.hpp"
 #include "stream/events.hpp"
 
 namespace lanescope::levelzero {
@@ -96,11 +97,13 @@ private:
 template <Function F>
 struct Hook {};
 
-// Whether there is nothing to do after a call of a function now, if it is not written.
+// Whether a function only collects results besides: if it is not written, and none are awaited, there is nothing to do.
 template <Function F>
-bool is_idle() {
-    return false;
-}
+inline constexpr bool is_collecting = false;
+
+// Where each entry goes on: to the driver as long as there is nothing else to do. A call that is not recorded costs one
+// jump so.
+extern std::atomic<void*> routes[way_count][function_count];
 
 template <Function F, InterceptPath W, class T = typename Signature<F>::Type>
 struct Entry;
@@ -108,26 +111,33 @@ struct Entry;
 template <Function F, InterceptPath W, class... A>
 struct Entry<F, W, Result(A...)> {
     static Result call(A... a) {
-        if (told[index(F)].load(std::memory_order_relaxed)) return tell(a...);
-        if constexpr (!is_followed) {
-            return target<F>(W)(a...);
-        } else {
-            if (is_idle<F>()) return target<F>(W)(a...);
-            return pass(a...);
-        }
+        const auto route = routes[static_cast<size_t>(W)][index(F)].load(std::memory_order_relaxed);
+        return reinterpret_cast<Pointer<F>>(route)(a...);
     }
 
     static constexpr bool is_replaced = requires(Call& call, Next<F> next, A... a) { Hook<F>::call(call, next, a...); };
     static constexpr bool is_observed = requires(Call& call, A... a) { Hook<F>::after(call, a...); };
     static constexpr bool is_followed = is_replaced || is_observed;
 
-private:
-    // Without its entry and exit. Not part of the above, which is to be short.
-    [[gnu::noinline]] static Result pass(A... a) {
+    // With its entry and exit.
+    static Result tell(A... a) {
+        local.clock.prepare();
+        Call call{W};
+        call.is_told = call.is_timed = true;
+        call.entered = local.clock.read();
+        call.begin = local.clock.time(call.entered);
+        emit_entry(call.begin, a...);
+        const Result result = follow(call, Next<F>{call, target<F>(W)}, a...);
+        if (call.is_told) emit_exit(call, result, a...);
+        return result;
+    }
+    // Without.
+    static Result pass(A... a) {
         Call call{W};
         return follow(call, Next<F>{call, target<F>(W)}, a...);
     }
 
+private:
     static Result follow(Call& call, Next<F> next, A... a) {
         if constexpr (is_replaced) {
             return Hook<F>::call(call, next, a...);
@@ -226,18 +236,6 @@ private:
             put(own, end.own_ns);
             stream->commit(stream->restamp(now, end.ns), size);
         }
-    }
-
-    [[gnu::noinline]] static Result tell(A... a) {
-        local.clock.prepare();
-        Call call{W};
-        call.is_told = call.is_timed = true;
-        call.entered = local.clock.read();
-        call.begin = local.clock.time(call.entered);
-        emit_entry(call.begin, a...);
-        const Result result = follow(call, Next<F>{call, target<F>(W)}, a...);
-        if (call.is_told) emit_exit(call, result, a...);
-        return result;
     }
 };
 
