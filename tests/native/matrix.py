@@ -78,7 +78,9 @@ def rows(bench: Bench, arguments: argparse.Namespace) -> int:
     with ProcessPoolExecutor(arguments.jobs) as pool:
         plain = dict.fromkeys(case.plain() for case in wanted)
         references = dict(pool.map(partial(_reference, bench), plain))
-        for case, verdict in pool.map(partial(_verify, bench, references), wanted, chunksize=4):
+        for done, (case, verdict) in enumerate(pool.map(partial(_verify, bench, references), wanted, chunksize=4), 1):
+            if done % 100 == 0:
+                print(f"{done} of {len(wanted)} cases", flush=True)
             found[case.row.name, case.lists, case.engine].append((case, verdict))
             if verdict.failures:
                 print(f"FAILED {case}", *(f"    {text}" for text in verdict.failures[:5]), sep="\n", flush=True)

@@ -328,7 +328,7 @@ void wait_for_results(State& all, StateLock& lock, List& list) {
         // A question for a status need not notice that the device is lost. What is there is there at once.
         if (is_device_lost.load(std::memory_order_relaxed)) {
             if (last_moment == 0) last_moment = now + 100 * ms;
-            if (now >= last_moment) return give_up("the device", device_lost);
+            if (now >= last_moment) return give_up("zeEventQueryStatus", device_lost);
         }
         if (now >= next_question) {
             next_question = now + ms;
