@@ -59,9 +59,9 @@ path-fuzz: $(READY) ## walk random AIE programs back from their bytes, PROGRAMS 
 mutate: $(READY) ## change captures field by field and print what is detected; MUTATE adds arguments: --write keeps it
 	@PYTHONPATH=tests $(BIN)/python -u tools/mutate.py $(MUTATE)
 
-matrix: $(READY) ## all programs of the Level Zero matrix in all ways; SANITIZE is address or thread, ROWS names some
+matrix: $(READY) ## all programs of the Level Zero matrix in all ways; SANITIZE is address or thread, ROWS names some, EVERY=N runs one of N
 	@PYTHONPATH=tests $(BIN)/python -m native.matrix rows $(if $(SANITIZE),--sanitize $(SANITIZE)) \
-	    $(if $(ROWS),--rows $(ROWS))
+	    $(if $(ROWS),--rows $(ROWS)) $(if $(EVERY),--every $(EVERY))
 
 matrix-random: $(READY) ## N (10000) random Level Zero programs; SANITIZE as above; MATRIX: --hard, --world NAME, --resets NAME
 	@PYTHONPATH=tests $(BIN)/python -m native.matrix random --number $(or $(N),10000) \

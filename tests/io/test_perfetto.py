@@ -118,6 +118,35 @@ def test_many_lanes_share_texts_and_one_clock(lanes, shared):
     assert (sum(turns), max(turns)) == (lanes, shared)
 
 
+def same_packets_side_by_side(trace: Trace) -> None:
+    """Compressed in as many parts as there can be, a trace has the packets of the file that is written in one go."""
+    whole, report = written(trace, compress=False)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(perfetto, "_PART_EVENTS", 1)
+        patch.setattr(perfetto, "_CORES", 2)
+        for most in (0, perfetto._MOST_PART_EVENTS):  # none beside another; all
+            patch.setattr(perfetto, "_MOST_PART_EVENTS", most)
+            parts, of_parts = written(trace)
+            assert packets(parts) == packets(whole)
+            assert of_parts.raw_bytes == report.raw_bytes == len(whole)
+
+
+@pytest.mark.parametrize("lanes", [1, 127, 300])
+def test_lanes_are_encoded_side_by_side(lanes):
+    same_packets_side_by_side(many_lanes(lanes))
+
+
+@given(testing.traces(**TRACES))
+def test_parts_of_any_trace_are_encoded_side_by_side(trace):
+    same_packets_side_by_side(trace)
+
+
+def test_what_cannot_be_drawn_is_refused_by_a_part_too(monkeypatch):
+    monkeypatch.setattr(perfetto, "_PART_EVENTS", 1)
+    with pytest.raises(InternalError):
+        perfetto.write(broken("slice before the epoch"), io.BytesIO())
+
+
 @pytest.mark.parametrize("in_parts", [False, True])
 def test_the_viewer_marks_one_clock_snapshot_and_not_one_a_lane(in_parts, trace_processor, tmp_path):
     """It marks each row of the table ``clock_snapshot``: there were two for each of hundreds of lanes."""
@@ -599,9 +628,9 @@ def test_the_native_encoder_refuses_what_was_not_placed():
     none, no_ids, no_bytes = np.empty(0, np.int64), np.empty(0, np.uint32), np.empty(0, np.uint8)
     no_codes = np.empty(0, np.int32)
 
-    def encode(begin, end, *, order=(0, 1), name=(0, 0), ranges=(0, 2, 0, 0, 0, 0)) -> bytes:
+    def encode(begin, end, *, order=(0, 1), name=(0, 0), ranges=(0, 2, 0, 0, 0, 0), lengths=False) -> bytes:
         slices = core.PerfettoEvents(
-            np.array(order),
+            np.array(order, np.int64),
             np.array(begin),
             np.array(end),
             np.array(name, np.int32),
@@ -609,6 +638,7 @@ def test_the_native_encoder_refuses_what_was_not_placed():
             no_ids,
             no_ids,
             no_bytes,
+            lengths,
         )
         instants = core.PerfettoEvents(none, none, none, no_codes, no_codes, no_ids, no_ids, no_bytes)
         samples = core.PerfettoSamples(none, none, np.empty(0))
@@ -619,6 +649,8 @@ def test_the_native_encoder_refuses_what_was_not_placed():
 
     assert encode([1, 3], [3, 4])
     assert encode([1, 3], [5, 4])
+    assert encode([1, 3], [4, 1], order=(), lengths=True) == encode([1, 3], [5, 4], order=())
+    assert encode([1, 1], [1, 4], order=(1, 0), lengths=True) == encode([1, 1], [5, 2], order=(0, 1))
     for arguments in (
         {"begin": [1, 3], "end": [4, 5]},  # cross
         {"begin": [3, 1], "end": [4, 2]},  # back in time
@@ -626,6 +658,10 @@ def test_the_native_encoder_refuses_what_was_not_placed():
         {"begin": [-1, 4], "end": [5, 5]},
         {"begin": [1, 3], "end": [3, 4], "order": (0, 2)},
         {"begin": [1, 3], "end": [3, 4], "order": (-1, 0)},
+        {"begin": [1, 3], "end": [3, 4], "order": (0, 2), "lengths": True},
+        {"begin": [1, 3], "end": [3, 4], "order": (-1, 0), "lengths": True},
+        {"begin": [1, 3], "end": [3, -1], "order": (), "lengths": True},
+        {"begin": [1, 3], "end": [3, 4], "order": (), "lengths": True},  # cross
         {"begin": [1, 3], "end": [3, 4], "name": (0, 1)},
         {"begin": [1, 3], "end": [3, 4], "name": (-1, 0)},
         {"begin": [1, 3], "end": [3, 4], "ranges": (0, 3, 0, 0, 0, 0)},

@@ -177,11 +177,11 @@ def test_check_and_convert_tell_a_contradictory_configuration(command, tmp_path)
     opened(tmp_path, designs("INSTR_EVENT_0", "LOCK_STALL"))
     status, out, _ = command("check", "run.bin")
     assert status == 1
-    assert "segments of a unit with contradictory configurations" in out
+    assert "units with contradictory configurations" in out
     for target in ("out.json", "out.pftrace", "out.parquet"):
         status, _, err = command("convert", "run.bin", "-o", target)
         assert status == 0
-        assert "segments of a unit with contradictory configurations (1)" in err
+        assert "units with contradictory configurations (1)" in err
 
 
 def test_check_and_convert_tell_an_ambiguous_column_shift(command, tmp_path):

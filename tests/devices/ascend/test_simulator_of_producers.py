@@ -160,6 +160,20 @@ def test_what_is_simulated_has_no_finding(runtime, format_version, level):
         assert len(trace.details["ascend_tasks"]) == simulation.truth["totals"]["executions"]
 
 
+@pytest.mark.parametrize("format_version", ["v3c", "v4"])
+def test_few_tasks_with_graphs_keep_the_rules(format_version):
+    for seed in range(30):
+        options = {"tasks": 1 + seed % 5, "graphs": 0.6, "host": True, "threads": 1 + seed % 3, "predicated": 0.2}
+        simulation = simulated(seed, **{**_CHIP, "format_version": format_version, **options})
+        records, deps = (json.loads(simulation.files[name]) for name in ("chip_swimlane_records.json", "deps.json"))
+        if format_version == "v4":
+            records, deps = as_v3c(records, deps)
+        case = Case({name: json.dumps(content) for name, content in files_of(records, deps, None).items()}, host=[])
+        assert [phase for phase in case.phases if phase["loop_iter"] < 1] == []
+        trace = decode_simulated(simulation)
+        assert [found for found in check.run(trace) if found.severity != "notice"] == []
+
+
 def test_a_runtime_that_did_more_would_be_missed(produced):
     cases = made("tensormap", "a2a3", 4)
     case = copy.deepcopy(next(case for case in produced if case.group == ("tensormap", "a2a3", 4) and case.phases))

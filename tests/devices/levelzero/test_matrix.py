@@ -11,7 +11,9 @@ from dataclasses import replace
 
 import pytest
 
+import lanescope
 from effort import EFFORT
+from lanescope.analysis import check
 from native import matrix_mutants, matrix_programs
 from native.matrix_programs import Program, is_legal
 from native.matrix_run import FAULTS, QUIRKS, THREADED, Bench, Case, examine, fresh, own_results
@@ -29,6 +31,7 @@ ROWS = [
     *(f"G{i}" for i in range(1, 6)),
     "D1",
     "D2",
+    "M1",
 ]
 #: Runs of a row in the suite; `make matrix` runs all.
 RUNS_A_ROW = 4
@@ -117,6 +120,51 @@ def test_calls_of_the_recorders_that_fail(bench, tmp_path, name):
     assert failures == []
     assert {"zeMemAllocHost", "zeEventPoolCreate", "zeEventCreate"} <= {name for name, count in hits.items() if count}
     assert untimed > 50
+
+
+@pytest.mark.parametrize("resets", ["works", "sticky"])
+@pytest.mark.parametrize("lists", ["immediate,in-order", "regular,out-of-order"])
+def test_operations_are_on_the_timelines_of_their_devices(bench, tmp_path, lists, resets):
+    """Of devices whose clocks are ten seconds apart, and of their parts: each by the clock of its own device."""
+    row = next(row for row in bench.rows() if row.name == "D1")
+    quirks = Case(row, lists, "compute", "plain").quirks() | {"host_reset": resets, "skew": 125_000_000}
+    ran = bench.run(["D1", lists, "compute"], quirks, tmp_path)
+    assert ran.status == 0
+    trace = lanescope.open(ran.folder)
+    queues = {
+        row["track_id"]: row["subdevice_uuid"] or row["device_uuid"] for row in trace.details["levelzero_queues"].rows()
+    }
+    slices = {row["id"]: row for row in trace.slices.rows()}
+    truth = {("op_" + op["mark"], op["run"]): op for op in ran.truth}
+    ahead, found = [], Counter()
+    for row in trace.details["levelzero_operations"].rows():
+        drawn = slices[row["slice_id"]]
+        op = truth[drawn["name"], row["execution_index"]]
+        assert queues[drawn["track_id"]][:6] == f"5f{op['device'] + 1:02x}{op['subdevice']:02x}"
+        ahead.append(drawn["ts"] - op["host_start_ns"])
+        found[op["device"], op["subdevice"]] += 1
+    assert found == dict.fromkeys(((d, s) for d in range(2) for s in range(3)), 2 if "immediate" in lists else 6)
+    assert max(ahead) - min(ahead) < 1_000_000_000
+
+
+@pytest.mark.parametrize(
+    ("name", "lists", "stats"),
+    [
+        ("L6", "regular,out-of-order", {"levelzero_result_abandoned": 2, "levelzero_prologue": 2}),
+        ("L9", "immediate,in-order", {"levelzero_unsynchronized": 2}),
+        ("G2", "immediate,in-order", {"levelzero_degraded": 5}),
+        ("G5", "regular,in-order", {"levelzero_degraded": 2}),
+    ],
+)
+def test_what_has_no_timestamps_is_said(bench, tmp_path, name, lists, stats):
+    row = next(row for row in bench.rows() if row.name == name)
+    ran = bench.run_case(Case(row, lists, "compute", "sticky resets"), tmp_path)
+    assert ran.status == 0
+    assert ("the device is lost" in ran.err) == (name == "L6")
+    trace = lanescope.open(ran.folder)
+    found = {row["name"]: row["count"] for row in trace.stats.rows()}
+    assert {name: found.get(name) for name in stats} == stats
+    assert {"LS002", "LS403", "LS404", "LS405"} & {finding.code for finding in check.run(trace)}
 
 
 def test_sanitizers_find_nothing(sanitized, tmp_path):

@@ -8,7 +8,7 @@
 namespace fake_ze {
 namespace {
 
-constexpr size_t kinds = static_cast<size_t>(Kind::executable) + 1;
+constexpr size_t kinds = static_cast<size_t>(Kind::metric_query) + 1;
 
 struct Addresses {
     std::mutex mutex;
@@ -26,7 +26,8 @@ Addresses& addresses(Kind kind) {
 const char* name_of(Kind kind) {
     static constexpr const char* names[kinds] = {"nothing", "driver", "device",    "context", "queue",
                                                  "list",    "pool",   "event",     "fence",   "module",
-                                                 "build_log", "kernel", "image",   "graph",   "executable"};
+                                                 "build_log", "kernel", "image",   "graph",   "executable",
+                                                 "metric_pool", "metric_query"};
     return names[static_cast<size_t>(kind)];
 }
 

@@ -15,7 +15,7 @@
 namespace fake_ze {
 
 enum class Kind : uint32_t { none, driver, device, context, queue, list, pool, event, fence, module, build_log, kernel, image, graph,
-                            executable };
+                            executable, metric_pool, metric_query };
 
 const char* name_of(Kind kind);
 

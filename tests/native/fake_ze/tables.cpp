@@ -41,7 +41,7 @@ ze_result_t fill(Table table, ze_api_version_t version, void** members_out) {
     return ZE_RESULT_SUCCESS;
 }
 
-// The tables of tools and sysman stay as they are: there is nothing behind them, but old loaders insist on asking.
+// The other tables of tools and sysman stay as they are: there is nothing behind them, but old loaders insist on asking.
 ze_result_t leave_alone(ze_api_version_t version, const void* table) {
     if (table == nullptr) return ZE_RESULT_ERROR_INVALID_NULL_POINTER;
     return ZE_MAJOR_VERSION(version) == 1 ? ZE_RESULT_SUCCESS : ZE_RESULT_ERROR_UNSUPPORTED_VERSION;
@@ -63,15 +63,12 @@ ze_result_t leave_alone(ze_api_version_t version, const void* table) {
     EXPORTED(#name "ProcAddrTable", get_##name) { return fake_ze::leave_alone(version, table); }
 UNUSED_TABLE(zetGetDevice)
 UNUSED_TABLE(zetGetContext)
-UNUSED_TABLE(zetGetCommandList)
 UNUSED_TABLE(zetGetKernel)
 UNUSED_TABLE(zetGetModule)
 UNUSED_TABLE(zetGetDebug)
 UNUSED_TABLE(zetGetMetric)
 UNUSED_TABLE(zetGetMetricGroup)
 UNUSED_TABLE(zetGetMetricGroupExp)
-UNUSED_TABLE(zetGetMetricQuery)
-UNUSED_TABLE(zetGetMetricQueryPool)
 UNUSED_TABLE(zetGetMetricStreamer)
 UNUSED_TABLE(zetGetTracerExp)
 UNUSED_TABLE(zesGetDiagnostics)

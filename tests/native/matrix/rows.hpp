@@ -1,6 +1,6 @@
 // The programs of the matrix, a function each. Names that begin with R or N are rows of the regression table; those
 // that begin with S are further situations, those with T lists that run again while something waits for the host, those
-// with L a device that is lost, with G graphs and commands that may be changed, with D several devices.
+// with L a device that is lost, with G graphs and commands that may be changed, with D several devices, with M metrics.
 #pragma once
 
 #include <vector>
@@ -48,4 +48,4 @@ struct Row {
 };
 
 extern const std::vector<Row> sharing_rows, run_rows, lifetime_rows, order_rows, thread_rows, kind_rows, rerun_rows;
-extern const std::vector<Row> loss_rows, graph_rows, device_rows;
+extern const std::vector<Row> loss_rows, graph_rows, device_rows, metric_rows;

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "api/arguments.hpp"
+#include "api/program_memory.hpp"
 #include "stream/events.hpp"
 
 namespace lanescope::levelzero {
@@ -139,6 +140,20 @@ private:
         }
     }
 
+    // Texts may lead nowhere as long as the driver has not looked at them.
+    static constexpr bool has_texts = (std::is_same_v<A, Text> || ...);
+    struct CopiedText {
+        char text[longest_text + 1];
+    };
+    static auto copied(CopiedText& to, const auto& value) {
+        if constexpr (std::is_same_v<std::remove_cvref_t<decltype(value)>, Text>) {
+            copy_text_of_program(to.text, value, longest_text);
+            return static_cast<Text>(to.text);
+        } else {
+            return value;
+        }
+    }
+
     static usize size_in_entry(const auto& value) {
         if constexpr (is_told<std::remove_cvref_t<decltype(value)>>) return size_of(value);
         return 0;
@@ -180,12 +195,21 @@ private:
         } else {
             u8 described[arguments::most_bytes];
             const usize more = put_arguments(described, a...);
-            const usize size = ((event_header + more) + ... + size_in_entry(a));
-            if (u8* at = stream->reserve(entry_id(F), now, size)) {
-                ((at = put_in_entry(at, a)), ...);
-                std::memcpy(at, described, more);
-                stream->commit(now, size);
+            if constexpr (has_texts) {
+                static_assert(((std::is_same_v<A, Text> ? 1 : 0) + ...) == 1, "a text more needs room of its own");
+                CopiedText text;
+                put_entry(*stream, now, described, more, copied(text, a)...);
+            } else {
+                put_entry(*stream, now, described, more, a...);
             }
+        }
+    }
+    static void put_entry(Stream& stream, u64 now, const u8* described, usize more, A... a) {
+        const usize size = ((event_header + more) + ... + size_in_entry(a));
+        if (u8* at = stream.reserve(entry_id(F), now, size)) {
+            ((at = put_in_entry(at, a)), ...);
+            std::memcpy(at, described, more);
+            stream.commit(now, size);
         }
     }
 

@@ -45,7 +45,28 @@ ze_result_t uninitialized() { return ZE_RESULT_ERROR_UNINITIALIZED; }
             ".size " #function ", .-" #function "\n");
 #include "../functions.def"
 
+// Those of the tools' tables, which layers do not see.
+#define METRIC(table, place, function) \
+    extern "C" __attribute__((visibility("hidden"))) void* to_##function;  \
+    void* to_##function = reinterpret_cast<void*>(&uninitialized);
+#include "../metrics.def"
+#define METRIC(table, place, function)                                   \
+    __asm__(".text\n.globl " #function "\n.type " #function ", %function\n" #function ":\n" JUMP(function) \
+            ".size " #function ", .-" #function "\n");
+#include "../metrics.def"
+
 namespace {
+
+struct Metric {
+    const char* getter;
+    size_t place;
+    void** target;
+};
+
+const Metric metrics[] = {
+#define METRIC(table, place, function) {"zetGet" #table "ProcAddrTable", place, &to_##function},
+#include "../metrics.def"
+};
 
 struct Member {
     int table;
@@ -117,6 +138,13 @@ ze_result_t load() {
             *member.target = is_there ? entries[at] : reinterpret_cast<void*>(&unsupported);
             if (member.minor <= minor_version()) ++at;
         }
+    }
+    for (const Metric& metric : metrics) {
+        void* entries[8] = {};
+        const auto getter = reinterpret_cast<Getter>(dlsym(driver, metric.getter));
+        if (getter == nullptr) continue;
+        getter(static_cast<ze_api_version_t>(ZE_MAKE_VERSION(1, minor_version())), entries);
+        *metric.target = entries[metric.place] != nullptr ? entries[metric.place] : reinterpret_cast<void*>(&unsupported);
     }
     return result;
 }

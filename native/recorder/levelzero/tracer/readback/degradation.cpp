@@ -49,6 +49,10 @@ void report_failure(State& all, Reason reason, const char* what, Result code) {
     }
     if (all.has_reported[static_cast<size_t>(reason)]) return;
     all.has_reported[static_cast<size_t>(reason)] = true;
+    if (code == device_lost) {
+        std::fprintf(stderr, "lanescope: warning: the device is lost; operations that had not ended have no timestamps\n");
+        return;
+    }
     std::fprintf(stderr,
                  "lanescope: warning: %s failed with 0x%x; the program continues, operations of this command list will"
                  " have no timestamps\n",

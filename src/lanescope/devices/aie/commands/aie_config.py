@@ -32,7 +32,7 @@ def run(context: CommandContext, values: Values) -> int:
     source, target = values["input"], values["output"]
     is_file = not context.is_stdout(target)
     form = values["to"] or _by_suffix(target if is_file else "")
-    known = config.read(Path(source))
+    known = config.read(Path(source), values["sequence"])
     if known.unread:
         listed = ", ".join(f"{what} {count}" for what, count in known.unread.items())
         context.warn(f"{source}: unsupported settings ignored: {listed}")
@@ -97,6 +97,7 @@ def _said(form: str, known: object, *, is_text: bool) -> bytes | None:
 
 ARGUMENTS = (
     Argument("input", "JSON, MLIR text such as input_with_addresses.mlir, or the instruction stream insts.bin"),
+    Argument("--sequence", "runtime sequence of an MLIR text with several", metavar="DEVICE:SEQUENCE"),
     Argument("--output", "output file (default: standard output)", metavar="OUT", short="-o"),
     Argument(
         "--to",

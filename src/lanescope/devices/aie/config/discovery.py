@@ -8,7 +8,9 @@ from lanescope.devices.aie.config.model import Config
 from lanescope.errors import UsageError, os_reason
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
     from pathlib import Path
+    from typing import Any
 
     from lanescope.source import Capture, Source
 
@@ -16,14 +18,19 @@ if TYPE_CHECKING:
 _MAX_BYTES = 64 << 20
 
 
-def find(capture: Capture, *, path: str | None, mlir_path: str | None) -> tuple[Config, Source | None]:
+def find(capture: Capture, options: Mapping[str, Any]) -> tuple[Config, Source | None]:
     """Return the configuration of a capture, and the file that it was read from.
 
     The given file; else ``NAME.config.json`` or ``NAME.mlir`` next to the capture; else an empty configuration.
 
+    Args:
+        capture: the capture.
+        options: ``config``, ``mlir`` and ``sequence``; any may be missing.
+
     Raises:
         UsageError: it cannot be read, makes no sense, or two are given.
     """
+    path, mlir_path, sequence = options.get("config"), options.get("mlir"), options.get("sequence")
     if path is not None and mlir_path is not None:
         raise UsageError("--config and --mlir are mutually exclusive", hint="use one of them")
     given = mlir_path if path is None else path
@@ -32,6 +39,8 @@ def find(capture: Capture, *, path: str | None, mlir_path: str | None) -> tuple[
         name = capture.name_pattern
         source = capture.sidecar("config", None, (f"{name}.config.json", f"{name}.mlir"))
         if source is None and "config" not in capture.unreadable:
+            if sequence is not None:
+                raise UsageError("--sequence is only for MLIR texts", hint="use --mlir FILE with it")
             return Config(), None
     from pathlib import Path
 
@@ -39,7 +48,12 @@ def find(capture: Capture, *, path: str | None, mlir_path: str | None) -> tuple[
         found = capture.unreadable["config"]
     else:
         found = Path(given or "" if source is None else source.path)
-    known = load_mlir(found) if mlir_path is not None or found.suffix == ".mlir" else load(found)
+    if mlir_path is not None or found.suffix == ".mlir":
+        known = load_mlir(found, sequence)
+    elif sequence is not None:
+        raise UsageError("--sequence is only for MLIR texts", hint="use --mlir FILE with it")
+    else:
+        known = load(found)
     return known, source or capture.open_sidecar("config", found)
 
 
@@ -95,8 +109,8 @@ def _load_stream(path: Path, content: bytes) -> Config:
         raise UsageError(f"{path}: {error}", hint=error.hint) from None
 
 
-def load_mlir(path: Path) -> Config:
-    """Read the configuration from an MLIR text.
+def load_mlir(path: Path, sequence: str | None = None) -> Config:
+    """Read the configuration from an MLIR text; ``sequence`` as ``mlir_parser.read`` takes it.
 
     Raises:
         UsageError: it cannot be read, or holds no configuration of a trace.
@@ -111,13 +125,17 @@ def load_mlir(path: Path) -> Config:
             f"cannot open {str(path)!r}: {os_reason(error)}", hint="check the path of the MLIR file"
         ) from None
     try:
-        return mlir_parser.read(text)
+        return mlir_parser.read(text, sequence)
     except ConfigError as error:
         raise UsageError(f"{path}: {error}", hint=error.hint) from None
 
 
-def read(path: Path) -> Config:
+def read(path: Path, sequence: str | None = None) -> Config:
     """Read a configuration in any of its forms: JSON, registers, instruction stream, MLIR.
+
+    Args:
+        path: the file.
+        sequence: ``device:sequence`` of an MLIR text with several.
 
     Raises:
         UsageError: it cannot be read, or makes no sense.
@@ -127,4 +145,8 @@ def read(path: Path) -> Config:
             head = file.read(1 << 12)
     except OSError as error:
         raise UsageError(f"cannot open {str(path)!r}: {os_reason(error)}", hint="pass a JSON or MLIR file") from None
-    return load(path) if head.lstrip()[:1] in (b"{", b"[") or _is_stream(head) else load_mlir(path)
+    if not (head.lstrip()[:1] in (b"{", b"[") or _is_stream(head)):
+        return load_mlir(path, sequence)
+    if sequence is not None:
+        raise UsageError("--sequence is only for MLIR texts", hint="remove --sequence")
+    return load(path)

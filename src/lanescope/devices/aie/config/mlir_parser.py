@@ -20,6 +20,7 @@ from lanescope.devices.aie.config.mlir_designs import (
     Design,
     LoweredTrace,
     RuntimeSequence,
+    Slice,
     TraceOp,
     configuration_of,
     module_in_row,
@@ -71,11 +72,13 @@ def _tokens(text: str) -> Iterator[_Token]:
         yield _Token(kind, match[kind])
 
 
-def read(text: str) -> Config:
+def read(text: str, sequence: str | None = None) -> Config:
     """Return the configuration that an MLIR text holds.
 
     Args:
         text: the text; the later the stage of compilation, the more it says.
+        sequence: ``device:sequence`` that was run; None: what all sequences of the text agree on, or the only one that
+            divides its buffer among those that it runs.
 
     Raises:
         ConfigError: it holds none, or one that names what no device has.
@@ -84,7 +87,7 @@ def read(text: str) -> Config:
         raise ConfigError("MLIR text is too long", "use input_with_addresses.mlir of the build")
     scanner = _Scanner(text)
     scanner.run()
-    return configuration_of(scanner.designs, scanner.unread)
+    return configuration_of(scanner.designs, scanner.unread, sequence)
 
 
 class _Scanner:
@@ -121,6 +124,8 @@ class _Scanner:
             "aie.trace.start": lambda: self._read_edge("start"),
             "aie.trace.stop": lambda: self._read_edge("stop"),
             "aie.trace.start_config": self._read_start,
+            "trace_slices": self._read_slices,
+            "aie.trace_slices": self._read_slices,
         }
 
     # --- tokens ---------------------------------------------------------------------------------------------------
@@ -244,6 +249,25 @@ class _Scanner:
 
     def _read_start(self) -> None:
         self._design.sequences[-1].started.add(self._symbol())
+
+    def _read_slices(self) -> None:
+        """Take ``= [...]``: where in the buffer of this sequence those that it runs record; in two spellings."""
+        if not self._skip("=") or not self._skip("["):
+            return
+        while True:
+            if self._peek().kind == "word":
+                self._next()  # #aie.trace_slice
+            pairs = self._pairs()
+            if not pairs:
+                break
+            device, sequence = (str(pairs.get(name, "")).removeprefix("@") for name in ("device", "sequence"))
+            offset, size = _int(pairs.get("offset")), _int(pairs.get("size"))
+            if offset is None or size is None or offset < 0 or size <= 0:
+                self.unread["trace_slices without offset and size"] += 1
+            else:
+                self._design.sequences[-1].slices.append(Slice(device, sequence, offset, size))
+            self._skip(",")
+        self._skip("]")
 
     def _symbol(self) -> str:
         """Take a symbol if it is next; without its ``@``."""

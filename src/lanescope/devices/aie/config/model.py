@@ -65,6 +65,25 @@ class Unit:
 
 
 @frozen_class
+class Run:
+    """One run of a design, and where in the dump its packets lie.
+
+    Attributes:
+        design: ``device:sequence`` that ran; "" if the text does not name it.
+        offset: byte offset in the dump.
+        size: bytes.
+        known: what that sequence sets up.
+        follows: whether the run before it was of the same device, so that nothing was configured between both.
+    """
+
+    design: str
+    offset: int
+    size: int
+    known: Config
+    follows: bool = False
+
+
+@frozen_class
 class Config:
     """A configuration.
 
@@ -78,6 +97,7 @@ class Config:
             where nothing but its packet id or type differs, which are None then.
         unread: statements of the text that were passed over though they concern the trace, and how many of each.
         other_operations: what an instruction stream does besides tracing, and how often.
+        runs: the runs that share a dump, in its order; empty: it is not divided.
     """
 
     device: str = "aie2"
@@ -88,6 +108,7 @@ class Config:
     contradictions: Mapping[Place, str] = _NONE
     unread: Mapping[str, int] = _NONE
     other_operations: Mapping[str, int] = _NONE
+    runs: tuple[Run, ...] = ()
 
     @property
     def reset_apart(self) -> list[Unit]:

@@ -314,7 +314,7 @@ def windows(s: Scenario) -> tuple[tuple[int, int], tuple[int, int]]:
 
 def lead(s: Scenario, tasks: Tasks) -> int:
     """Return iterations that pass before the first task is ready, so that all graphs can be prepared."""
-    return 3 + int((tasks.nodes > 0).sum()) * SLICES // WINDOWS if s.graphs else 0
+    return 3 - -int((tasks.nodes > 0).sum()) * SLICES // WINDOWS if s.graphs else 0
 
 
 def _by_wave(wave: Int64, waves: int, first: Int64, second: Int64) -> tuple[Int64, Int64, list[int]]:
