@@ -7,6 +7,7 @@
 #include <nanobind/stl/vector.h>
 
 #include <deque>
+#include <memory>
 #include <optional>
 #include <string>
 #include <unordered_map>
@@ -23,31 +24,65 @@ using namespace lanescope::bind;
 
 namespace {
 
-// Keeps the arrays alive for as long as the encoder reads them.
-struct Writer {
-    EventArrays slices;
-    EventArrays instants;
-    SampleArrays samples;
-    TextArrays names;
-    TextArrays categories;
-    std::optional<pf::Encoder> encoder;
+// All that encoders read; the arrays stay for as long as one of them does.
+class Drawing {
+public:
+    Drawing(EventArrays slices, EventArrays instants, SampleArrays samples, TextArrays names, TextArrays categories,
+            std::vector<pf::Lane> lanes, int64_t origin, bool is_part, uint64_t flow_base)
+        : slices_(std::move(slices)),
+          instants_(std::move(instants)),
+          samples_(std::move(samples)),
+          names_(std::move(names)),
+          categories_(std::move(categories)),
+          lanes_(std::move(lanes)),
+          origin_(origin),
+          is_part_(is_part),
+          flow_base_(flow_base),
+          slice_events_(slices_.events(true)),
+          instant_events_(instants_.events(false)) {}
 
-    void start(const Input<uint64_t>& uuids, const Ranges& ranges, int64_t origin, bool is_part, uint64_t flow_base) {
-        require(uuids.size() == ranges.shape(0), "lanes of different number");
-        std::vector<pf::Lane> lanes(uuids.size());
-        for (size_t i = 0; i < lanes.size(); ++i) {
-            const int64_t* r = ranges.data() + 6 * i;
-            lanes[i] = {uuids.data()[i], r[0], r[1], r[2], r[3], r[4], r[5]};
-        }
-        encoder.emplace(slices.events(true), instants.events(false), samples.samples(), names.texts(), categories.texts(),
-                        std::move(lanes), origin, is_part, flow_base);
+    std::unique_ptr<pf::Encoder> encoder() const {
+        return std::make_unique<pf::Encoder>(slice_events_, instant_events_, samples_.samples(), names_.texts(),
+                                             categories_.texts(), lanes_, origin_, is_part_, flow_base_);
+    }
+
+private:
+    EventArrays slices_;
+    EventArrays instants_;
+    SampleArrays samples_;
+    TextArrays names_;
+    TextArrays categories_;
+    std::vector<pf::Lane> lanes_;
+    int64_t origin_;
+    bool is_part_;
+    uint64_t flow_base_;
+    pf::Events slice_events_;
+    pf::Events instant_events_;
+};
+
+// An encoder that takes memory from its first block to its last.
+struct Writer {
+    std::shared_ptr<const Drawing> drawing;
+    std::optional<pf::Encoder::Part> part{};
+    std::unique_ptr<pf::Encoder> encoder{};
+    bool is_done = false;
+
+    std::vector<Writer*> parts(size_t events) const {
+        std::vector<Writer*> found;
+        for (const pf::Encoder::Part& one : drawing->encoder()->parts(events)) found.push_back(new Writer{drawing, one});
+        return found;
     }
 
     nb::object fill(size_t target) {
-        require(encoder.has_value(), "start() comes first");
+        static char none;
+        if (is_done) return nb::steal(PyMemoryView_FromMemory(&none, 0, PyBUF_READ));
         std::span<const uint8_t> block;
         {
             nb::gil_scoped_release release;
+            if (!encoder) {
+                encoder = drawing->encoder();
+                if (part) encoder->restrict_to(*part);
+            }
             block = encoder->fill(target);
         }
         switch (encoder->status()) {
@@ -57,7 +92,10 @@ struct Writer {
             case pf::Status::bad_time: throw nb::value_error("a time lies before the epoch");
         }
         auto* bytes = const_cast<char*>(reinterpret_cast<const char*>(block.data()));
-        static char none;
+        if (block.empty()) {
+            is_done = true;
+            encoder.reset();
+        }
         return nb::steal(PyMemoryView_FromMemory(block.empty() ? &none : bytes, static_cast<Py_ssize_t>(block.size()), PyBUF_READ));
     }
 };
@@ -186,14 +224,15 @@ void lanescope::bind::perfetto(nb::module_& m) {
             [](Writer* self, EventArrays slices, EventArrays instants, SampleArrays samples, TextArrays names,
                TextArrays categories, Input<uint64_t> lane_uuid, Ranges lane_ranges, int64_t origin, bool is_part,
                uint64_t flow_base) {
-                new (self) Writer{std::move(slices), std::move(instants),   std::move(samples),
-                                  std::move(names),  std::move(categories), std::nullopt};
-                try {
-                    self->start(lane_uuid, lane_ranges, origin, is_part, flow_base);
-                } catch (...) {
-                    self->~Writer();
-                    throw;
+                require(lane_uuid.size() == lane_ranges.shape(0), "lanes of different number");
+                std::vector<pf::Lane> lanes(lane_uuid.size());
+                for (size_t i = 0; i < lanes.size(); ++i) {
+                    const int64_t* r = lane_ranges.data() + 6 * i;
+                    lanes[i] = {lane_uuid.data()[i], r[0], r[1], r[2], r[3], r[4], r[5]};
                 }
+                new (self) Writer{std::make_shared<const Drawing>(std::move(slices), std::move(instants), std::move(samples),
+                                                                  std::move(names), std::move(categories), std::move(lanes),
+                                                                  origin, is_part, flow_base)};
             },
             "slices"_a, "instants"_a, "samples"_a, "names"_a, "categories"_a, "lane_uuid"_a.noconvert(),
             "lane_ranges"_a.noconvert(), "origin"_a = 0, "is_part"_a = false, "flow_base"_a = 0,
@@ -201,6 +240,10 @@ void lanescope::bind::perfetto(nb::module_& m) {
             "end in their orders. `flow_base` is added to the ids of flows.")
         .def_ro_static("SEQUENCE", &pf::Encoder::kSequence)
         .def_ro_static("CLOCK", &pf::Encoder::kClock)
+        .def("parts", &Writer::parts, "events"_a, nb::rv_policy::take_ownership,
+             "Return encoders that together write the same packets, one after the other, each of at least about so many "
+             "events; they may work at the same time.")
+        .def_prop_ro("events", [](const Writer& self) { return self.part ? self.part->events : 0; }, "Events of a part.")
         .def("fill", &Writer::fill, "target"_a, nb::sig("def fill(self, target: int) -> memoryview"),
              "Return a view of the next whole packets, about `target` bytes, valid until the next call; empty at the end.");
 }

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import gc
 import io
+import weakref
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -17,7 +20,8 @@ from lanescope._native import core
 from lanescope.errors import InternalError
 from lanescope.io import perfetto, perfetto_packets
 from lanescope.testing.strategies import DETAILS, STATS
-from lanescope.trace import ColumnSpec, Table, TableSpec, TimeBase, Trace, TraceBuilder
+from lanescope.trace import Column, ColumnSpec, Table, TableSpec, TimeBase, Trace, TraceBuilder
+from lanescope.trace.streams import StreamInfo
 from track_events import (
     SQL,
     assert_drawn,
@@ -112,6 +116,35 @@ def test_many_lanes_share_texts_and_one_clock(lanes, shared):
             turns += [0] if packet.sequence_flags else []
             turns[-1] += 1
     assert (sum(turns), max(turns)) == (lanes, shared)
+
+
+def same_packets_side_by_side(trace: Trace) -> None:
+    """Compressed in as many parts as there can be, a trace has the packets of the file that is written in one go."""
+    whole, report = written(trace, compress=False)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(perfetto, "_PART_EVENTS", 1)
+        patch.setattr(perfetto, "_CORES", 2)
+        for most in (0, perfetto._MOST_PART_EVENTS):  # none beside another; all
+            patch.setattr(perfetto, "_MOST_PART_EVENTS", most)
+            parts, of_parts = written(trace)
+            assert packets(parts) == packets(whole)
+            assert of_parts.raw_bytes == report.raw_bytes == len(whole)
+
+
+@pytest.mark.parametrize("lanes", [1, 127, 300])
+def test_lanes_are_encoded_side_by_side(lanes):
+    same_packets_side_by_side(many_lanes(lanes))
+
+
+@given(testing.traces(**TRACES))
+def test_parts_of_any_trace_are_encoded_side_by_side(trace):
+    same_packets_side_by_side(trace)
+
+
+def test_what_cannot_be_drawn_is_refused_by_a_part_too(monkeypatch):
+    monkeypatch.setattr(perfetto, "_PART_EVENTS", 1)
+    with pytest.raises(InternalError):
+        perfetto.write(broken("slice before the epoch"), io.BytesIO())
 
 
 @pytest.mark.parametrize("in_parts", [False, True])
@@ -595,9 +628,9 @@ def test_the_native_encoder_refuses_what_was_not_placed():
     none, no_ids, no_bytes = np.empty(0, np.int64), np.empty(0, np.uint32), np.empty(0, np.uint8)
     no_codes = np.empty(0, np.int32)
 
-    def encode(begin, end, *, order=(0, 1), name=(0, 0), ranges=(0, 2, 0, 0, 0, 0)) -> bytes:
+    def encode(begin, end, *, order=(0, 1), name=(0, 0), ranges=(0, 2, 0, 0, 0, 0), lengths=False) -> bytes:
         slices = core.PerfettoEvents(
-            np.array(order),
+            np.array(order, np.int64),
             np.array(begin),
             np.array(end),
             np.array(name, np.int32),
@@ -605,6 +638,7 @@ def test_the_native_encoder_refuses_what_was_not_placed():
             no_ids,
             no_ids,
             no_bytes,
+            lengths,
         )
         instants = core.PerfettoEvents(none, none, none, no_codes, no_codes, no_ids, no_ids, no_bytes)
         samples = core.PerfettoSamples(none, none, np.empty(0))
@@ -615,6 +649,8 @@ def test_the_native_encoder_refuses_what_was_not_placed():
 
     assert encode([1, 3], [3, 4])
     assert encode([1, 3], [5, 4])
+    assert encode([1, 3], [4, 1], order=(), lengths=True) == encode([1, 3], [5, 4], order=())
+    assert encode([1, 1], [1, 4], order=(1, 0), lengths=True) == encode([1, 1], [5, 2], order=(0, 1))
     for arguments in (
         {"begin": [1, 3], "end": [4, 5]},  # cross
         {"begin": [3, 1], "end": [4, 2]},  # back in time
@@ -622,6 +658,10 @@ def test_the_native_encoder_refuses_what_was_not_placed():
         {"begin": [-1, 4], "end": [5, 5]},
         {"begin": [1, 3], "end": [3, 4], "order": (0, 2)},
         {"begin": [1, 3], "end": [3, 4], "order": (-1, 0)},
+        {"begin": [1, 3], "end": [3, 4], "order": (0, 2), "lengths": True},
+        {"begin": [1, 3], "end": [3, 4], "order": (-1, 0), "lengths": True},
+        {"begin": [1, 3], "end": [3, -1], "order": (), "lengths": True},
+        {"begin": [1, 3], "end": [3, 4], "order": (), "lengths": True},  # cross
         {"begin": [1, 3], "end": [3, 4], "name": (0, 1)},
         {"begin": [1, 3], "end": [3, 4], "name": (-1, 0)},
         {"begin": [1, 3], "end": [3, 4], "ranges": (0, 3, 0, 0, 0, 0)},
@@ -655,3 +695,41 @@ def test_an_empty_trace_is_a_trace():
     data, report = written(TraceBuilder(TimeBase()).finish())
     assert data == b""
     assert report.rows == 0
+
+
+class Source:
+    """What details are made from."""
+
+    def values(self, count: int) -> np.ndarray:
+        return np.full(count, 7)
+
+
+def test_what_details_that_are_not_drawn_are_made_from_is_let_go_before_writing():
+    spec = TableSpec(
+        "t_details",
+        "details",
+        (
+            ColumnSpec("slice_id", "int64", "the slice", references="slices"),
+            ColumnSpec("drawn", "int64", "an argument", is_argument=True),
+            ColumnSpec("other", "int64", "none"),
+        ),
+        key="slice_id",
+    )
+    drawn, other = Source(), Source()
+    kept = weakref.ref(drawn), weakref.ref(other)
+    columns = {
+        "slice_id": Column.array(np.arange(2)),
+        "drawn": Column.derived(2, partial(drawn.values, 2)),
+        "other": Column.derived(2, partial(other.values, 2)),
+    }
+    trace = two_slices().finish()
+    trace = Trace(trace.time, trace.tables(), {"t_details": Table(spec, columns)})
+    out = io.BytesIO()
+    sink = perfetto.PerfettoSink(out)
+    sink.start(StreamInfo())
+    sink.write(trace)
+    del trace, columns, drawn, other
+    gc.collect()
+    assert [one() is None for one in kept] == [False, True]
+    sink.finish(None)
+    assert [event.args for event in by_bindings(out.getvalue()).slices] == [(("drawn", 7),)] * 2

@@ -23,7 +23,7 @@ from functools import partial
 from pathlib import Path
 
 from native import matrix_mutants, matrix_programs, matrix_run
-from native.matrix_run import FAULTS, OVERLAPPING, QUIRKS, Bench, Case, Verdict
+from native.matrix_run import FAULTS, QUIRKS, Bench, Case, Verdict
 
 ROOT = Path(__file__).resolve().parents[2]
 LEVELZERO = ROOT / ".tools/levelzero"
@@ -41,10 +41,8 @@ def cases(bench: Bench, rows: set[str], quirks: set[str]) -> Iterator[Case]:
                 continue
             for lists, engine in row.variants():
                 yield from (Case(row, lists, engine, quirk, host_read) for host_read in (False, True))
-                # A program that is watched, and breaks the rules once only, is taken at its word.
-                is_believed = bool(row.traits & OVERLAPPING) and "torn" in QUIRKS[quirk]
                 is_watched = QUIRKS[quirk].get("host_reset", "works") != "works" and lists == "regular,out-of-order"
-                if is_watched and not is_believed:
+                if is_watched:
                     watch = Case(row, lists, engine, quirk, resets="watch")
                     yield from (watch, replace(watch, host_read=True))
         if row.name in ("R12", "R27"):

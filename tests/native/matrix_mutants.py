@@ -89,6 +89,14 @@ MUTANTS = (
         resets="watch",
     ),
     Mutant(
+        "runs that are taken to have ended",
+        "readback/readback.cpp",
+        "if (!wait_for_fence(lock, list)) note_overlap(list);",
+        "list.has_ended = true;",
+        resets="watch",
+        cases=(("R29", "regular,out-of-order", "compute", "sticky, torn", False),),
+    ),
+    Mutant(
         "lists that wait for captured ones",
         "calls/lists.cpp",
         "if (each->event == waits[i]) list->capture = each->capture;",

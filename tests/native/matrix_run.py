@@ -615,15 +615,8 @@ class _Comparison:
         self.has_signal: dict[str, bool] = {}
         lists: dict[tuple[str, str], int] = {}
         self.untimed = self.verdict.untimed_marks
-        self.list_of: dict[str, int] = {}
         device_of = self._devices()
         ran_on = {op["mark"]: (op["device"], op["subdevice"]) for op in self.ran.truth}
-        degraded = self.events["degradations"]
-        self.overlapping = {
-            number
-            for number, reason in zip(degraded["number"].tolist(), degraded["reason"].tolist(), strict=True)
-            if reason == "overlapping"
-        }
         if {tid: len(ops) for tid, ops in recorded.items()} != {tid: len(ops) for tid, ops in noted.items()}:
             self.fail(
                 f"{sum(map(len, recorded.values()))} operations recorded, {sum(map(len, noted.values()))} appended"
@@ -638,7 +631,6 @@ class _Comparison:
                 if op_id in self.marks:
                     self.fail(f"two operations have the number {op_id}")
                 self.marks[op_id], self.how[mark], self.has_signal[mark] = mark, how, signal == "1"
-                self.list_of[mark] = list_id
                 if mark in ran_on and device_of.get(list_id) != ran_on[mark]:
                     self.fail(f"{mark}: on device {device_of.get(list_id)} instead of {ran_on[mark]}")
                 if lists.setdefault((name, life), list_id) != list_id:
@@ -686,10 +678,7 @@ class _Comparison:
         return {"INLINE"} if engine == "compute" and not self.host_read else by_host
 
     def _is_unclear(self, mark: str) -> bool:
-        """Whether the host reads an event that stays signalled, of runs that overlap: parts of two look alike.
-
-        What is recorded of such a list may be wrong until an overlap is noticed; the recording names the list then.
-        """
+        """Whether the host reads an event that stays signalled, of runs that overlap: their results may be given up."""
         is_sticky = self.quirks.get("host_reset", "works") != "works"
         return bool(self.traits & OVERLAPPING) and is_sticky and self.how.get(mark) in ("BARE", "WATCH")
 
@@ -747,8 +736,7 @@ class _Comparison:
         for key in self.found.keys() - wanted.keys():
             self.fail(f"{key[0]}, run {key[1]}: a result, but it did not run")
         for key in wanted.keys() & self.found.keys():
-            is_unclear = self._is_unclear(key[0]) and self.list_of.get(key[0]) in self.overlapping
-            if wanted[key] != self.found[key] and not is_unclear:
+            if wanted[key] != self.found[key]:
                 self.fail(f"{key[0]}, run {key[1]}: {self.found[key]} instead of {wanted[key]}")
 
     def _chains(self) -> None:

@@ -10,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lanescope import testing
+from lanescope._native import core
 from lanescope.errors import InternalError
 from lanescope.trace import Table, TimeBase, Trace, TraceBuilder
 from lanescope.trace.row_packing import FOREVER, RowPacking, depth, pack_rows, rows_of
@@ -109,6 +110,55 @@ def test_a_placement_keeps_its_promises(trace, with_gaps):
         assert begins == sorted(begins)
     for track, count in enumerate(placement.rows.tolist()):
         assert rows_seen.get(track, []) == list(range(count))
+
+
+def placed_both_ways(track, begin, length, nested):
+    """What the general placement finds, and what the one for intervals that come lane after lane does."""
+    columns = (*(np.array(column, np.int64) for column in (track, begin, length)), np.empty(0, np.uint8))
+    nests = np.array(nested, np.uint8)
+    count = len(track)
+    order, begins, ends = (np.empty(count, np.int64) for _ in range(3))
+    row, rows, rows_too = np.empty(count, np.int32), np.empty(len(nests), np.int32), np.empty(len(nests), np.int32)
+    start = core.layout_place(*columns, nests, order, row, begins, ends, rows)
+    found = core.layout_lane_after_lane(*columns, nests, rows_too)
+    return (order.tolist(), rows.tolist(), start.tolist(), row), found, rows_too.tolist()
+
+
+@given(st.lists(st.tuples(st.integers(0, 2), st.integers(0, 6), st.integers(0, 4)), max_size=14), st.booleans())
+def test_intervals_that_come_by_lane_are_placed_as_all_others_are(items, sort):
+    by_lane = sorted(items) if sort else items
+    track, begin, length = zip(*by_lane, strict=True) if by_lane else ((), (), ())
+    (order, rows, start, row), found, rows_too = placed_both_ways(track, begin, length, [1, 0, 1])
+    if found is None:
+        return
+    moved, start_too = found
+    assert (moved.tolist() or list(range(len(items)))) == order
+    assert (rows_too, start_too.tolist()) == (rows, start)
+    assert not row.any()
+    assert [begin[i] for i in order] == list(begin)  # only those that begin together change places
+
+
+def test_stacks_that_come_by_lane_need_no_order():
+    # A stack, then the next lane; nothing begins with what it lies in.
+    _, found, _ = placed_both_ways([0, 0, 0, 2], [1, 2, 5, 0], [9, 2, 0, 4], [1, 0, 1])
+    assert [part.tolist() for part in found] == [[], [0, 3, 4]]
+    # An inner one of no length came before its outer one.
+    _, found, _ = placed_both_ways([0, 0, 0], [1, 5, 5], [9, 0, 1], [1, 0, 1])
+    assert [part.tolist() for part in found] == [[0, 2, 1], [0, 3]]
+
+
+@pytest.mark.parametrize(
+    ("track", "begin", "length"),
+    [
+        ([1, 0], [0, 0], [1, 1]),  # the lanes do not rise
+        ([0, 0], [3, 1], [1, 1]),  # time falls
+        ([1, 1], [0, 1], [4, 1]),  # two at a time where nothing nests
+        ([0, 0], [0, 1], [2, 4]),  # they cross
+        ([0] * 481, [0] * 481, [9] * 481),  # deeper than a row can be
+    ],
+)
+def test_what_needs_more_is_placed_by_the_general_rule(track, begin, length):
+    assert placed_both_ways(track, begin, length, [1, 0, 1])[1] is None
 
 
 @given(some, st.randoms(use_true_random=False))

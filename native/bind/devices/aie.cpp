@@ -57,9 +57,9 @@ void check(std::span<const aie::Entry> entries, size_t words) {
     for (const aie::Entry& entry : entries) {
         const auto end = static_cast<int64_t>(entry.word) + entry.count;
         const bool is_packet = entry.run == static_cast<int32_t>(aie::Run::packet);
-        is_wrong |= (entry.word < 0) | (entry.count < 1) | (end > static_cast<int64_t>(words)) |
+        is_wrong |= (entry.word < 0) | (entry.count < (entry.run == static_cast<int32_t>(aie::Run::cut) ? 0 : 1)) | (end > static_cast<int64_t>(words)) |
                     (is_packet & ((entry.count != aie::kPacketWords) | (entry.source < 0))) |
-                    (entry.source >= static_cast<int32_t>(aie::Scanner::kMaxSources));
+                    (entry.source >= static_cast<int32_t>(aie::Scanner::kMaxAllSources));
     }
     if (is_wrong) throw nb::value_error("an entry lies outside the words");
 }
@@ -73,6 +73,16 @@ std::vector<std::tuple<int64_t, int64_t>> pairs(std::span<const aie::Tally> tall
 void bind_scanner(nb::module_& m) {
     nb::class_<aie::Scanner>(m, "AieScanner", "Splits words into packets and the rest; keeps its place between calls.")
         .def(nb::init<>())
+        .def(
+            "__init__",
+            [](aie::Scanner* self, Array<const int64_t> cuts) {
+                const auto words = span_of(cuts);
+                for (size_t i = 0; i < words.size(); ++i) {
+                    if (words[i] < (i == 0 ? 1 : words[i - 1] + 1)) throw nb::value_error("cuts do not rise");
+                }
+                new (self) aie::Scanner(words);
+            },
+            "cuts"_a.noconvert(), "With the words at which slices of the dump end and begin, int64, rising from 1.")
         .def(
             "scan",
             [](aie::Scanner& self, Array<const uint32_t> words, bool is_last, int64_t base, Array<const int64_t> each,
@@ -92,6 +102,12 @@ void bind_scanner(nb::module_& m) {
                      [](const aie::Scanner& self) {
                          return std::vector<uint32_t>(self.headers().begin(), self.headers().end());
                      })
+        .def_prop_ro("source_count", [](const aie::Scanner& self) { return self.headers().size(); })
+        .def("header", [](const aie::Scanner& self, size_t source) {
+            if (source >= self.headers().size()) throw nb::index_error("no such source");
+            return self.headers()[source];
+        }, "source"_a)
+        .def("slice_of", &aie::Scanner::slice_of, "source"_a, "Return which slice of the dump a source is in, from 0.")
         .def_prop_ro("tallies", [](const aie::Scanner& self) { return pairs(self.tallies()); })
         .def_prop_ro("words",
                      [](const aie::Scanner& self) { return std::vector<int64_t>(self.words().begin(), self.words().end()); },
@@ -113,7 +129,8 @@ void bind_deal(nb::module_& m) {
             return aie::deal(from, parts);
         },
         "entries"_a.noconvert(), "out"_a.noconvert(),
-        "Deal entries out by source to AIE_PARTS equal parts of `out`; return how many each got.");
+        "Deal entries out by source to AIE_PARTS equal parts of `out`, where the source is the quotient; return how many "
+        "each got.");
     m.attr("AIE_PARTS") = kParts;
 }
 

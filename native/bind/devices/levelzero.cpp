@@ -165,6 +165,74 @@ void lanescope::bind::levelzero(nb::module_& m) {
             },
             "name"_a, "target"_a, "cells"_a, "launch"_a, "Cells are those of the launch, and last the size.")
         .def(
+            "add_scope",
+            [](TextScanner& self, nb::bytes name, uint32_t sheet, const std::vector<CellRow>& cells,
+               const std::vector<uint64_t>& functions) {
+                Kind kind;
+                kind.role = Role::scope;
+                kind.target = target_of(self, {sheet, 0}, kCallCells);
+                kind.shape = shape_of(self, cells);
+                if (cells.size() != 4 || !std::get<3>(cells[0])) throw nb::value_error("a scope has four cells");
+                kind.functions = functions;
+                self.add_kind({name.c_str(), name.size()}, std::move(kind));
+            },
+            "name"_a, "sheet"_a, "cells"_a, "functions"_a,
+            "Cells are endpoint, two words, size; functions are by the code of the word, plus 1.")
+        .def(
+            "add_task",
+            [](TextScanner& self, nb::bytes name, uint32_t sheet, const std::vector<CellRow>& cells, uint32_t lanes,
+               bool is_end, bool is_strict) {
+                Kind kind;
+                kind.role = Role::task;
+                kind.target = target_of(self, {sheet, 0}, kCallCells);
+                kind.shape = shape_of(self, cells);
+                if (cells.empty() || cells.size() > 2) throw nb::value_error("a task has a lane, and may have a name");
+                for (const CellRow& cell : cells) {
+                    if (!std::get<3>(cell)) throw nb::value_error("what a task has has to be there");
+                }
+                kind.lanes = lanes;
+                kind.is_end = is_end;
+                kind.is_strict = is_strict;
+                self.add_kind({name.c_str(), name.size()}, std::move(kind));
+            },
+            "name"_a, "sheet"_a, "cells"_a, "lanes"_a, "is_end"_a, "is_strict"_a)
+        .def(
+            "add_lane",
+            [](TextScanner& self, uint64_t thread, uint32_t kind, uint64_t number, uint64_t lane) {
+                if (thread >= kMaxThreads || lane >= kMaxThreads) throw nb::value_error("no such thread");
+                self.add_lane({thread, kind, number}, lane);
+            },
+            "thread"_a, "kind"_a, "number"_a, "lane"_a)
+        .def(
+            "add_name",
+            [](TextScanner& self, uint64_t thread, uint32_t kind, uint64_t number, uint64_t code) {
+                if (code >= TextScanner::kExit) throw nb::value_error("no such function");
+                self.add_name({thread, kind, number}, code);
+            },
+            "thread"_a, "kind"_a, "number"_a, "code"_a)
+        .def(
+            "forget_names",
+            [](TextScanner& self, uint32_t kind, uint64_t number) { self.forget_names(kind, number); }, "kind"_a,
+            "number"_a)
+        .def(
+            "push",
+            [](TextScanner& self, uint64_t thread, uint32_t kind, uint64_t number, uint64_t code) {
+                Lane* lane = self.lane({thread, kind, number});
+                if (lane == nullptr || code >= TextScanner::kExit) throw nb::value_error("no such lane or function");
+                lane->open.push_back(code);
+            },
+            "thread"_a, "kind"_a, "number"_a, "code"_a, "Begin something on a lane.")
+        .def(
+            "pop",
+            [](TextScanner& self, uint64_t thread, uint32_t kind, uint64_t number) -> std::optional<uint64_t> {
+                Lane* lane = self.lane({thread, kind, number});
+                if (lane == nullptr || lane->open.empty()) return std::nullopt;
+                const uint64_t code = lane->open.back();
+                lane->open.pop_back();
+                return code;
+            },
+            "thread"_a, "kind"_a, "number"_a, "End what began last on a lane; return its function, if there is one.")
+        .def(
             "add_exit",
             [](TextScanner& self, nb::bytes name, const TargetRow& target, const std::vector<CellRow>& cells,
                int32_t function, const std::string& conclusion, const std::optional<TargetRow>& made) {

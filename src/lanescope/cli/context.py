@@ -10,11 +10,12 @@ from typing import TYPE_CHECKING, Any
 from lanescope.cli import console
 from lanescope.cli.arguments import parse_options
 from lanescope.cli.console import echo, progress, warn
-from lanescope.errors import DataLossError, UsageError
+from lanescope.errors import DataLossError, InputError, UsageError
 from lanescope.view.formatting import escape
 
 if TYPE_CHECKING:
     from lanescope import Trace
+    from lanescope.families.family import Family
 
 
 # --- reading ------------------------------------------------------------------------------------------------------
@@ -42,7 +43,7 @@ def each_read(paths: Sequence[str], args: argparse.Namespace) -> Iterator[tuple[
             yield path, session.open(path)
             continue
         with session.capture(path) as capture, progress(path) as shown:
-            family, _ = session.detect_family(capture, args.family)
+            family = _family_of(capture, args.family, given)
             names = {option.name for option in family.options}
             known |= names
             own = {name: value for name, value in given.items() if name in names}
@@ -52,6 +53,19 @@ def each_read(paths: Sequence[str], args: argparse.Namespace) -> Iterator[tuple[
     for name in given:
         if name not in known:
             raise UsageError(f"unknown option {name!r} (available: {', '.join(sorted(known)) or 'none'})")
+
+
+def _family_of(capture: Any, family: str | None, given: Mapping[str, str]) -> Family:
+    """Return the family of one of several captures: an option names that of captures that are not recognized."""
+    from lanescope.pipeline import detection
+
+    try:
+        return detection.detect_family(capture, family)[0]
+    except InputError:
+        named = detection.named_family(capture, given) if family is None else None
+        if named is None:
+            raise
+        return detection.detect_family(capture, named)[0]
 
 
 # --- loss ---------------------------------------------------------------------------------------------------------

@@ -6,12 +6,11 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 import numpy as np
-import numpy.typing as npt
 
 from lanescope._native import core
-from lanescope.io.event_stream import EventStream, Int32, Int64, Mask, UInt8, encode_utf8
+from lanescope.io.event_stream import EventStream, Int64, Mask, UInt8, encode_utf8
 from lanescope.trace import Column, Dictionary, Flag, Table, Trace
-from lanescope.trace.row_packing import rows_of
+from lanescope.trace.row_packing import RowsById
 
 _NO_ROWS = np.empty(0, np.int64)
 _NO_BYTES = np.empty(0, np.uint8)
@@ -42,11 +41,25 @@ def drawn_events(trace: Trace, drawing: EventStream) -> tuple[core.PerfettoEvent
     if drawing.finding_table is not None:
         columns = _declared(drawing.finding_table, ("severity", "detail", "count"))
         _Arguments(drawing.instants, drawing.findings, columns).attach(instants)
-    for key, table, events in (("slice_id", trace.slices, slices), ("instant_id", trace.instants, instants)):
-        for detail in trace.details.values():
-            if len(detail) and detail.spec.key == key and any(spec.is_argument for spec in detail.spec.columns):
-                _detail(detail, table.column("id").read_once()).attach(events)
+    for detail in trace.details.values():
+        if columns := _known_arguments(detail):
+            if detail.spec.key == "slice_id":
+                _detail(detail, columns, drawing.slice_rows).attach(slices)
+            elif detail.spec.key == "instant_id":
+                _detail(detail, columns, drawing.instant_rows).attach(instants)
     return slices, instants
+
+
+def with_arguments(trace: Trace) -> Trace:
+    """Return a trace with those of its detail tables and their columns that are drawn."""
+    details = {}
+    for name, table in trace.details.items():
+        drawn = [spec.name for spec in table.spec.columns if spec.is_argument]
+        if drawn and table.spec.key in ("slice_id", "instant_id"):
+            details[name] = table.only([table.spec.key, *drawn])
+    return Trace(
+        trace.time, {name: table for name, table in trace.tables().items() if name not in trace.details}, details
+    )
 
 
 def drawn_samples(trace: Trace, drawing: EventStream) -> core.PerfettoSamples:
@@ -124,16 +137,15 @@ def _words(bits: int) -> str:
     return "|".join([*names, hex(rest)] if rest else names)
 
 
-def _detail(table: Table, ids: Int64) -> _Arguments:
-    """Return the arguments in a detail table whose key is one of ``ids``; rows of other keys have no event here."""
-    columns = [
-        argument
-        for argument in _declared(table, [spec.name for spec in table.spec.columns if spec.is_argument])
-        if not argument[2].is_unknown
-    ]
-    if not columns:
-        return _Arguments(0, 0, [])
-    events = rows_of(ids, table.values(table.spec.key))
+def _known_arguments(table: Table) -> list[tuple[str, str, Column]]:
+    """Return the columns of a table that are arguments, without those that hold nothing."""
+    names = [spec.name for spec in table.spec.columns if spec.is_argument] if len(table) else []
+    return [argument for argument in _declared(table, names) if not argument[2].is_unknown]
+
+
+def _detail(table: Table, columns: list[tuple[str, str, Column]], by_id: RowsById) -> _Arguments:
+    """Return columns of a detail table as arguments of the events of its keys; other keys have no event here."""
+    events = by_id.find(table.column(table.spec.key).read_once())
     step = np.diff(events)
     begin = int(events[0])
     if begin >= 0 and bool((step == 1).all()):

@@ -9,6 +9,7 @@ from __future__ import annotations
 import heapq
 from collections.abc import Iterable
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -17,7 +18,7 @@ import numpy.typing as npt
 from lanescope._native import core
 from lanescope.errors import InternalError
 from lanescope.trace import Column, Dictionary, Table, Trace
-from lanescope.trace.row_packing import Intervals, RowPacking, place_intervals, rows_of
+from lanescope.trace.row_packing import Intervals, RowPacking, RowsById, place_intervals, rows_of
 
 Int64 = npt.NDArray[np.int64]
 Int32 = npt.NDArray[np.int32]
@@ -176,6 +177,7 @@ class EventStream:
         self._track_ids = trace.tracks.values("id")
         self._is_counter = trace.tracks.values("kind") == "counter"
         self.names, self.categories = Vocabulary(), Vocabulary()
+        self._slice_ids, self._instant_ids = trace.slices.column("id"), trace.instants.column("id")
 
         self._spans = Intervals.of(trace.tracks, trace.slices, trace.gaps)
         self.span_name = self._span_names(trace)
@@ -228,6 +230,16 @@ class EventStream:
                 firsts.append(int(ts[begin].min()))
         return max(min(firsts), 0) if firsts else None
 
+    @cached_property
+    def slice_rows(self) -> RowsById:
+        """The rows of slices by their ids."""
+        return RowsById(self._slice_ids.read_once())
+
+    @cached_property
+    def instant_rows(self) -> RowsById:
+        """The rows of instants by their ids."""
+        return RowsById(self._instant_ids.read_once())
+
     # --- what is drawn ----------------------------------------------------------------------------------------
 
     def _span_names(self, trace: Trace) -> Int32:
@@ -277,8 +289,8 @@ class EventStream:
         if not count:
             none = np.empty(0, np.int64)
             return none, none, Points(none, none, np.empty(0, np.int32), np.empty(0, np.int32))
-        ids = trace.slices.column("id").read_once()
-        source, destination = (self._slices_of(ids, flows, f"{side}_slice_id") for side in ("src", "dst"))
+        slices = self.slice_rows
+        source, destination = (self._slices_of(slices, flows, f"{side}_slice_id") for side in ("src", "dst"))
         # Readers take whichever slice began first for the source. So what reaches a slice that was running already ends
         # at the moment of its arrival instead.
         left = flows.values("src_ts") if int(source.min()) < 0 else np.empty(0, np.int64)
@@ -308,9 +320,9 @@ class EventStream:
         return event[:count], event[count:], points
 
     @staticmethod
-    def _slices_of(ids: Int64, flows: Table, name: str) -> Int64:
+    def _slices_of(slices: RowsById, flows: Table, name: str) -> Int64:
         """Return the row of the slice at one end of each flow, int64 [flows], -1 without one."""
-        rows = rows_of(ids, flows.column(name).read_once())
+        rows = slices.find(flows.column(name).read_once())
         valid = flows.column(name).valid
         return np.ascontiguousarray(rows if valid is None else np.where(valid, rows, -1))
 

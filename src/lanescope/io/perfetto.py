@@ -34,7 +34,7 @@ import numpy as np
 from lanescope._native import core
 from lanescope.errors import InternalError
 from lanescope.io.atomic_file import Output
-from lanescope.io.event_args import drawn_events, drawn_samples
+from lanescope.io.event_args import drawn_events, drawn_samples, with_arguments
 from lanescope.io.event_stream import EventStream, Int64, encode_utf8
 from lanescope.io.file_sink import FileSink, drive_trace
 from lanescope.io.part_rows import PartRows
@@ -54,6 +54,10 @@ _CORES = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else o
 _MOST_WORKERS, _MOST_WAITING = 4, 16
 #: Of a file in parts so many may be encoded, or wait to be written.
 _MOST_PARTS = 2
+#: Parts that are encoded side by side have at least so many events; those of more are encoded block by block.
+_PART_EVENTS, _MOST_PART_EVENTS = 1 << 16, 1 << 19
+#: So many parts are being encoded, or wait to be written.
+_MOST_ENCODED = 6
 
 #: Rows that are no tracks of the trace are called from here on, in a file of parts.
 _FURTHER_ROWS = 1 << 31
@@ -155,7 +159,7 @@ class PerfettoSink(FileSink):
         elif self._whole is not None:
             raise ValueError("a stream that is not sorted is written as one batch")
         else:
-            self._whole = batch
+            self._whole = with_arguments(batch)
 
     def finish(self, annotations: Table | None) -> WriteReport:
         """Write the findings and what the tracks are."""
@@ -182,8 +186,7 @@ def _at_once(trace: Trace, findings: Table | None, sink: _Packets) -> WriteRepor
     origin = drawing.start()
     if origin is not None:
         sink.write(snapshot(origin))
-    for block in _filled(_encoder(trace, drawing, row_uuids, origin=origin or 0, flow_base=salt)):
-        sink.write(block)
+    sink.write_events(_encoder(trace, drawing, row_uuids, origin=origin or 0, flow_base=salt))
     return _report(
         sink,
         slices=len(trace.slices),
@@ -265,8 +268,42 @@ class _Packets:
         while len(self._waiting) > _MOST_WAITING or (self._waiting and self._waiting[0].done()):
             self._put_compressed(self._waiting.popleft().result())
 
+    def write_events(self, encoder: core.PerfettoEncoder) -> None:
+        """Write all that an encoder has; where it is compressed, parts of it are encoded side by side."""
+        # What is written as it is is still in the processor's caches, and takes less than handing it over.
+        parts = encoder.parts(_PART_EVENTS) if self.compress else [encoder]
+        if _CORES == 1 or len(parts) == 1:
+            for part in parts:
+                self._write_blocks(part)
+            return
+        encoded: deque[Future[list[_Compressed]]] = deque()
+        with ThreadPoolExecutor(min(_CORES, _MOST_WORKERS), "lanescope-encode") as workers:
+            try:
+                for part in parts:
+                    is_large = part.events > _MOST_PART_EVENTS
+                    if not is_large:
+                        encoded.append(workers.submit(_compressed_blocks, part))
+                    while len(encoded) > (0 if is_large else _MOST_ENCODED):
+                        self._put_all(encoded.popleft().result())
+                    if is_large:
+                        self._write_blocks(part)
+                while encoded:
+                    self._put_all(encoded.popleft().result())
+            except BaseException:
+                workers.shutdown(cancel_futures=True)
+                raise
+
+    def _write_blocks(self, encoder: core.PerfettoEncoder) -> None:
+        for block in _filled(encoder):
+            self.write(block)
+
+    def _put_all(self, blocks: list[_Compressed]) -> None:
+        for compressed in blocks:
+            self.put(compressed)
+
     def put(self, compressed: _Compressed) -> None:
-        """Write a block that is compressed already."""
+        """Write a block that is compressed already, behind those that wait."""
+        self.flush()
         self.raw_bytes += compressed.raw_bytes
         self._put_compressed(compressed.stream)
 
@@ -391,11 +428,10 @@ class _Parts:
             row_uuids, start = self._uuids(drawing), self._origin or 0
             encoder = _encoder(part, drawing, row_uuids, is_part=True, origin=start, flow_base=flow_base)
             self._count(part, drawing)
-            if self._sink.compress:
-                self._encoded.append(self._submit(_compressed_blocks, encoder))
-            else:  # what is written at once is still in the processor's caches
-                for block in _filled(encoder):
-                    self._sink.write(block)
+            if not self._sink.compress:
+                self._sink.write_events(encoder)
+            for some in encoder.parts(_PART_EVENTS) if self._sink.compress else ():
+                self._encoded.append(self._submit(_compressed_blocks, some))
             while len(self._encoded) > _MOST_PARTS or (self._encoded and self._encoded[0].done()):
                 self._put()
 

@@ -92,7 +92,9 @@ _PACKET, _TRACK = _tag(1, 2), _tag(60, 2)
 def _packet(field: bytes, body: bytes) -> bytes:
     """A packet of sequence 1, which carries no events, with one message in it; ``field`` is the tag of that."""
     size = _varint(len(body))
-    return b"".join((_PACKET, _varint(len(_SEQUENCE) + len(field) + len(size) + len(body)), _SEQUENCE, field, size, body))
+    return b"".join(
+        (_PACKET, _varint(len(_SEQUENCE) + len(field) + len(size) + len(body)), _SEQUENCE, field, size, body)
+    )
 
 
 def blocks(packets: Iterable[bytes], lost: int, size: int) -> Iterator[bytes]:

@@ -151,7 +151,7 @@ class Column:
         return values
 
     def read_once(self) -> Array:
-        """Return the values, [n], without keeping them where they have to be made: for large columns that nobody reads again."""
+        """Return the values, [n], and do not keep them if they have to be made: nobody reads them again."""
         return self.values if self._values is not None else self._made()
 
     @property

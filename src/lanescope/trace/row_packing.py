@@ -87,7 +87,12 @@ class RowPacking:
     """
 
     def __init__(
-        self, intervals: Intervals, rows: Int32, row_start: Int64, moved: Int64, placed: tuple[Int32, Int64, Int64] | None
+        self,
+        intervals: Intervals,
+        rows: Int32,
+        row_start: Int64,
+        moved: Int64,
+        placed: tuple[Int32, Int64, Int64] | None = None,
     ) -> None:
         self.rows, self.row_start, self.moved = rows, row_start, moved
         self.comes_by_lane = placed is None
@@ -156,7 +161,7 @@ def place_intervals(intervals: Intervals, tracks: Table) -> RowPacking:
     rows = np.empty(len(tracks), np.int32)
     if (found := core.layout_lane_after_lane(*given, nested, rows)) is not None:
         moved, start = found
-        return RowPacking(intervals, rows, start, moved, None)
+        return RowPacking(intervals, rows, start, moved)
     order, begin, end = np.empty((3, count), np.int64)
     row = np.empty(count, np.int32)
     try:
@@ -173,25 +178,40 @@ def depth(placement: RowPacking) -> Int32:
     return depths
 
 
-def rows_of(ids: Int64, wanted: Int64) -> Int64:
-    """Return the row of each of the ``wanted`` ids, int64 [m], -1 where there is none.
+class RowsById:
+    """Rows of a table by their ids, for those who look up more than once.
 
     Args:
         ids: int64 [n], the id column of a table; dense as the builder makes it (from any first id), or with holes after
             a filter.
-        wanted: int64 [m], ids to find.
     """
-    count = len(ids)
-    first = int(ids[0]) if count else 0
-    if count == 0 or (ids[-1] - first == count - 1 and bool((ids == np.arange(first, first + count)).all())):
-        wanted = wanted - first if first else wanted
-        if len(wanted) == 0 or (count and int(wanted.view(np.uint64).max()) < count):  # negative ones are the largest
-            return wanted
-        return np.where((wanted >= 0) & (wanted < count), wanted, -1)
-    by_id = np.argsort(ids, kind="stable")
-    at = np.minimum(np.searchsorted(ids, wanted, sorter=by_id), count - 1)
-    rows = by_id[at]
-    return np.where(ids[rows] == wanted, rows, -1)
+
+    def __init__(self, ids: Int64) -> None:
+        self._count = count = len(ids)
+        self._first = first = int(ids[0]) if count else 0
+        self._ids: Int64 | None = ids
+        if count == 0 or (ids[-1] - first == count - 1 and bool((ids == np.arange(first, first + count)).all())):
+            self._ids = None  # dense
+
+    def find(self, wanted: Int64) -> Int64:
+        """Return the row of each of the ``wanted`` ids, int64 [m], -1 where there is none."""
+        ids, count = self._ids, self._count
+        if ids is None:
+            wanted = wanted - self._first if self._first else wanted
+            if len(wanted) == 0 or (
+                count and int(wanted.view(np.uint64).max()) < count
+            ):  # negative ones are the largest
+                return wanted
+            return np.where((wanted >= 0) & (wanted < count), wanted, -1)
+        by_id = np.argsort(ids, kind="stable")
+        at = np.minimum(np.searchsorted(ids, wanted, sorter=by_id), count - 1)
+        rows = by_id[at]
+        return np.where(ids[rows] == wanted, rows, -1)
+
+
+def rows_of(ids: Int64, wanted: Int64) -> Int64:
+    """Return the row of each of the ``wanted`` ids, int64 [m], -1 where there is none; for one look-up."""
+    return RowsById(ids).find(wanted)
 
 
 def _join(columns: list[npt.NDArray[Any]]) -> npt.NDArray[Any]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from functools import cached_property
 from typing import Any
 
@@ -161,6 +161,15 @@ class Table:
     def take(self, indices: Array) -> Table:
         """Return the rows at ``indices`` (int64 [m]), in that order."""
         return Table(self.spec, {name: column.take(indices) for name, column in self._columns.items()})
+
+    def only(self, names: Collection[str]) -> Table:
+        """Return the table with some of its columns: what the others are made from may go."""
+        spec = self.spec
+        columns = tuple(column for column in spec.columns if column.name in names)
+        return Table(
+            TableSpec(spec.name, spec.doc, columns, spec.key),
+            {column.name: self._columns[column.name] for column in columns},
+        )
 
     def where(self, mask: Mask) -> Table:
         """Return the rows where ``mask`` (bool [n]) holds."""

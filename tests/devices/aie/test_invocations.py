@@ -9,6 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import lanescope
+from devices.aie.recordings import Recordings
 from effort import some
 from lanescope.devices.aie.decoder import AieDecoder
 from lanescope.devices.aie.formats import encode
@@ -175,6 +176,9 @@ def test_many_slices_do_not_wait_for_ever(tmp_path, monkeypatch):
     def in_batches(self, begin, duration, tag):
         for first in range(0, len(tag), 10):
             taken(self, begin[first : first + 10], duration[first : first + 10], tag[first : first + 10])
+            for recording in self._recordings.values():
+                recording.end = None  # the last of its slices are still to come
+            self.settle()
 
     monkeypatch.setattr(invocations.Invocations, "_finalize", watched)
     monkeypatch.setattr(invocations.Invocations, "take", in_batches)
@@ -232,6 +236,21 @@ def test_slots_say_what_they_watch(tmp_path):
     names = trace.tracks["name"]
     lanes = trace.details["aie_slots"]["track_id"]
     assert names[lanes].tolist() == ["PORT_RUNNING_0 (DMA:1 slave)", "INSTR_VECTOR", "COMBO_EVENT_0", "slot 3"]
+
+
+def test_lanes_of_one_kind_stand_together(tmp_path):
+    watched = ["PORT_RUNNING_0", "LOCK_STALL", "INSTR_LOCK_ACQUIRE_REQ", "INSTR_EVENT_1", "MEMORY_STALL", "TRUE"]
+    trace = opened(tmp_path, dump([(63, 1), (0, 1)]), events=[*watched, "INSTR_EVENT_0", "INSTR_VECTOR"])
+    lanes = sorted((row["sort_key"], row["name"]) for row in trace.tracks.rows() if row["kind"] == "lane")
+    assert [name for _, name in lanes] == [
+        "kernel",
+        *("INSTR_EVENT_1", "INSTR_EVENT_0", "INSTR_VECTOR"),
+        *("LOCK_STALL", "MEMORY_STALL"),
+        "INSTR_LOCK_ACQUIRE_REQ",
+        "PORT_RUNNING_0",
+        "TRUE",
+        "trace",
+    ]
 
 
 def test_slots_without_a_configuration(tmp_path):
@@ -357,15 +376,15 @@ def test_any_stream_gives_invocations_that_make_sense(tmp_path_factory, payload,
     folder = tmp_path_factory.mktemp("aie")
     trace = opened(folder, words)
     found = rows(trace)
-    ends = {row["track_id"]: row["dur_cycles"] for row in trace.details["aie_segments"].rows()}
-    parents = trace.tracks["parent_id"]
+    recordings = Recordings(trace)
     lanes = {}
     for row in trace.slices.rows():
         if row["name"] == "kernel":
             assert row["dur_ticks"] >= (row["flags"] == 0)
             assert row["ts_ticks"] >= lanes.get(row["track_id"], 0), "they follow each other"
             lanes[row["track_id"]] = row["ts_ticks"] + row["dur_ticks"]
-            assert lanes[row["track_id"]] <= ends[parents[row["track_id"]]]
+            recording = recordings.rows[recordings.of(row["track_id"], row["ts"])]
+            assert lanes[row["track_id"]] <= recording["begin_cycles"] + recording["dur_cycles"]
     for row in trace.details["aie_invocations"].rows():
         assert row["vector_share"] is None or 0 <= row["vector_share"] <= 1
     assert rows(opened(folder, words, cuts=cuts, block_bytes=33)) == found

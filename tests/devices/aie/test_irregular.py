@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 import lanescope
+from devices.aie.recordings import Recordings
 from lanescope.devices.aie.formats import encode
 from lanescope.devices.aie.formats.encode import Frames
 
@@ -32,8 +33,12 @@ def opened(tmp_path, words, *, tail=b"", name="run.bin", **options):
 
 
 def spans(trace):
-    names = trace.tracks["name"]
-    return sorted((int(names[row["track_id"]].split()[1]), row["ts"], row["dur"]) for row in trace.slices.rows())
+    names, recordings = trace.tracks["name"], Recordings(trace)
+    found = []
+    for row in trace.slices.rows():
+        begin = recordings.begin(recordings.of(row["track_id"], row["ts"]))
+        found.append((int(names[row["track_id"]].split()[1]), row["ts"] - begin, row["dur"]))
+    return sorted(found)
 
 
 def stats(trace):

@@ -9,6 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import lanescope
+from devices.aie.recordings import Recordings
 from effort import QUICK, some
 from lanescope.devices.aie.family import FAMILY
 
@@ -38,7 +39,8 @@ def open_words(tmp_path_factory):
 
 def told(trace):
     """Group -> lane -> its rows in order: slices (begin, length, flags) or points (begin, what, flags)."""
-    names, parents = trace.tracks["name"].tolist(), trace.tracks["parent_id"].tolist()
+    names = trace.tracks["name"].tolist()
+    recordings = Recordings(trace)
     groups = defaultdict(lambda: defaultdict(list))
     points = {
         row["instant_id"]: tuple(row[name] for name in DETAILS if name in row)
@@ -48,7 +50,12 @@ def told(trace):
     for row in chain(trace.slices.rows(), trace.instants.rows()):
         lane = row["track_id"]
         what = (row["dur"],) if "dur" in row else points.get(row["id"], (row["name"],))
-        groups[names[parents[lane]]][names[lane]].append((row["ts"], what, row["flags"]))
+        index = recordings.of(lane, row["ts"])
+        recording = recordings.rows[index]
+        group = names[recording["track_id"]]
+        if recording["segment_index"] > 1 and "#" not in group:
+            group += f" #{recording['segment_index']}"
+        groups[group][names[lane]].append((row["ts"] - recordings.begin(index), what, row["flags"]))
     return {group: {lane: sorted(rows, key=str) for lane, rows in lanes.items()} for group, lanes in groups.items()}
 
 

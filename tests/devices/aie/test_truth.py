@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 import lanescope
+from devices.aie.recordings import Recordings
 from effort import some
 from lanescope._native import core
 from lanescope.devices.aie import decoder as decode
@@ -53,31 +54,34 @@ def simulated(tmp_path):
 
 def decoded(trace):
     """What the trace says of each recording: who, and the rows of its lanes."""
-    names, parents = trace.tracks["name"].tolist(), trace.tracks["parent_id"].tolist()
+    names = trace.tracks["name"].tolist()
+    recordings = Recordings(trace)
     slices, gaps = defaultdict(list), defaultdict(set)
     for row in trace.slices.rows():
         lane = row["track_id"]
-        slices[parents[lane]].append((int(names[lane].split()[1]), row["ts_ticks"], row["dur_ticks"], row["flags"]))
-    groups = set(trace.details["aie_segments"]["track_id"].tolist())
+        index = recordings.of(lane, row["ts"])
+        begin = row["ts_ticks"] - recordings.begin(index)
+        slices[index].append((int(names[lane].split()[1]), begin, row["dur_ticks"], row["flags"]))
     for row in trace.gaps.rows():
-        group = row["track_id"] if row["track_id"] in groups else parents[row["track_id"]]
-        gaps[group].add((row["ts"], None if row["dur"] is None else row["ts"] + row["dur"], row["cause"]))
+        index = recordings.of(row["track_id"], row["ts"])
+        begin = row["ts"] - recordings.begin(index)
+        gaps[index].add((begin, None if row["dur"] is None else begin + row["dur"], row["cause"]))
     for table, fields in (("aie_pc_events", ("pc", "cycles", "mask")), ("aie_program_flow", FLOW)):
         instants = trace.instants.take(trace.details[table]["instant_id"])
         for instant, row in zip(instants.rows(), trace.details[table].rows(), strict=True):
             lane = instant["track_id"]
             told = (int(names[lane].split()[1]),) if table == "aie_pc_events" else ()
-            slices[parents[lane]].append(
-                (*told, instant["ts_ticks"] or instant["ts"], *(row[field] for field in fields), instant["flags"])
-            )
+            index = recordings.of(lane, instant["ts"])
+            begin = (instant["ts_ticks"] or instant["ts"]) - recordings.begin(index)
+            slices[index].append((*told, begin, *(row[field] for field in fields), instant["flags"]))
             assert instant["quality"] == "estimated"
     return {
         (s["packet_type"], s["col"], s["row"], s["packet_id"], s["segment_index"]): (
             s,
-            slices[s["track_id"]] if s["mode"] == 2 else sorted(slices[s["track_id"]]),
-            sorted(gaps[s["track_id"]]),
+            slices[index] if s["mode"] == 2 else sorted(slices[index]),
+            sorted(gaps[index]),
         )
-        for s in trace.details["aie_segments"].rows()
+        for index, s in enumerate(recordings.rows)
     }
 
 
@@ -180,9 +184,10 @@ def test_one_thread_or_many_make_the_same_rows(simulated, monkeypatch, mode, not
         for column in table.spec.names:
             if column not in ("path", "sha256"):
                 assert np.array_equal(table[column], many[1].tables()[name][column]), (name, column)
-    lanes = Counter(many[0].tracks["parent_id"][many[0].slices["track_id"]].tolist())
-    told = {s["track_id"]: lanes[s["track_id"]] for s in many[0].details["aie_segments"].rows() if s["mode"] == 0}
-    assert sorted(told.values()) == sorted(len(r["slices"]["slot"]) for r in truth["recordings"] if r["mode"] == 0)
+    told = decoded(many[0])
+    for recording in truth["recordings"]:
+        if recording["mode"] == 0:
+            assert len(told[who(recording)][1]) == len(recording["slices"]["slot"])
 
 
 class AsLateAsPossible:

@@ -313,21 +313,54 @@ def test_dumps_that_no_device_leaves_are_refused():
             simulated(1, tasks=5, **options)
 
 
-def test_a_dump_that_ends_in_a_buffer_is_truncated(tmp_path, capsys):
-    (content,) = simulated(3, format_version="v3c", tasks=60, dump="a2a3", deps=False, names=False).files.values()
+def bytes_of(trace):
+    (account,) = (row for row in trace.accounting.rows() if row["scope"] == "input")
+    assert account["total"] == account["decoded"] + account["padding"] + account["lost"]
+    return account["total"], account["lost"]
+
+
+@pytest.mark.parametrize("level", [1, 2, 3, 4])
+@pytest.mark.parametrize("dump", ["a2a3", "a5"])
+def test_records_of_a_buffer_that_the_dump_ends_in_are_those_that_pools_count(tmp_path, dump, level):
+    options = {"format_version": "v3c", "tasks": 60, "level": level, "deps": False, "names": False}
+    content = content_of(simulated(3, dump=dump, **options))
     path = tmp_path / "dump.bin"
+
+    def cut(size):
+        path.write_bytes(content[:size])
+        return decode_file(path)
+
     path.write_bytes(content)
-    assert cli.main(["info", str(path)]) == 0
-    capsys.readouterr()
+    whole = decode_file(path)
+    *_, last = dump_parts.split_sections(np.frombuffer(content, np.uint8)).buffers
+    size = dump_parts.record_dtype(last.stream, "v3c")[0].itemsize
+    # Nothing is missing but padding.
+    for end in (len(content) - 1, last.end - 64, last.begin + cut_at(content, last) * size):
+        trace = cut(end)
+        assert {name: rows for name, rows in tables(trace).items() if name != "accounting"} == {
+            name: rows for name, rows in tables(whole).items() if name != "accounting"
+        }
+        assert bytes_of(trace) == (end, 0)
+    trace = cut(last.begin + cut_at(content, last) * size - 1)
+    counted = stats(trace)
+    assert counted["truncated"] == counted["ascend_unaccounted_records"] == 1
+    assert bytes_of(trace)[1] == size - 1 + (cut_at(content, last) == 1) * dump_parts.QUEUE_ENTRY.size
+
+
+def cut_at(content, buffer):
+    """Return how many records the last buffer of a dump holds."""
+    array = np.frombuffer(content, np.uint8)
+    return dump_parts.valid_count(array, dump_parts.split_sections(array), buffer)
+
+
+def test_buffers_that_end_in_one_are_truncated(tmp_path):
+    content = content_of(simulated(3, format_version="v3c", tasks=60, dump="buffers", deps=False, names=False))
+    path = tmp_path / "dump.bin"
     path.write_bytes(content[:-1])
     trace = decode_file(path)
-    counted = stats(trace)
-    assert counted["truncated"] == 1
-    assert "ascend_bad_buffer" not in counted
-    assert counted["ascend_unaccounted_records"] > 0
-    (account,) = (row for row in trace.accounting.rows() if row["scope"] == "input")
-    assert account["total"] == len(content) - 1 == account["decoded"] + account["padding"] + account["lost"]
-    assert account["lost"] > 0
+    assert stats(trace)["truncated"] == 1
+    assert "ascend_bad_buffer" not in stats(trace)
+    assert bytes_of(trace)[1] > 0
 
 
 def test_a_dump_that_ends_in_its_pools_is_named(tmp_path, capsys):

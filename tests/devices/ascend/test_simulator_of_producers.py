@@ -160,6 +160,29 @@ def test_what_is_simulated_has_no_finding(runtime, format_version, level):
         assert len(trace.details["ascend_tasks"]) == simulation.truth["totals"]["executions"]
 
 
+def test_a_full_chip_with_one_scheduler_keeps_the_rules(rules):
+    # It sees so many ends in one look that several are of one core.
+    options = {"format_version": "v3c", "tasks": 300, "aic": 36, "aiv": 72, "threads": 1, "clock": CLOCKS["a5"]}
+    shares = {"mix": 0.3, "spmd": 0.3, "dummy": 0, "alloc": 0.1, "predicated": 0.1, "speculative": 1.0}
+    case = Case(simulated(848_105, level=4, **options, **shares).files)
+    assert "finishes of a core never fall" in rules["tensormap"]
+    assert [name for name, holds in relations(case).items() if holds is False and name in rules["tensormap"]] == []
+
+
+@pytest.mark.parametrize("format_version", ["v3c", "v4"])
+def test_few_tasks_with_graphs_keep_the_rules(format_version):
+    for seed in range(30):
+        options = {"tasks": 1 + seed % 5, "graphs": 0.6, "host": True, "threads": 1 + seed % 3, "predicated": 0.2}
+        simulation = simulated(seed, **{**_CHIP, "format_version": format_version, **options})
+        records, deps = (json.loads(simulation.files[name]) for name in ("chip_swimlane_records.json", "deps.json"))
+        if format_version == "v4":
+            records, deps = as_v3c(records, deps)
+        case = Case({name: json.dumps(content) for name, content in files_of(records, deps, None).items()}, host=[])
+        assert [phase for phase in case.phases if phase["loop_iter"] < 1] == []
+        trace = decode_simulated(simulation)
+        assert [found for found in check.run(trace) if found.severity != "notice"] == []
+
+
 def test_a_runtime_that_did_more_would_be_missed(produced):
     cases = made("tensormap", "a2a3", 4)
     case = copy.deepcopy(next(case for case in produced if case.group == ("tensormap", "a2a3", 4) and case.phases))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import signal
@@ -102,7 +103,7 @@ def grown(source, target, share):
 
 
 @pytest.mark.parametrize("what", ["saxpy", "mixed", "threads", "copies", "resubmit", "fence"])
-def test_pieces_give_the_tally_of_the_whole(recorded, tmp_path, what):
+def test_pieces_give_the_tally_of_the_whole(recorded, tmp_path, what, monkeypatch):
     status, _, err, folder = recorded(f'"$0" {what} 40 && "$0" {what} 30')
     assert status == 0, err
     whole = tally(lanescope.open(folder))
@@ -119,6 +120,20 @@ def test_pieces_give_the_tally_of_the_whole(recorded, tmp_path, what):
     assert found.waiting == 0
     found.add(recording.look(is_last=True))
     assert_same(found.table(), whole)
+    # Nor does what is read at a time.
+    for piece in (3000, 100_000):
+        for name in ("_BYTES", "_LEAST_PIECE", "_MOST_PIECE"):
+            monkeypatch.setattr(ctf_growing, name, piece)
+        assert_same(follow.total(folder), whole)
+
+
+def test_the_tally_of_a_recording_is_a_command(recorded, capsys):
+    _, _, _, folder = recorded('"$0" saxpy 40')
+    assert main(["levelzero-tally", "--json", str(folder)]) == 0
+    rows = json.loads(capsys.readouterr().out)["rows"]
+    whole = {(row["section"], row["name"]): row["count"] for row in tally(lanescope.open(folder)).rows()}
+    assert {(row["section"], row["name"]): row["count"] for row in rows} == whole
+    assert {section for section, _ in whole} >= {"host", "device"}
 
 
 def test_a_packet_that_another_one_replaces_is_not_read(recorded, tmp_path, monkeypatch):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import shutil
+import struct
 import subprocess
 import tempfile
 from itertools import pairwise
@@ -23,7 +24,7 @@ from lanescope.devices.levelzero.analysis import windows
 from lanescope.devices.levelzero.analysis.tally import entries
 from lanescope.devices.levelzero.family import FAMILY
 from lanescope.devices.levelzero.formats.foreign.events import pairs_of
-from lanescope.devices.levelzero.formats.foreign.packet_counters import PacketCounters, discarded_steps
+from lanescope.devices.levelzero.formats.foreign.packet_counters import PacketCounters, discarded_steps, missing_steps
 from lanescope.devices.levelzero.formats.foreign.streams import unix_times
 from lanescope.errors import InputError
 from lanescope.wire import tsdl
@@ -236,6 +237,8 @@ def test_times_are_exact(frequency):
 def test_counters_of_discarded_events_wrap():
     assert discarded_steps(np.array([3, 3, 7], np.uint64), 64).tolist() == [3, 0, 4]
     assert discarded_steps(np.array([250, 4], np.uint64), 8).tolist() == [250, 10]
+    assert discarded_steps(np.array([1 << 40, 1 << 63, 3], np.uint64), 64).tolist() == [1 << 40, -1, -1]
+    assert missing_steps(np.array([0, 1 << 32, 1 << 50, 9, 10]), -1).tolist() == [0, (1 << 32) - 1, -1, 0, 0]
 
 
 @needs_lttng
@@ -258,7 +261,7 @@ def sums(trace) -> dict[str, tuple[int, ...]]:
 
 
 def in_windows(folder, window) -> dict[str, tuple[int, ...]]:
-    return {row[0]: (*row[1:5], *row[6:]) for row in windows.rows_of(windows.tally(folder, window=window))}
+    return {row[1]: (*row[2:6], *row[7:]) for row in windows.rows_of(windows.tally(folder, window=window))}
 
 
 @needs_lttng
@@ -303,11 +306,11 @@ def test_counters_of_packets_go_on_over_windows_and_rotated_files(steps, cuts):
         )
         files[-1].add(SimpleNamespace(walk=walk, trace=trace, number=len(files)))
     expected = sum(step % 256 for step, _ in steps), int(numbers[-1] - numbers[0]) - len(steps) + 1
-    assert PacketCounters.joined(reversed(files)) == expected
+    assert PacketCounters.joined(reversed(files)) == (*expected, 0)
 
 
 @pytest.mark.parametrize("lost", [False, True])
-def test_sums_of_thapi_by_windows(lost, tmp_path):
+def test_sums_of_thapi_by_windows(lost, tmp_path, monkeypatch):
     """Also where returns are missing: what is around them ends them, in whatever window."""
     lines = next(iter(FAMILY.simulate(simulated(style="thapi", ops=150, threads=3), 3).files.values())).splitlines(True)
     if lost:
@@ -318,8 +321,86 @@ def test_sums_of_thapi_by_windows(lost, tmp_path):
     assert packets > 20
     whole = sums(lanescope.open(tmp_path / "trace"))
     assert any(found[2] for found in whole.values()) or not lost
-    for window in (1, 100):
+    for window, piece in ((1, 1 << 20), (100, 1 << 20), (1, 1), (100, 5000), (1 << 18, 3000)):
+        monkeypatch.setattr(windows, "_LEAST_PIECE", piece)
+        monkeypatch.setattr(windows, "_MOST_PIECE", piece)
         assert in_windows(tmp_path / "trace", window) == whole
+
+
+def test_a_file_that_shrinks_is_an_error(tmp_path, monkeypatch, capsys):
+    """Mapped, it would end the process."""
+    content = next(iter(FAMILY.simulate(simulated(style="thapi", ops=150), 3).files.values()))
+    thapi_ctf.write(content, tmp_path / "channel")
+    split(tmp_path / "channel/channel0_0", 40)
+    monkeypatch.setattr(windows, "_MOST_PIECE", 4096)
+    monkeypatch.setattr(windows, "_LEAST_PIECE", 4096)
+    path = tmp_path / "channel/channel0_0"
+    whole = windows.PacketCounters.add
+
+    def cut(self, stream):
+        path.write_bytes(path.read_bytes()[:6000])
+        whole(self, stream)
+
+    monkeypatch.setattr(windows.PacketCounters, "add", cut)
+    assert main(["levelzero-tally", "--window", "10", str(tmp_path)]) == 3
+    assert "channel0_0: became shorter while it was read" in capsys.readouterr().err
+
+
+COUNTED = """/* CTF 1.8 */
+trace { major = 1; minor = 8; byte_order = le;
+        packet.header := struct { integer { size = 32; align = 8; } magic; }; };
+clock { name = c; freq = 1000000000; offset_s = 1700000000; absolute = true; };
+stream { packet.context := struct {
+           integer { size = 64; align = 8; } content_size; integer { size = 64; align = 8; } packet_size;
+           integer { size = 64; align = 8; } events_discarded; integer { size = 64; align = 8; } packet_seq_num; };
+         event.header := struct { integer { size = 64; align = 8; map = clock.c.value; } timestamp; };
+         event.context := struct { integer { size = 64; align = 8; signed = true; } vpid;
+                                   integer { size = 64; align = 8; signed = true; } vtid; }; };
+event { name = "tick"; fields := struct { }; };
+"""
+
+
+def counted(folder, packets):
+    """Write a trace of packets: discarded events, number, and processes and threads of events."""
+    folder.mkdir()
+    (folder / "metadata").write_text(COUNTED)
+    made, now = b"", 0
+    for discarded, number, events in packets:
+        body = b""
+        for pid, tid in events:
+            now += 10
+            body += struct.pack("<Qqq", now, pid, tid)
+        size = 8 * (36 + len(body))
+        made += struct.pack("<IQQQQ", 0xC1FC1FC1, size, size, discarded, number) + body
+    (folder / "stream").write_bytes(made)
+    return folder
+
+
+def test_counters_that_jump_impossibly_far_are_counted(tmp_path, capsys):
+    one = [(1, 1)]
+    folder = counted(tmp_path / "t", [(0, 0, one), (5, 1, one), (1 << 50, 1 << 40, one), (9, 3, one), (10, 4, one)])
+    trace = lanescope.open(folder)
+    found = stats(trace)
+    assert (found["levelzero_packet_counter"], found["levelzero_discarded"]) == (3, 6)
+    assert "levelzero_missing_packet" not in found
+    assert [row["lost_count"] for row in trace.gaps.rows()] == [5, 1]
+    assert main(["levelzero-tally", "--json", str(folder)]) == 0
+    out, err = capsys.readouterr()
+    assert (json.loads(out)["unknown_counts"], json.loads(out)["discarded"]) == (3, 6)
+    assert "3 packets with impossible counters" in err
+
+
+def test_processes_and_threads_with_impossible_numbers_are_counted(tmp_path, capsys):
+    events = [(1, 1), (1, 2**31 - 1), (2**31, 1), (-1, 1), (1, -5), (1, 1 << 62)]
+    folder = counted(tmp_path / "t", [(0, 0, events)])
+    trace = lanescope.open(folder)
+    assert stats(trace)["levelzero_wide_thread"] == 4
+    lanes = [row["name"] for row in trace.tracks.rows() if row["kind"] == "lane"]
+    assert lanes == ["thread 1", "thread 2147483647", "thread 1"]
+    assert main(["levelzero-tally", "--json", str(folder)]) == 0
+    out, err = capsys.readouterr()
+    assert json.loads(out)["wide_threads"] == 4
+    assert "4 events of processes or threads with impossible numbers" in err
 
 
 def split(path, events) -> int:

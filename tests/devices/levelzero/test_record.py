@@ -12,7 +12,6 @@ import sys
 import time
 from collections import Counter
 from pathlib import Path
-from typing import NamedTuple
 
 import numpy as np
 import pytest
@@ -35,44 +34,6 @@ ROOT = Path(__file__).parents[3]
 KILLS = int(os.environ.get("LANESCOPE_KILLS") or some(40))
 SANITIZED = int(os.environ.get("LANESCOPE_SANITIZED", "1"))
 FUNCTIONS = ROOT / "native/recorder/levelzero/api/functions.def"
-
-
-class Done(NamedTuple):
-    status: int
-    out: str
-    err: str
-    folder: Path
-
-
-@pytest.fixture
-def recording(fake_ze, tmp_path):
-    """Return a function that runs a program under ``lanescope record``, as a process of its own."""
-
-    def recording(*command, options=(), loader=None, env=(), **quirks):
-        folder = tmp_path / "recording"
-        shutil.rmtree(folder, ignore_errors=True)
-        words = [sys.executable, "-m", "lanescope", "record", "-o", folder, *options, "--", *map(str, command)]
-        environment = {**fake_ze.environment(loader, **quirks), **dict(env)}
-        done = subprocess.run(words, env=environment, capture_output=True, text=True, timeout=120, check=False)
-        return Done(done.returncode, done.stdout, done.stderr, folder)
-
-    return recording
-
-
-@pytest.fixture
-def newest(require_tool, tmp_path):
-    """Return a function that gives the command by which a program runs on the newest loader, and its C library."""
-    lib = (require_tool("levelzero-newest") / "lib").resolve()
-    (linker,) = lib.glob("ld-linux-*")
-
-    def newest(*command):
-        # In a shell: no program of this machine's own may find that C library.
-        script = 'LD_LIBRARY_PATH="$LD_LIBRARY_PATH:$0" exec "$@"'
-        return ("sh", "-c", script, lib, linker, *command)
-
-    newest.loader = lib / "libze_loader.so.1"
-    newest.none = tmp_path / "no loader"
-    return newest
 
 
 def execute(command, environment):

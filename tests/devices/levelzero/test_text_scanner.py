@@ -42,6 +42,42 @@ def assert_same(content: bytes, cuts: Sequence[int] = ()) -> None:
     assert read(TextReader(), pieces) == read(ReferenceTextReader(), [content])
 
 
+def of_tools() -> bytes:
+    """Scopes of OpenMP, events and tasks of ITT: names that come late, change, or are missing; ends of nothing."""
+    script = Script()
+
+    def itt(event: str, /, **fields) -> None:
+        script.record(f"lttng_ust_itt:__itt_{event}", **fields)
+
+    def ompt(event: str, end: object, **fields) -> None:
+        script.record(f"lttng_ust_ompt:ompt_callback_{event}", endpoint=end, **fields)
+
+    for turn in range(30):
+        script.pid, script.tid = 10 + turn % 2, 1 + turn % 3
+        itt("event_end", event=turn % 5)
+        for number in (turn % 5, 1, turn % 3):
+            itt("event_start", ittResult=0, event=number)
+        if turn % 7 == 3:
+            itt("event_create", ittResult=turn % 5, name_val=f'"event {turn}"')
+            itt("string_handle_create", ittResult=0x90 + turn % 3, str_val=f'"task {turn}"')
+        for number in (turn % 3, 1):
+            itt("event_end", ittResult=0, event=number)
+        itt("task_end", domain=turn % 4)
+        for handle in (0x90, 0x91, 0x92, 0x93):
+            itt("task_begin", domain=turn % 2, taskid="{ d1: 1, d2: 2 }", name=handle, name__strA_val='"of the record"')
+        itt("task_begin", domain=1, name="x")
+        itt("task_end", domain=turn % 2)
+        itt("task_end", domain=turn % 2)
+        for kind in ("ompt_target", "ompt_target_enter_data", "ompt_target_emi", "2"):
+            ompt("target_emi", "ompt_scope_begin", kind=kind, device_num=turn)
+            ompt("target_data_op_emi", "ompt_scope_beginend", optype=kind, bytes=turn, kind="ompt_target")
+            ompt("target_data_op_emi", 1, optype=kind, bytes=turn if turn % 4 else -1)
+            ompt("target_data_op_emi", 2, optype=kind, bytes=turn)
+            ompt("target_emi", "ompt_scope_end" if turn % 5 else "9", kind=kind if turn % 6 else '""')
+        ompt("sync_region", 3)
+    return script.text
+
+
 def of_launches() -> bytes:
     """Launches of CUDA and OpenCL, each kind of record several times, and what the scanner leaves to the reference."""
     script = Launches().context(0xC0, 3)
@@ -147,6 +183,7 @@ SOURCES: dict[str, Callable[[], bytes]] = {
     "other apis": cache(of_other_apis),
     "over lines": cache(lambda: over_lines(of_thapi())),
     "launches": cache(of_launches),
+    "tools": cache(of_tools),
 }
 
 

@@ -50,7 +50,8 @@ F* real(const char* name) {
 // What may be called with the recorder's lock held: none of them waits for the device or for another thread.
 bool is_allowed(const char* call) {
     for (const char* each : {"zeEventQueryStatus", "zeEventQueryKernelTimestamp", "zeEventHostReset", "zeEventCreate",
-                             "zeEventDestroy", "zeEventPoolCreate", "zeEventPoolDestroy", "zeMemAllocHost"}) {
+                             "zeEventDestroy", "zeEventPoolCreate", "zeEventPoolDestroy", "zeMemAllocHost", "zeFenceCreate",
+                             "zeFenceReset", "zeFenceQueryStatus"}) {
         if (std::strcmp(each, call) == 0) return true;
     }
     return false;

@@ -41,7 +41,18 @@ struct Scanner::View {
     }
 };
 
-Scanner::Scanner() { slots_.fill(-1); }
+Scanner::Scanner(std::span<const int64_t> cuts) : cuts_(cuts.rbegin(), cuts.rend()) { slots_.fill(-1); }
+
+// What was known of the slice before does not hold.
+void Scanner::begin_slice() {
+    cuts_.pop_back();
+    first_sources_.push_back(static_cast<int64_t>(headers_.size()));
+    slots_.fill(-1);
+    phase_ = position_ % kPacketWords;
+    zeros_ = 0;
+    ++region_;
+    is_searching_ = false;
+}
 
 int32_t Scanner::find(uint32_t header) const {
     for (size_t slot = header * 0x9E3779B1u >> 20;; slot = (slot + 1) % slots_.size()) {
@@ -51,7 +62,8 @@ int32_t Scanner::find(uint32_t header) const {
 }
 
 int32_t Scanner::add(uint32_t header) {
-    if (headers_.size() == kMaxSources) return -1;
+    const size_t before = static_cast<size_t>(first_sources_.back());
+    if (headers_.size() - before == kMaxSources || headers_.size() == kMaxAllSources) return -1;
     size_t slot = header * 0x9E3779B1u >> 20;
     while (slots_[slot] >= 0) slot = (slot + 1) % slots_.size();
     slots_[slot] = static_cast<int32_t>(headers_.size());
@@ -81,6 +93,26 @@ void Scanner::end_zeros(int64_t offset) {
 
 Scanner::Progress Scanner::scan(std::span<const uint32_t> words, bool is_last, Offsets offsets,
                                 std::span<Entry> out) {
+    Progress done{0, 0};
+    while (true) {
+        const bool has_cut = !cuts_.empty() && static_cast<uint64_t>(cuts_.back()) - position_ <= words.size() - done.words;
+        const size_t end = has_cut ? done.words + static_cast<size_t>(static_cast<uint64_t>(cuts_.back()) - position_)
+                                   : words.size();
+        const auto each = offsets.each.empty() ? offsets.each : offsets.each.subspan(done.words, end - done.words);
+        const Offsets here{offsets.base + 4 * static_cast<int64_t>(done.words), each};
+        const auto part = scan_slice(words.subspan(done.words, end - done.words), has_cut || is_last, here,
+                                     out.subspan(done.entries));
+        for (Entry& entry : out.subspan(done.entries, part.entries)) entry.word += static_cast<int32_t>(done.words);
+        done = {done.words + part.words, done.entries + part.entries};
+        if (!has_cut || done.words != end) return done;
+        // A scan leaves room for one entry.
+        out[done.entries++] = {static_cast<int32_t>(end), 0, static_cast<int32_t>(Run::cut), -1};
+        begin_slice();
+    }
+}
+
+Scanner::Progress Scanner::scan_slice(std::span<const uint32_t> words, bool is_last, Offsets offsets,
+                                      std::span<Entry> out) {
     const View view{*this, words};
     const size_t size = words.size();
     size_t i = 0;

@@ -1,5 +1,6 @@
 // Finding packets in a stream of words, whatever else is in it.
 #pragma once
+#include <algorithm>
 #include <array>
 #include <vector>
 
@@ -7,8 +8,9 @@
 
 namespace lanescope::aie {
 
-// A run of words and what it is. Together the entries of a stream cover every word once, in order.
-enum class Run : int32_t { packet, lost, orphan, zeros, incomplete };
+// A run of words and what it is. Together the entries of a stream cover every word once, in order. A cut has no words: a
+// slice of the dump ends there, and its sources with it.
+enum class Run : int32_t { packet, lost, orphan, zeros, incomplete, cut };
 struct Entry {
     int32_t word;    // index in the scanned block
     int32_t count;   // words
@@ -27,12 +29,16 @@ inline constexpr size_t kRuns = 5;
 // follows fits too: payload may look like a header.
 class Scanner {
   public:
-    static constexpr size_t kMaxSources = 1024;
+    static constexpr size_t kMaxSources = 1024;  // of one slice of a dump
+    // Slices of a dump begin anew: they are from different runs, and so are their sources.
+    static constexpr size_t kMaxAllSources = size_t{1} << 24;
     // How far ahead of a word a decision may look. Nearer to the end of a block (unless it is the last) the scan stops,
     // so that no decision depends on how the stream was cut.
     static constexpr size_t kLookahead = 80;
 
-    Scanner();
+    Scanner() : Scanner(std::span<const int64_t>{}) {}
+    // `cuts`: words, rising, at which slices of the dump end and begin.
+    explicit Scanner(std::span<const int64_t> cuts);
 
     struct Progress {
         size_t words;    // words consumed: hand the others in again, in front of the next ones
@@ -41,12 +47,18 @@ class Scanner {
     Progress scan(std::span<const uint32_t> words, bool is_last, Offsets offsets, std::span<Entry> out);
 
     std::span<const uint32_t> headers() const { return headers_; }
+    // Which slice a source is in; the first one begins with the dump.
+    size_t slice_of(int64_t source) const {
+        return static_cast<size_t>(std::ranges::upper_bound(first_sources_, source) - first_sources_.begin()) - 1;
+    }
     std::span<const Tally> tallies() const { return tallies_; }
     // Words of each Run so far.
     std::span<const int64_t> words() const { return words_; }
 
   private:
     struct View;
+    Progress scan_slice(std::span<const uint32_t> words, bool is_last, Offsets offsets, std::span<Entry> out);
+    void begin_slice();
     int32_t find(uint32_t header) const;
     int32_t add(uint32_t header);
     int32_t nearest(uint32_t header) const;
@@ -54,6 +66,8 @@ class Scanner {
     Tally& tally(ScanTally which) { return tallies_[static_cast<size_t>(which)]; }
 
     std::vector<uint32_t> headers_;           // by source
+    std::vector<int64_t> cuts_;
+    std::vector<int64_t> first_sources_{0};  // of each slice so far
     std::vector<int64_t> regions_;            // by source: the region of its last packet
     std::array<int32_t, 4096> slots_;         // open addressing: header -> source, -1 free
     std::array<Tally, kScanTallies> tallies_{};
@@ -66,7 +80,8 @@ class Scanner {
 };
 
 // Deal entries out to as many parts as there are outputs, each with room for all of them: what concerns one source goes
-// to the part that is left when its number is divided, what may concern any source to every part. Return how many each got.
+// to the part that is left when its number is divided, and is source number quotient there; what may concern any source
+// goes to every part. Return how many each got.
 // Sources know nothing of each other, so the parts can be decoded side by side; and one after the other they are decoded
 // faster than mixed, as the processor guesses right what comes next.
 template <size_t kParts>
@@ -75,8 +90,9 @@ std::array<size_t, kParts> deal(std::span<const Entry> entries, const std::array
     for (const Entry& entry : entries) {
         if (entry.source >= 0) {
             const size_t part = static_cast<uint32_t>(entry.source) % kParts;
-            out[part][count[part]++] = entry;
-        } else if (entry.run == static_cast<int32_t>(Run::lost)) {
+            Entry& dealt = out[part][count[part]++] = entry;
+            dealt.source = static_cast<int32_t>(static_cast<uint32_t>(entry.source) / kParts);
+        } else if (entry.run == static_cast<int32_t>(Run::lost) || entry.run == static_cast<int32_t>(Run::cut)) {
             for (size_t part = 0; part < kParts; ++part) out[part][count[part]++] = entry;
         }
     }

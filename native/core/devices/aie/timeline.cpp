@@ -465,25 +465,33 @@ Timeline::Progress Timeline::decode(std::span<const uint32_t> words, std::span<c
             }
         } else if (run == Run::lost) {
             breaks_.push_back(offsets(word));
+        } else if (run == Run::cut && !end_sources(word == 0 ? 0 : offsets(word - 1), out)) {
+            break;
         }
     }
     return {done, out.slice, out.point, out.event};
 }
 
-Timeline::Progress Timeline::finish(Slices slices, Points points, std::span<Event> events) {
-    Output out{slices, points, events};
+// The end of all sources so far; false if room ran short: call again.
+bool Timeline::end_sources(int64_t offset, Output& out) {
     for (; finished_ < sources_.size(); ++finished_) {
-        if (!out.has_room()) return {0, out.slice, out.point, out.event};
+        if (!out.has_room()) return false;
         Source& s = sources_[finished_];
         catch_up(s, out);
         lose_start(s);
         if (s.state == State::running || s.state == State::other_mode) {
             close(s, s.mask, kTruncated, out);
             s.mask = 0;
-            end_segment(s, Ending::end_of_data, s.t + 1, 0, 0, out);
+            end_segment(s, Ending::end_of_data, s.t + 1, 0, offset, out);
             s.state = State::waiting;
         }
     }
+    return true;
+}
+
+Timeline::Progress Timeline::finish(Slices slices, Points points, std::span<Event> events) {
+    Output out{slices, points, events};
+    if (!end_sources(0, out)) return {0, out.slice, out.point, out.event};
     return {1, out.slice, out.point, out.event};
 }
 

@@ -74,7 +74,7 @@ struct Segment {
 
 class Timeline {
   public:
-    static constexpr size_t kMaxSegments = 1 << 14;
+    static constexpr size_t kMaxSegments = 1 << 18;
     // Room that one packet may need. Repeat after idle cycles would write up to 1023 * 8 slices: of such slices only
     // so many are written as the stream has earned by its length.
     static constexpr size_t kSliceRoom = 1 << 17;
@@ -208,6 +208,7 @@ class Timeline {
     void set_quality(Source& s, uint32_t quality);
     void catch_up(Source& s, Output& out);
     void lose_start(Source& s);
+    bool end_sources(int64_t offset, Output& out);
     void note(const Source& s, Note which, int64_t offset, int64_t n = 1) {
         segments_[static_cast<size_t>(s.segment)].notes[static_cast<size_t>(which)].add(offset, n);
     }

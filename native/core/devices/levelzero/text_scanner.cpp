@@ -112,6 +112,12 @@ bool TextScanner::take(std::string_view line, uint64_t offset, Progress* progres
         case Role::launch:
             if (!take_launch(kind, stamp, line)) return false;
             break;
+        case Role::scope:
+            if (!take_scope(kind, stamp, line)) return false;
+            break;
+        case Role::task:
+            if (!take_task(kind, stamp, line)) return false;
+            break;
     }
     ++progress->seq;
     if (stamp.ts < progress->last_ts) progress->backwards.add(offset);
@@ -219,6 +225,41 @@ bool TextScanner::take_launch(const Kind& kind, const Stamp& stamp, std::string_
     add(*kind.append, stamp, values_.present & ((uint32_t{1} << count) - 1), std::span(values_.cells).first(count));
     const std::array<uint64_t, 2> cells{0, size != 0 ? values_.cells[count] : 0};
     add(kind.target, stamp, size << 1, cells);
+    return true;
+}
+
+// The cells are the endpoint, whose bits are begin and end; two words, of which the first that is there counts; the size.
+bool TextScanner::take_scope(const Kind& kind, const Stamp& stamp, std::string_view payload) {
+    if (!read(payload, kind.shape)) return false;
+    const auto has = [&](unsigned cell) { return (values_.present >> cell & 1) != 0; };
+    const uint64_t word = has(1) ? values_.cells[1] : has(2) ? values_.cells[2] : 0;
+    if (word >= kind.functions.size() || kind.functions[word] == 0) return false;
+    const uint64_t function = kind.functions[word] - 1;
+    const bool is_sized = has(1) && has(3);
+    if (values_.cells[0] & 1) {
+        add({kind.target.sheet, function}, stamp, is_sized ? 2 : 0, std::array<uint64_t, 2>{0, is_sized ? values_.cells[3] : 0});
+    }
+    if (values_.cells[0] & 2) add({kind.target.sheet, function | kExit}, stamp, 0, std::array<uint64_t, 2>{});
+    return true;
+}
+
+// The cells are the number of the lane, and what its name has elsewhere; an event has its name by the number of its lane.
+bool TextScanner::take_task(const Kind& kind, const Stamp& stamp, std::string_view payload) {
+    if (!read(payload, kind.shape)) return false;
+    const bool has_name = kind.shape.size() > 1;
+    Lane* on = lane({stamp.thread, kind.lanes, values_.cells[0]});
+    uint64_t function = 0;
+    if (kind.is_end) {
+        if (on == nullptr || on->open.empty()) return !kind.is_strict;
+        function = on->open.back() | kExit;
+        on->open.pop_back();
+    } else {
+        const auto name = names_.find({stamp.thread, kind.lanes, values_.cells[has_name ? 1 : 0]});
+        if (on == nullptr || name == names_.end()) return false;
+        function = name->second;
+        on->open.push_back(function);
+    }
+    add({kind.target.sheet, function}, {stamp.seq, stamp.ts, on->thread}, 0, std::array<uint64_t, 2>{});
     return true;
 }
 

@@ -3,6 +3,7 @@
 // It takes the lines whose thread, kind and texts were told to it and whose fields leave no doubt; it stops before any
 // other, so that the reference reader judges that line and tells what it learnt from it.
 #pragma once
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <optional>
@@ -38,6 +39,8 @@ enum class Role : uint8_t {
     entry,   // a function is called
     exit,    // a function returns
     launch,  // a function of another API is called, and gives an operation to a device
+    scope,   // a callback: it enters, leaves, or both
+    task,    // something that has a name elsewhere begins or ends on a lane of its own
 };
 
 // What a successful return makes of what its function was given.
@@ -65,6 +68,17 @@ struct Kind {
 
     Conclusion conclusion = Conclusion::unknown;
     Target conclusion_target{};
+
+    std::vector<uint64_t> functions;  // scope: codes of functions by the code of the word, plus 1; 0: not known
+    uint32_t lanes = 0;               // task: which kind of lanes
+    bool is_end = false;              // task: it ends
+    bool is_strict = false;           // task: an end without a begin is left to the reference
+};
+
+// A lane beside that of its thread: what is open on it, by codes of functions.
+struct Lane {
+    uint64_t thread;
+    std::vector<uint64_t> open;
 };
 
 // A call under way, and what its function was given. The reference keeps what a number cannot say, under a token.
@@ -124,7 +138,25 @@ public:
     std::vector<Open> leave(uint64_t thread, uint32_t function);
     const std::vector<std::vector<Open>>& open() const { return open_; }
 
+    // Lanes of a thread, by kind and number: made by the reference at the first event, which keeps nothing of its own.
+    using LaneKey = std::array<uint64_t, 3>;  // thread, kind, number
+    void add_lane(const LaneKey& key, uint64_t lane) { lanes_[key].thread = lane; }
+    Lane* lane(const LaneKey& key) {
+        const auto found = lanes_.find(key);
+        return found == lanes_.end() ? nullptr : &found->second;
+    }
+    // Names of what begins, as codes of functions, by thread, kind and number.
+    void add_name(const LaneKey& key, uint64_t code) { names_.insert_or_assign(key, code); }
+    void forget_names(uint64_t kind, uint64_t number) {
+        std::erase_if(names_, [&](const auto& item) { return item.first[1] == kind && item.first[2] == number; });
+    }
+
 private:
+    struct LaneHash {
+        size_t operator()(const LaneKey& key) const {
+            return key[0] * 0x9E3779B97F4A7C15u ^ key[1] * 0xC2B2AE3D27D4EB4Fu ^ key[2] * 0x165667B19E3779F9u;
+        }
+    };
     struct Hash {
         using is_transparent = void;
         size_t operator()(std::string_view text) const { return std::hash<std::string_view>{}(text); }
@@ -145,6 +177,8 @@ private:
     bool take_record(const Kind& kind, const Stamp& stamp, std::string_view payload);
     bool take_entry(const Kind& kind, const Stamp& stamp, std::string_view payload);
     bool take_launch(const Kind& kind, const Stamp& stamp, std::string_view payload);
+    bool take_scope(const Kind& kind, const Stamp& stamp, std::string_view payload);
+    bool take_task(const Kind& kind, const Stamp& stamp, std::string_view payload);
     bool take_exit(const Kind& kind, const Stamp& stamp, std::string_view payload);
     bool read(std::string_view payload, const Shape& shape) { return read_payload(payload, shape, texts_, &values_); }
     bool drops_token(uint64_t thread) const;
@@ -157,6 +191,8 @@ private:
     Map<uint64_t> contexts_;
     Map<Kind> kinds_;
     std::vector<std::vector<Open>> open_;
+    std::unordered_map<LaneKey, Lane, LaneHash> lanes_;
+    std::unordered_map<LaneKey, uint64_t, LaneHash> names_;
     Values values_{};
 
     // Of the line before: most lines say the same.

@@ -56,6 +56,7 @@ Encoder::Encoder(Events slices, Events instants, Samples samples, Texts names, T
       names_(names),
       categories_(categories),
       lanes_(std::move(lanes)),
+      last_lane_(lanes_.size()),
       open_(static_cast<size_t>(layout::kMaxDepth) + 1, Open{kForever, -1}),
       last_ts_(origin),
       origin_(origin),
@@ -82,10 +83,45 @@ Encoder::Encoder(Events slices, Events instants, Samples samples, Texts names, T
     lanes_a_turn_ = static_cast<uint32_t>(std::clamp<size_t>(shared, 1, kMostLanesATurn));
 }
 
+std::vector<Encoder::Part> Encoder::parts(size_t events) const {
+    std::vector<Part> found(1);
+    found[0].start = origin_;
+    events = std::max(events, 4 * tails_.size());  // every part remembers its texts anew
+    for (size_t i = 0; i < lanes_.size(); ++i) {
+        if (found.back().events >= events && i % lanes_a_turn_ == 0) {
+            found.push_back({i, i, 0, last_time(lanes_[i - 1])});
+        }
+        const Lane& lane = lanes_[i];
+        found.back().last = i + 1;
+        found.back().events += static_cast<size_t>(lane.slices_to - lane.slices_from + lane.instants_to - lane.instants_from +
+                                                   lane.samples_to - lane.samples_from);
+    }
+    return found;
+}
+
+void Encoder::restrict_to(const Part& part) {
+    lane_ = part.first;
+    last_lane_ = part.last;
+    last_ts_ = part.start;
+}
+
+// The time of the last packet of a lane.
+int64_t Encoder::last_time(const Lane& lane) const {
+    int64_t last = 0;
+    for (auto k = static_cast<size_t>(lane.slices_from); k < static_cast<size_t>(lane.slices_to); ++k) {
+        if (outside(slices_.index(k), slices_.size())) return 0;  // which encoding refuses
+        const int64_t end = slices_.end_at(k);
+        last = std::max(last, end == kForever ? slices_.begin[k] : end);
+    }
+    if (lane.instants_from < lane.instants_to) last = std::max(last, instants_.begin[static_cast<size_t>(lane.instants_to) - 1]);
+    if (lane.samples_from < lane.samples_to) last = std::max(last, samples_.ts[static_cast<size_t>(lane.samples_to) - 1]);
+    return last;
+}
+
 std::span<const uint8_t> Encoder::fill(size_t target) {
     if (out_.size() < target + kSlack) out_.resize(target + kSlack);
     at_ = out_.data();
-    while (status_ == Status::ok && lane_ < lanes_.size() && used() < target) {
+    while (status_ == Status::ok && lane_ < last_lane_ && used() < target) {
         const Lane& lane = lanes_[lane_];
         if (!std::exchange(inside_, true)) start_lane(lane);
         if (!run_lane(lane, target) || !run_samples(lane, target)) break;

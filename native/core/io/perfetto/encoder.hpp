@@ -99,6 +99,18 @@ public:
     Encoder(const Encoder&) = delete;
     Encoder& operator=(const Encoder&) = delete;
 
+    // What another encoder of the same arrays may write at the same time: whole turns, of which no part knows anything of
+    // another but the time at which it begins.
+    struct Part {
+        size_t first = 0, last = 0;  // lanes
+        size_t events = 0;
+        int64_t start = 0;  // time of the last packet before it
+    };
+    // Cut the lanes into parts of about so many events.
+    std::vector<Part> parts(size_t events) const;
+    // Write the lanes of one part only; comes before fill().
+    void restrict_to(const Part& part);
+
     // Encode whole packets until about `target` bytes are ready; nothing at the end, or when status() is not ok.
     // The bytes stay valid until the next call.
     std::span<const uint8_t> fill(size_t target);
@@ -124,6 +136,7 @@ private:
         int64_t index;
     };
 
+    int64_t last_time(const Lane& lane) const;
     void start_lane(const Lane& lane);
     void move_clock(int64_t ts, std::span<const uint8_t> rest);
     bool run_lane(const Lane& lane, size_t target);
@@ -162,6 +175,7 @@ private:
 
     // Where the encoding stands: a block may end anywhere inside a lane.
     size_t lane_ = 0;
+    size_t last_lane_ = 0;
     bool inside_ = false;
     int64_t next_slice_ = 0;
     int64_t next_instant_ = 0;

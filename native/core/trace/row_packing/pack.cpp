@@ -15,19 +15,24 @@ struct Item {
     int64_t index;
 };
 
-bool outer_first(const Item& a, const Item& b) {
-    if (a.begin != b.begin) return a.begin < b.begin;
-    if (a.end != b.end) return a.end > b.end;
-    return a.index < b.index;
-}
+// The order of a nested lane, and that of any other; as types, so that sorting takes no call for each comparison.
+struct OuterFirst {
+    bool operator()(const Item& a, const Item& b) const {
+        if (a.begin != b.begin) return a.begin < b.begin;
+        if (a.end != b.end) return a.end > b.end;
+        return a.index < b.index;
+    }
+};
 
-bool empty_first(const Item& a, const Item& b) {
-    if (a.begin != b.begin) return a.begin < b.begin;
-    const bool a_lasts = a.end != a.begin;
-    const bool b_lasts = b.end != b.begin;
-    if (a_lasts != b_lasts) return b_lasts;
-    return a.index < b.index;
-}
+struct EmptyFirst {
+    bool operator()(const Item& a, const Item& b) const {
+        if (a.begin != b.begin) return a.begin < b.begin;
+        const bool a_lasts = a.end != a.begin;
+        const bool b_lasts = b.end != b.begin;
+        if (a_lasts != b_lasts) return b_lasts;
+        return a.index < b.index;
+    }
+};
 
 // Rows whose intervals share no time; the lowest free one is taken. O(log rows) an interval.
 class FlatRows {
@@ -118,8 +123,8 @@ PackResult survey(const Intervals& items, std::span<const uint8_t> nested, LaneS
 
 // Bring the intervals of a lane into drawing order. Most lanes come in order of their begins, so that only those which
 // begin together are left to sort.
-void sort_lane(bool nested, const Drawing& lane, std::vector<Item>& scratch) {
-    const auto before = nested ? outer_first : empty_first;
+template <class Before>
+void sort_lane(const Before before, const Drawing& lane, std::vector<Item>& scratch) {
     const size_t count = lane.order.size();
     const auto sort = [&](size_t from, size_t to) {
         const auto item = [&](size_t k) { return Item{lane.begin[k], lane.end[k], lane.order[k]}; };
@@ -163,7 +168,8 @@ size_t one_stack(const Drawing& lane) {
 // `sizes` becomes the number of intervals on each row.
 void place_lane(bool nested, const Drawing& lane, std::span<int32_t> row, std::vector<Item>& scratch,
                 std::vector<int64_t>& sizes) {
-    sort_lane(nested, lane, scratch);
+    if (nested) sort_lane(OuterFirst{}, lane, scratch);
+    else sort_lane(EmptyFirst{}, lane, scratch);
     const size_t count = lane.order.size();
     const size_t fitting = nested ? one_stack(lane) : 0;
     sizes.assign(1, static_cast<int64_t>(count));
@@ -235,7 +241,6 @@ bool lane_after_lane(const Intervals& items, std::span<const uint8_t> nested, st
     order.clear();
     row_start.assign(1, 0);
     const size_t count = items.track.size();
-    const auto at = [&](size_t i) { return Item{items.begin[i], items.begin[i] + items.length[i], static_cast<int64_t>(i)}; };
     int64_t open[kMaxDepth + 1];  // ends of the intervals around the next one, from 1; 0 is a floor that never ends
     open[0] = kForever;
     std::vector<Item> together;
@@ -246,50 +251,47 @@ bool lane_after_lane(const Intervals& items, std::span<const uint8_t> nested, st
         least_lane = lane + 1;
         const size_t most = nested[lane] != 0 ? static_cast<size_t>(kMaxDepth) : 1;
         size_t depth = 0;
-        const auto fits = [&](const Item& item) {
-            while (open[depth] <= item.begin) --depth;
-            if ((item.end > open[depth]) | (depth == most)) return false;
-            open[++depth] = item.end;
+        const auto fits = [&](int64_t begin, int64_t end) {
+            while (open[depth] <= begin) --depth;
+            if ((end > open[depth]) | (depth == most)) return false;
+            open[++depth] = end;
             return true;
         };
-        Item last{std::numeric_limits<int64_t>::min(), 0, 0};
-        size_t first = i;       // of those that begin together
-        size_t depth_there = 0;  // before them
-        while (i < count && static_cast<size_t>(items.track[i]) == lane) {
+        int64_t last_begin = std::numeric_limits<int64_t>::min(), last_end = last_begin;
+        size_t first = i, depth_there = 0;  // of those that begin together, and before them
+        for (; i < count && items.track[i] == static_cast<int64_t>(lane); ++i) {
+            const int64_t begin = items.begin[i];
             int64_t end;
-            if (items.length[i] < 0 || __builtin_add_overflow(items.begin[i], items.length[i], &end) || end == kForever) return false;
-            const Item item = at(i);
-            if (item.begin < last.begin) return false;
-            if (item.begin != last.begin) {
-                while (open[depth] <= item.begin) --depth;
+            if ((items.length[i] < 0) | __builtin_add_overflow(begin, items.length[i], &end) | (end == kForever)) return false;
+            if (begin != last_begin) {
+                if (begin < last_begin) return false;
+                while (open[depth] <= begin) --depth;
                 first = i;
                 depth_there = depth;
-            } else if (item.end > last.end) [[unlikely]] {  // an outer one came late: bring those of this moment into order
+            } else if (end > last_end) [[unlikely]] {  // an outer one comes late: those of this moment are brought into order
                 if (nested[lane] == 0) return false;
-                size_t behind = i;
-                while (behind < count && static_cast<size_t>(items.track[behind]) == lane && items.begin[behind] == item.begin) {
-                    if (items.length[behind] < 0 || items.length[behind] > kForever - 1 - std::max<int64_t>(0, item.begin)) return false;
-                    ++behind;
-                }
                 together.clear();
-                for (size_t k = first; k < behind; ++k) together.push_back(at(k));
-                std::sort(together.begin(), together.end(), outer_first);
+                for (i = first; i < count && items.track[i] == static_cast<int64_t>(lane) && items.begin[i] == begin; ++i) {
+                    if ((items.length[i] < 0) | __builtin_add_overflow(begin, items.length[i], &end) | (end == kForever)) return false;
+                    together.push_back({begin, end, static_cast<int64_t>(i)});
+                }
+                std::sort(together.begin(), together.end(), OuterFirst{});
                 if (order.empty()) {
                     order.resize(count);
                     std::iota(order.begin(), order.end(), int64_t{0});
                 }
                 depth = depth_there;
-                for (size_t k = first; k < behind; ++k) {
+                for (size_t k = first; k < i; ++k) {
                     order[k] = together[k - first].index;
-                    if (!fits(together[k - first])) return false;
+                    if (!fits(begin, together[k - first].end)) return false;
                 }
-                last = together.back();
-                i = behind;
+                last_end = together.back().end;
+                --i;
                 continue;
             }
-            if (!fits(item)) return false;
-            last = item;
-            ++i;
+            if (!fits(begin, end)) return false;
+            last_begin = begin;
+            last_end = end;
         }
         rows[lane] = 1;
         row_start.push_back(static_cast<int64_t>(i));

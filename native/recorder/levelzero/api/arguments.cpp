@@ -1,10 +1,9 @@
 #include "api/arguments.hpp"
 
-#include <sys/uio.h>
-#include <unistd.h>
-
 #include <cstring>
 #include <span>
+
+#include "api/program_memory.hpp"
 
 namespace lanescope::levelzero::arguments {
 
@@ -69,28 +68,6 @@ usize place_of(Function function, std::string_view name) {
     }
 }
 
-// Copies memory of this process; false where not all of it is there.
-bool copy(void* to, const void* from, usize size) {
-    const iovec local{to, size}, remote{const_cast<void*>(from), size};
-    return process_vm_readv(getpid(), &local, 1, &remote, 1, 0) == static_cast<ssize_t>(size);
-}
-
-// Copies a text with its zero, page by page: what follows its end may not be there. Returns its length.
-usize copy_text(char* to, const char* from) {
-    constexpr usize page = 4096;
-    usize length = 0;
-    while (from != nullptr && length < most_text) {
-        const usize left = page - reinterpret_cast<usize>(from + length) % page;
-        const usize part = std::min(left, most_text - length);
-        if (!copy(to + length, from + length, part)) break;
-        const usize found = strnlen(to + length, part);
-        length += found;
-        if (found < part) break;
-    }
-    to[length] = 0;
-    return length;
-}
-
 u8* put_value(u8* at, const void* value, usize size) {
     std::memcpy(at, value, size);
     return at + size;
@@ -105,7 +82,7 @@ u8* put_chain(u8* at, const void* next) {
     u16 count = 0;
     for (; next != nullptr; ) {
         Head head{};
-        if (count == most_chain || !copy(&head, next, sizeof head)) {
+        if (count == most_chain || !copy_of_program(&head, next, sizeof head)) {
             chain[count++] = chain_cut;
             break;
         }
@@ -119,8 +96,7 @@ u8* put_chain(u8* at, const void* next) {
 u8* put_one(u8* at, const Described& of, const void* given) {
     u8 bytes[64] = {};
     // 0: no structure, 1: read, 2: not readable.
-    const u8 state = given == nullptr ? 0 : copy(bytes, given, of.size) ? 1 : 2;
-    if (state != 1) std::memset(bytes, 0, sizeof bytes);
+    const u8 state = given == nullptr ? 0 : copy_of_program(bytes, given, of.size) ? 1 : 2;
     at = put_value(at, &state, sizeof state);
     at = put_value(at, bytes, sizeof(u32));
     for (const Member& member : of.members) {
@@ -129,7 +105,7 @@ u8* put_one(u8* at, const Described& of, const void* given) {
         } else {
             const char* text = nullptr;
             std::memcpy(&text, bytes + member.offset, sizeof text);
-            at += copy_text(reinterpret_cast<char*>(at), text) + 1;
+            at += copy_text_of_program(reinterpret_cast<char*>(at), text, most_text) + 1;
         }
     }
     const void* next = nullptr;

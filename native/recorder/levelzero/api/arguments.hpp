@@ -1,8 +1,8 @@
 // Structures that functions are given, written as fields of their entries.
 //
 // A program's pointer may be anything, and the driver may refuse the call before it looks at it. So nothing is followed
-// but what the contract of the API says is there, and it is read through the kernel, which refuses addresses that are not
-// the program's: a structure of a known function, the chain behind its pNext as far as type and next, one text.
+// but what the contract of the API says is there, after the kernel was asked whether it is: a structure of a known function,
+// the chain behind its pNext as far as type and next, one text.
 #pragma once
 
 #include <string>

@@ -74,7 +74,8 @@ AFTER(zeKernelCreate, Handle module, const KernelDesc* desc, Created* kernel) {
         found.stype = stype_kernel_properties;
         if (properties_of(handle(kernel), &found) == success) simd = found.max_sub_group_size;
     }
-    emit<Record::kernel>(call.now(), number(handle(kernel)), number(module), desc->name, simd);
+    const Text name = desc == nullptr ? nullptr : desc->name;  // a driver may know better, and succeed without
+    emit<Record::kernel>(call.now(), number(handle(kernel)), number(module), name, simd);
 }
 
 AFTER(zeKernelSetGroupSize, Handle kernel, u32 x, u32 y, u32 z) {
@@ -172,6 +173,8 @@ HOOKED(zeCommandQueueSynchronize)
 HOOKED(zeCommandListHostSynchronize)
 HOOKED(zeFenceHostSynchronize)
 HOOKED(zeFenceQueryStatus)
+HOOKED(zeFenceReset)
+HOOKED(zeFenceDestroy)
 HOOKED(zeDeviceSynchronize)
 HOOKED(zeEventDestroy)
 HOOKED(zeEventQueryKernelTimestamp)

@@ -2,6 +2,7 @@
 
 #include <fnmatch.h>
 #include <pthread.h>
+#include <sys/auxv.h>
 #include <sys/random.h>
 #include <sys/stat.h>
 #include <sys/timex.h>
@@ -13,6 +14,7 @@
 #include <fcntl.h>
 #include <vector>
 
+#include "stream/environment.hpp"
 #include "stream/events.hpp"
 #include "stream/metadata.hpp"
 #include "stream/ranks.hpp"
@@ -41,17 +43,18 @@ struct Process {
     std::vector<Stream*> idle;      // of threads that have ended
     std::atomic<bool> has_complained = false;
     u64 begin = 0;                  // of the process
+    bool is_emptied = false;        // its environment, before we were there
     Rank rank;
 };
 
-bool is_on(const char* name, bool otherwise) {
-    const char* value = std::getenv(name);
-    return value == nullptr || *value == 0 ? otherwise : *value == '1';
+const char* text_of(const char* name) {
+    const char* value = given_variable(name);
+    return value == nullptr ? "" : value;
 }
 
-const char* text_of(const char* name) {
-    const char* value = std::getenv(name);
-    return value == nullptr ? "" : value;
+bool is_on(const char* name, bool otherwise) {
+    const char* value = text_of(name);
+    return *value == 0 ? otherwise : *value == '1';
 }
 
 // Patterns with commas between; one that begins with ! takes away. Without others these take from all.
@@ -77,13 +80,25 @@ void after_fork_in_parent();
 void after_fork_in_child();
 void end_thread(void* stream);
 
+int write_file(const std::string& path, const std::string& text);
+std::string own_program();
+
+// For `lanescope record`: a process that emptied its environment before it opened the loader, which then asks for a
+// recorder but does not use it. Gone once something is recorded.
+std::string emptied_mark(const Settings& settings) {
+    return settings.output + "/.emptied-" + std::to_string(getpid());
+}
+
 Process* make() {
     auto* process = new Process;
     Settings& settings = process->settings;
-    settings.output = text_of("LANESCOPE_ZE_OUTPUT");
+    // What runs with more rights than its user does not write where its user says.
+    if (getauxval(AT_SECURE) == 0) settings.output = text_of("LANESCOPE_ZE_OUTPUT");
     process->rank = rank_of_process();
     if (!is_selected_rank(process->rank, text_of("LANESCOPE_ZE_RANKS"))) settings.output.clear();
     if (settings.output.empty()) return process;
+    process->is_emptied = std::getenv("LANESCOPE_ZE_OUTPUT") == nullptr;
+    if (process->is_emptied) write_file(emptied_mark(settings), own_program());
     process->begin = host_ns();
     begin_stamps();
     settings.chain = text_of("LANESCOPE_ZE_CHAIN");
@@ -197,6 +212,12 @@ int write_file(const std::string& path, const std::string& text) {
     return 0;
 }
 
+std::string own_program() {
+    char buffer[4096] = {};
+    const ssize_t length = readlink("/proc/self/exe", buffer, sizeof buffer - 1);
+    return length > 0 ? std::string(buffer, static_cast<size_t>(length)) : "";
+}
+
 // Makes the folder of this process with the description in it: HOST-PID, with a number behind it where that is taken, and
 // the rank in front of it where the process has one.
 int make_folder(Process& process) {
@@ -204,8 +225,7 @@ int make_folder(Process& process) {
     char buffer[4096] = {};
     gethostname(buffer, 255);
     facts.host = buffer;
-    const ssize_t length = readlink("/proc/self/exe", buffer, sizeof buffer - 1);
-    facts.program = length > 0 ? std::string(buffer, static_cast<size_t>(length)) : "";
+    facts.program = own_program();
     facts.boot = line_of("/proc/sys/kernel/random/boot_id");
     facts.pid = static_cast<u32>(getpid());
     facts.epoch = clock_epoch();
@@ -232,6 +252,7 @@ int make_folder(Process& process) {
     int error = write_file(draft, metadata(facts));
     if (error == 0 && std::rename(draft.c_str(), final.c_str()) != 0) error = errno;
     if (error != 0) return error;
+    if (process.is_emptied) unlink(emptied_mark(process.settings).c_str());
     std::memcpy(process.uuid, facts.uuid, sizeof process.uuid);
     process.folder = folder;
     return 0;

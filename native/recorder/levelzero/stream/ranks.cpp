@@ -3,6 +3,8 @@
 #include <cctype>
 #include <cstdlib>
 
+#include "stream/environment.hpp"
+
 namespace lanescope::levelzero {
 
 namespace {
@@ -20,7 +22,7 @@ constexpr Names launchers[] = {
 
 // The number in a variable, -1 without one.
 i64 number_of(const char* name) {
-    const char* text = name == nullptr ? nullptr : std::getenv(name);
+    const char* text = name == nullptr ? nullptr : given_variable(name);
     if (text == nullptr || !std::isdigit(static_cast<unsigned char>(*text))) return -1;
     char* end = nullptr;
     const unsigned long value = std::strtoul(text, &end, 10);
@@ -31,7 +33,7 @@ i64 number_of(const char* name) {
 
 Rank rank_of_process() {
     for (const Names& names : launchers) {
-        if (names.needed != nullptr && std::getenv(names.needed) == nullptr) continue;
+        if (names.needed != nullptr && given_variable(names.needed) == nullptr) continue;
         const i64 number = number_of(names.rank);
         if (number < 0) continue;
         const i64 count = number_of(names.count);

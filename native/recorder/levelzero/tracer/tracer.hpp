@@ -25,7 +25,10 @@ void after_destroy(Call& call, List* list, bool is_gone);
 // The program uses a driver of an API version.
 void on_driver(u32 version);
 void on_queue_created(Call& call, Handle queue, Handle device, const QueueDesc& desc);
-void on_queue_destroyed(Handle queue);
+// The driver still has it.
+void before_queue_destroy(Handle queue);
+// A fence of the program will be reset or destroyed.
+void on_fence_unset(Handle fence);
 
 // --- operations ----------------------------------------------------------------------------------------------------
 
@@ -80,14 +83,16 @@ struct Execution {
     Handle* submitted = nullptr;
     u32 submitted_count = 0;
     Result refused = success;  // what the program gets if nothing may be submitted
+    struct OwnFence* fence = nullptr;  // ours, where the program has none and the host must know the end of the run
 
     ~Execution() {
         if (lists != here) std::free(lists);
         std::free(submitted);
     }
 };
-void before_execute(Execution& execution, u32 count, const Handle* lists);
-void after_execute(Call& call, Execution& execution, Handle queue, Handle fence, Result result);
+// `fence`: of the call, null for calls that have none; ours is put there.
+void before_execute(Execution& execution, Handle queue, Handle* fence, u32 count, const Handle* lists);
+void after_execute(Call& call, Execution& execution, Handle queue, const Handle* fence, Result result);
 
 // --- the program's own events, and the ends of things --------------------------------------------------------------
 

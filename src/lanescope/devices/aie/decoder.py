@@ -18,6 +18,7 @@ import numpy.typing as npt
 from lanescope._native import core
 from lanescope.devices.aie import config, schema
 from lanescope.devices.aie.emit.rows import RowEmitter, ShardRows
+from lanescope.devices.aie.emit.runs import Runs
 from lanescope.devices.aie.emit.summary import STOP, Summary
 from lanescope.devices.aie.emit.tracks import TileTracks
 from lanescope.devices.aie.formats.detect import BINARY, PAYLOAD, TEXT, is_text
@@ -61,7 +62,7 @@ class AieDecoder:
 
     Args:
         capture: the capture; ``NAME.config.json`` next to it is used unless a configuration is given.
-        options: ``config``, ``mlir``, ``column_shift`` and ``frequency``; any may be None.
+        options: ``config``, ``mlir``, ``sequence``, ``column_shift`` and ``frequency``; any may be None.
         block_bytes: how much input is decoded at a time.
 
     Raises:
@@ -71,7 +72,7 @@ class AieDecoder:
     def __init__(self, capture: Capture, options: Mapping[str, Any], *, block_bytes: int = BLOCK_BYTES) -> None:
         self._block_bytes = block_bytes
         self._capture = capture.name
-        self._config, config_source = config.find(capture, path=options.get("config"), mlir_path=options.get("mlir"))
+        self._config, config_source = config.find(capture, options)
         given = options.get("frequency")
         self._frequency = _hertz(self._config.frequency if given is None else given)
         shift, fitting = column_shift(capture.main, self._config, options.get("column_shift"))
@@ -80,6 +81,8 @@ class AieDecoder:
         self._unframed = np.empty(0, np.uint32), np.empty(0, np.int64)
         self._headers_added = 0
         self._read = 0
+        self._word_count = 0
+        self._ordinals: dict[int, int] = {}
 
         self._builder = TraceBuilder(
             TimeBase(epoch_kind="first_event", time_unit="cycles" if self._frequency is None else "ns"),
@@ -112,8 +115,6 @@ class AieDecoder:
         # Units start on one broadcast and count from there; where that lies on another clock is not recorded.
         self._builder.anchor(clock_id=self._clock, ticks=0, ts=0)
 
-        self._scanner = core.AieScanner()
-        self._shards = [Shard(core.AieTimeline(self._tick_limit())) for _ in range(SHARDS)]
         self._helpers: ThreadPoolExecutor | None = None
         self._work = Work([])
         self._waiting = bytearray()
@@ -123,10 +124,18 @@ class AieDecoder:
         self._base = 0  # where the first of them lies, in binary
         self._fed = 0
         self._noted: list[I64] = []
-        self._tracks = TileTracks(self._builder, self._config, shift, input_id=self._input, clock_id=self._clock)
+        self._tracks = TileTracks(self._builder, shift, input_id=self._input, clock_id=self._clock)
+        self._runs = Runs(self._config, self._tracks, self._tick_limit())
+        if len(self._runs.cuts) and self._header is not None:
+            raise UsageError(
+                f"{capture.main.path}: packets without headers cannot be divided into slices",
+                hint="record with keep_pkt_header on the trace route",
+            )
+        self._scanner = core.AieScanner(self._runs.cuts)
+        self._shards = [Shard(number, core.AieTimeline(self._tick_limit())) for number in range(SHARDS)]
         self._rows = RowEmitter(self._builder, self._tracks, self._frequency)
         self._summary = Summary(self._builder, self._tracks, self._input, self._rows.to_ts)
-        self._derived = DerivedState(self._builder, self._config, self._input, self._rows.to_ts, self._tracks.add_track)
+        self._derived = DerivedState(self._builder, self._tracks, self._input, self._rows.to_ts)
         self._most_rows = core.AieTimeline.SLICE_ROOM + 4 * capture.main.size  # that anything but Repeats may bring
         self._entries = np.empty((_ENTRIES, 4), np.int32)
         # Those of one block are decoded while the next ones are dealt out.
@@ -195,6 +204,7 @@ class AieDecoder:
                 self._read += 4 * len(words)
             words, offsets = self._add_headers(words, offsets, self._header, is_last=is_last)
             self._offsets = np.concatenate([self._offsets, offsets])
+        self._word_count += len(words)
         words = self._prepend_pending(words)
         batches, done = self._decode_words(words, is_last=is_last)
         self._words = words[done:].copy()
@@ -291,7 +301,7 @@ class AieDecoder:
 
     def _busy(self) -> list[Shard]:
         """Return the shards that have sources, and somewhere to write to."""
-        busy = self._shards[: len(self._scanner.headers)]
+        busy = self._shards[: self._scanner.source_count]
         for shard in busy:
             if not shard.slices.columns:
                 self._reserve(shard, len(busy))
@@ -322,7 +332,7 @@ class AieDecoder:
             ShardRows(
                 slices=shard.slices.take() if shard.slices.used else None,
                 points=shard.points.take() if shard.points.used else None,
-                segments=shard.segments,
+                segments=np.array(shard.segments, np.int64),
                 may_have_flags=shard.timeline.has_flags,
             )
             for shard in self._shards
@@ -343,6 +353,7 @@ class AieDecoder:
             if rows.points is not None:
                 tick, times, value, tag = rows.points
                 self._rows.add_points(tick, times, value, rows.tags(tag), has_flags=rows.has_flags(tag))
+        self._derived.settle()
 
     # --- recordings and their tracks --------------------------------------------------------------------------
 
@@ -356,22 +367,30 @@ class AieDecoder:
         for _, number, row in sorted(made, key=itemgetter(0, 1)):
             shard = noted[number][0]
             if row[notes.KIND] == notes.SEGMENT:
-                shard.segments = np.append(shard.segments, len(self._tracks.groups))
-                self._add_segment(row[notes.DETAIL] >> 8, row[notes.DETAIL] >> 1 & 3)
+                shard.segments.append(len(self._tracks.groups))
+                self._add_segment(shard.source(row[notes.DETAIL] >> 8), row)
+                continue
+            segment = shard.segments[row[notes.RECORDING]]
+            if row[notes.KIND] == notes.SLOT:
+                self._tracks.add_lane(segment, row[notes.VALUE])
             else:
-                self._tracks.add_lane(int(shard.segments[row[notes.RECORDING]]), row[notes.VALUE])
+                self._runs.end(segment, row[notes.TICK])
+                self._derived.end_recording(segment, row[notes.TICK])
         for shard, events in noted:
             if len(events):
                 kept = events[events[:, notes.KIND] != notes.SLOT]
-                kept[:, notes.RECORDING] = shard.segments[kept[:, notes.RECORDING]]
+                kept[:, notes.RECORDING] = np.array(shard.segments, np.int64)[kept[:, notes.RECORDING]]
                 self._noted.append(kept)
                 gaps = kept[notes.is_gap(kept)]
                 self._derived.add_gaps(gaps[:, (notes.RECORDING, notes.TICK)].tolist())
                 self._summary.add_gaps(gaps)
 
-    def _add_segment(self, source: int, mode: int) -> None:
-        place, group = self._tracks.add_segment(source, self._scanner.headers[source], mode)
-        self._derived.add_recording(place, mode, group)
+    def _add_segment(self, source: int, row: list[int]) -> None:
+        mode, is_restart = row[notes.DETAIL] >> 1 & 3, row[notes.DETAIL] & 1
+        ordinal = self._ordinals[source] = self._ordinals.get(source, 0) + 1
+        timer = None if is_restart or mode >= notes.EXECUTION else row[notes.VALUE]
+        place = self._runs.begin(self._scanner, source, mode, timer, ordinal)
+        self._derived.add_recording(place, mode, self._runs.configs[-1])
 
     # --- the end ----------------------------------------------------------------------------------------------
 
@@ -381,6 +400,7 @@ class AieDecoder:
         for shard in self._shards:
             local = np.empty((shard.timeline.segment_count, core.AIE_SEGMENT_COLUMNS), np.int64)
             shard.timeline.segments(local)
+            local[:, 0] = local[:, 0] * SHARDS + shard.number
             segments[shard.segments] = local
         columns = dict(zip(notes.SEGMENT_COLUMNS, segments.T, strict=False))
         counts = segments[:, len(notes.SEGMENT_COLUMNS) :].reshape(len(segments), len(schema.SEGMENT_STATS), 2)
@@ -389,11 +409,12 @@ class AieDecoder:
         summary.add_instants(events, columns)
         summary.add_other_modes(columns, groups)
         summary.add_coverage(events, columns, groups)
-        summary.add_segments(columns, counts, groups, self._scanner.headers)
+        summary.add_segments(columns, counts, groups, self._scanner.headers, self._runs.placed)
+        self._runs.finish(self._builder, self._input, self._word_count)
         over_limit = [shard.timeline.over_limit for shard in self._shards]
         summary.add_input_stats(self._scanner.tallies, over_limit, self._text)
         summary.add_segment_stats(events, columns, counts)
-        self._derived.finish(tracks.groups, tracks.lanes.track, columns, has_stop=columns["ending"] == STOP)
+        self._derived.finish(columns, has_stop=columns["ending"] == STOP, runs=self._runs.runs)
         shard_words = [shard.timeline.words for shard in self._shards]
         summary.add_accounting(self._fed, shard_words, self._scanner.words, self._text, self._headers_added)
 

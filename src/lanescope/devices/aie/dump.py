@@ -36,7 +36,7 @@ def _header(capture: Capture, options: Mapping[str, Any]) -> int | None:
     from lanescope.devices.aie import config
     from lanescope.devices.aie.interpret import stream_place
 
-    known, _ = config.find(capture, path=options.get("config"), mlir_path=options.get("mlir"))
+    known, _ = config.find(capture, options)
     return stream_place.header_of(capture, options, known)
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from lanescope.families.family import ClockSpec, Command, Export, Family, Format, Simulator
+from lanescope.families.family import ClockSpec, Command, Export, Family, Format, Simulator, Summary
 from lanescope.families.options import Option, fraction, hertz, non_negative_int, whole
 
 if TYPE_CHECKING:
@@ -46,6 +46,12 @@ FAMILY = Family(
             "config", str, "JSON file with the event of each tile's slots (default: NAME.config.json)", metavar="FILE"
         ),
         Option("mlir", str, "MLIR text of the design with the same information (default: NAME.mlir)", metavar="FILE"),
+        Option(
+            "sequence",
+            str,
+            "runtime sequence of the MLIR text that was run (default: all, where they agree)",
+            metavar="DEVICE:SEQUENCE",
+        ),
         Option("column_shift", whole, "column of a packet minus column of the design (default: best fit)", metavar="N"),
         Option(
             "tile",
@@ -70,7 +76,15 @@ FAMILY = Family(
     ),
     limits=_HERE + "analysis.limits:LIMITS",
     tables=_HERE + "schema:TABLES",
-    derived=_HERE + "path.path_tables:DERIVED",
+    derived=_HERE + "analysis.derived_tables:DERIVED",
+    summaries=(
+        Summary(
+            "tile",
+            "where the time of one tile went, and whether compute, memory, streams or locks limit it",
+            _HERE + "analysis.tile_time:summarize",
+            _HERE + "analysis.tile_time:remarks",
+        ),
+    ),
     stats=_HERE + "schema:STATS",
     # Module clocks of AI Engine devices run at about 1 to 1.3 GHz, simulators and slowed devices at less.
     clocks=(ClockSpec("module clock", ((0.1e9, 4e9),)),),

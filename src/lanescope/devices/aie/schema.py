@@ -10,8 +10,8 @@ PROGRAM_FILES = ("listing", "elf", "xclbin")
 
 SEGMENTS = TableSpec(
     "aie_segments",
-    "one segment of a trace unit, from Start to Stop. Cycles count from the Start of each "
-    "segment: units that start on the same broadcast differ by a few constant cycles",
+    "one segment of a trace unit, from Start to Stop. Its cycles count from its Start: units that start on the same "
+    "broadcast differ by a few constant cycles. Segments of a unit share its tracks, one after the other",
     (
         ref("track_id", "tracks", "group track of the tile and segment"),
         ColumnSpec("module", "text", "module by packet type, as mlir-aie numbers them: core, mem, shim, memtile"),
@@ -20,6 +20,20 @@ SEGMENTS = TableSpec(
         ColumnSpec("packet_type", "uint8", "packet type"),
         ColumnSpec("packet_id", "uint8", "packet ID"),
         ColumnSpec("segment_index", "int64", "index of the segment among those of its unit in the file, from 1"),
+        ColumnSpec(
+            "run",
+            "int64",
+            "number of the run whose slice of the dump it is in, see `aie_runs`; NULL if the dump has no slices",
+            nullable=True,
+        ),
+        ticks("begin_cycles", "cycles from the start of the trace to the Start frame, as drawn"),
+        ColumnSpec(
+            "distance",
+            "text",
+            "evidence for begin_cycles: first (of the first run), recorded (by the timer in the Start), at_least (the "
+            "distance from the run before is not recorded: drawn as near as can be), apart (drawn from 0 on tracks of "
+            "its own)",
+        ),
         ColumnSpec("mode", "uint8", "trace mode: 0 event-time, 1 event-PC, 2 execution, 3 reserved (not decoded)"),
         ticks(
             "start_timer",
@@ -178,7 +192,22 @@ ALIGNMENT = TableSpec(
     ),
     key="track_id",
 )
-TABLES = (SEGMENTS, PC_EVENTS, PROGRAM_FLOW, LABELS, INVOCATIONS, ALIGNMENT)
+RUNS = TableSpec(
+    "aie_runs",
+    "one run of a dump that several runs share, each with a slice of it, by the MLIR text of the build",
+    (
+        ref("track_id", "tracks", "group track of the design that ran"),
+        ColumnSpec("run", "int64", "number of the run, from 1, in the order of the dump"),
+        ColumnSpec("design", "text", "device:sequence that ran; empty if the text does not name it"),
+        ColumnSpec("offset", "int64", "byte offset of its slice in the trace buffer", unit="bytes"),
+        ColumnSpec("size", "int64", "size of its slice", unit="bytes"),
+        ColumnSpec("segment_count", "int64", "segments in its slice; 0: no packet reached memory"),
+        ticks("begin_cycles", "cycles from the start of the trace to its first Start, as drawn", nullable=True),
+        ColumnSpec("distance", "text", "evidence for begin_cycles, as in `aie_segments`; empty without segments"),
+    ),
+    key="track_id",
+)
+TABLES = (SEGMENTS, RUNS, PC_EVENTS, PROGRAM_FLOW, LABELS, INVOCATIONS, ALIGNMENT)
 
 
 _UNCONFIRMED_ROW, _TRUNCATED = CORE_STATS[:2]
@@ -298,6 +327,47 @@ DERIVED_STATS = (
         "cycles: times of different tiles are not comparable",
     ),
 )
+#: What is concluded from several runs in one dump.
+RUN_STATS = (
+    StatSpec(
+        "aie_run_distance",
+        "notice",
+        "runs whose distance from the run before is not recorded: drawn at the end of that run",
+        finding="LS305 notice",
+    ),
+    StatSpec(
+        "aie_run_order",
+        "notice",
+        "runs whose Start timer contradicts the run before: in another order, or not adjacent",
+        finding="LS305 warning",
+    ),
+    StatSpec(
+        "aie_run_timers",
+        "notice",
+        "segments whose Start timer differs from that of other units of their run: times are not comparable",
+        finding="LS305 warning",
+    ),
+    StatSpec("aie_empty_run", "notice", "runs without a packet: nothing reached memory", finding="LS105 notice"),
+    StatSpec("aie_missing_slice", "data_loss", "runs whose slice the file does not hold to its end"),
+    StatSpec(
+        "aie_outside_slices",
+        "notice",
+        "segments outside of the slices of all runs: no labels",
+        finding="LS404 warning",
+    ),
+    StatSpec(
+        "aie_slice_size",
+        "notice",
+        "runs whose slice does not hold whole packets: the text is of another build",
+        finding="LS404 warning",
+    ),
+    StatSpec(
+        "aie_second_start",
+        "notice",
+        "segments that are not the first of their unit in their slice: stale packets, or a run in place of another",
+        finding="LS105 warning",
+    ),
+)
 STATS = tuple(
     spec
     for spec in (
@@ -318,9 +388,7 @@ STATS = tuple(
             finding="LS105 warning",
         ),
         StatSpec("aie_segment_limit", "data_loss", "Start frames above the limit of distinguished segments"),
-        StatSpec(
-            "aie_unknown_tile", "notice", "segments of a tile that is not in the configuration", finding="LS404 notice"
-        ),
+        StatSpec("aie_unknown_tile", "notice", "units that are not in the configuration", finding="LS404 notice"),
         StatSpec(
             "aie_ambiguous_config",
             "notice",
@@ -330,14 +398,13 @@ STATS = tuple(
         StatSpec(
             "aie_contradictory_config",
             "notice",
-            "segments of a unit with contradictory configurations: no labels; use --config or --mlir with "
-            "the configuration of one design",
+            "units with contradictory configurations: no labels; use --sequence with the one that was run",
             finding="LS404 warning",
         ),
         StatSpec(
             "aie_unread_config",
             "notice",
-            "unsupported trace statements of the configuration, such as combo and edge events: labels are "
+            "unsupported trace statements of the configuration: labels are "
             "incomplete; `lanescope aie-config` lists them",
             finding="LS404 warning",
         ),
@@ -348,11 +415,13 @@ STATS = tuple(
             "cannot be compared with those of other units; `lanescope aie-config` names them",
             finding="LS404 warning",
         ),
+        *RUN_STATS,
         *DERIVED_STATS,
     )
     if spec not in CORE_STATS
 )
 
+DISTANCES = ("first", "recorded", "at_least", "apart")
 CAUSES = ("lost_packet", "bad_bytes", "overrun", "start_lost", "repeat_limit", "truncated")
 ENDINGS = ("stop", "restarted", "end_of_data", "time_overflow")
 QUALITIES = ("exact", "estimated", "inferred")

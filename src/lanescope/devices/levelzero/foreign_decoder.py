@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from lanescope.devices.levelzero.emit.timeline import Timeline
 from lanescope.devices.levelzero.folder_decoder import FolderDecoder, keep_records
@@ -47,6 +48,8 @@ class ForeignDecoder(FolderDecoder):
             builder.add_stat("levelzero_untimed_event", count, input_id=inputs[found.streams[number].part])
         for (number, _), count in report.bad.items():
             builder.add_stat("levelzero_invalid_field", count, input_id=inputs[found.streams[number].part])
+        for stream in found.streams:
+            builder.add_stat("levelzero_wide_thread", stream.wide, input_id=inputs[stream.part])
         builder.add_stat("levelzero_foreign_clocks", found.apart)
         keep_records(builder, events)
         return [builder.finish()]
@@ -127,6 +130,7 @@ class _Losses:
         bits = packet_counters.counter_bits(stream)
         steps = packet_counters.discarded_steps(counts, bits, before=self._before[0])
         self._before = int(counts[-1]), self._before[1]
+        steps = self._known(steps, counted)
         first, events = walk.packet("first_event").astype(np.int64), walk.packet("events").astype(np.int64)
         for at in np.flatnonzero(steps).tolist():
             row = int(counted[at])
@@ -153,6 +157,14 @@ class _Losses:
                 unit="event", unit_bytes=1, recorded=len(walk.kinds), dropped=lost, input_id=self._input
             )
 
+    def _known(self, steps: npt.NDArray[np.int64], packets: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
+        """Return steps of a counter, and count those that are no counts."""
+        damaged = np.flatnonzero(steps < 0)
+        if len(damaged):
+            at = int(self._stream.walk.packet("offset")[packets[damaged[0]]])
+            self._builder.add_stat("levelzero_packet_counter", len(damaged), input_id=self._input, first_offset=at)
+        return np.maximum(steps, 0)
+
     def _missing_packets(self, offsets: np.ndarray[Any, np.dtype[np.int64]]) -> None:
         """Count packets that are missing between two others, by their numbers."""
         numbered, numbers = packet_counters.numbers_of(self._stream)
@@ -160,6 +172,7 @@ class _Losses:
             return
         missing = packet_counters.missing_steps(numbers, self._before[1])
         self._before = self._before[0], int(numbers[-1])
+        missing = self._known(missing, numbered)
         wrong = np.flatnonzero(missing)
         if len(wrong):
             at = int(offsets[numbered[wrong[0]]])

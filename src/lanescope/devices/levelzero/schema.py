@@ -229,6 +229,18 @@ STATS: tuple[StatSpec, ...] = (
         "streams whose clock is not comparable with that of the first one: their times may be off",
         finding="LS305 warning",
     ),
+    StatSpec(
+        "levelzero_wide_thread",
+        "notice",
+        "events whose process or thread is below 0 or above 31 bits: on a lane that such events share",
+        finding="LS404 notice",
+        share_of="events",
+    ),
+    StatSpec(
+        "levelzero_packet_counter",
+        "error",
+        "packets whose counter of events or packets jumps impossibly far: what is missing is unknown",
+    ),
     StatSpec("levelzero_late_event", "error", "packets of a recording with events later than their end"),
     StatSpec("levelzero_missing_packet", "data_loss", "packets of a recording that are missing, by their numbers"),
     StatSpec(
@@ -469,7 +481,7 @@ STATS: tuple[StatSpec, ...] = (
     StatSpec(
         "levelzero_unknown_handle",
         "notice",
-        "records about a kernel or device that was neither created nor described: not used",
+        "records about a kernel, device or sensor that was neither created nor described: not used",
         finding="LS404 notice",
     ),
     StatSpec(
@@ -546,6 +558,11 @@ STATS: tuple[StatSpec, ...] = (
         "levelzero_number_order",
         "error",
         "operations with a lower number than a preceding one of the thread: results may belong to other operations",
+    ),
+    StatSpec(
+        "levelzero_argument_mismatch",
+        "error",
+        "command lists that contradict the descriptor of the call that created them",
     ),
     StatSpec(
         "levelzero_append_mismatch",

@@ -1,6 +1,7 @@
 // Appends: our event in the place of the program's, and the command behind that reads its ticks and hands the signal on.
 #include <new>
 
+#include "api/program_memory.hpp"
 #include "stream/events.hpp"
 #include "tracer/state/internal.hpp"
 #include "tracer/tracer.hpp"
@@ -201,17 +202,21 @@ void translate(Append& append, u32 count, const Handle* events) {
     State& all = state();
     append.events = append.events_here;
     if (count > sizeof append.events_here / sizeof *append.events_here) {
-        append.made = static_cast<Handle*>(std::malloc(count * sizeof(Handle)));
+        append.made = static_cast<Handle*>(std::malloc(usize{count} * sizeof(Handle)));
         if (append.made == nullptr) {
             append.events = nullptr;
             return;
         }
         append.events = append.made;
     }
+    // The driver refuses or fails as it would alone.
+    if (!copy_of_program(append.events, events, usize{count} * sizeof(Handle))) {
+        append.events = nullptr;
+        return;
+    }
     StateLock lock;
     for (u32 i = 0; i < count; ++i) {
-        append.events[i] = events[i];
-        const UserEvent* event = all.events.find(events[i]);
+        const UserEvent* event = all.events.find(append.events[i]);
         if (event == nullptr) continue;  // no timed operation signals it
         TimedOp* op = event->newest;
         auto* pin = op == nullptr || op == append.op || event->untimed_last ? nullptr : new (std::nothrow) QueryRef;

@@ -1,4 +1,5 @@
 // Executions of closed lists. A run's results must be in before the next run may overwrite them.
+#include "api/program_memory.hpp"
 #include "stream/events.hpp"
 #include "tracer/state/internal.hpp"
 #include "tracer/tracer.hpp"
@@ -22,6 +23,7 @@ void begin_execution(List& list, bool is_suppressed) {
     list.owner = &local;
     list.has_ended = false;
     list.submitted = ~u64{0};
+    drop_fence(list);
     list.queue = list.fence = nullptr;
     each_op(list, [&](TimedOp& op) {
         // Else what hands the signal on would see that of the run before. In ordered lists it comes behind the operation,
@@ -35,6 +37,7 @@ void begin_execution(List& list, bool is_suppressed) {
         if (op.how == TimestampSource::watched) begin_watch(all, op);
         mark_pending(list, op);
     });
+    list.has_overlapped = false;
     list.cursor = list.first;
     list.cursor_index = 0;
 }
@@ -85,15 +88,38 @@ bool add_prologues(State& all, StateLock& lock, Execution& execution, u32 count,
 
 }  // namespace
 
-void before_execute(Execution& execution, u32 count, const Handle* handles) {
-    State& all = state();
-    if (local.holds || handles == nullptr) return;
-    const u32 all_count = count;
-    if (count > Execution::most_here) {
-        auto** made = static_cast<List**>(std::malloc(count * sizeof(List*)));
-        if (made == nullptr) count = Execution::most_here;
-        else execution.lists = made;
+namespace {
+
+// The handles that the program names, as many as there is room for; none if they cannot be read: then the driver refuses
+// the call, or fails as it would without us.
+struct Handles {
+    Handle here[Execution::most_here];
+    Handle* all = here;
+
+    ~Handles() {
+        if (all != here) std::free(all);
     }
+};
+
+bool has_stale(const List& list) {
+    bool found = false;
+    each_op(list, [&](const TimedOp& op) { found = found || is_stale(op); });
+    return found;
+}
+
+}  // namespace
+
+void before_execute(Execution& execution, Handle queue, Handle* fence, u32 count, const Handle* given) {
+    State& all = state();
+    if (local.holds || given == nullptr || queue == nullptr) return;
+    Handles copied;
+    if (count > Execution::most_here) {
+        execution.lists = static_cast<List**>(std::malloc(usize{count} * sizeof(List*)));
+        copied.all = static_cast<Handle*>(std::malloc(usize{count} * sizeof(Handle)));
+        if (execution.lists == nullptr || copied.all == nullptr) return;
+    }
+    if (!copy_of_program(copied.all, given, usize{count} * sizeof(Handle))) return;
+    const Handle* handles = copied.all;
     execution.is_suppressed = !recording.load(std::memory_order_relaxed);
     StateLock lock;
     if (all.has_ended) return;
@@ -117,16 +143,25 @@ void before_execute(Execution& execution, u32 count, const Handle* handles) {
         execution.lists[execution.count++] = list;
     }
     for (u32 i = 0; i < execution.count; ++i) wait_for_results(all, lock, *execution.lists[i]);
-    if (!add_prologues(all, lock, execution, all_count, handles)) {
+    if (!add_prologues(all, lock, execution, count, handles)) {
         for (u32 i = 0; i < execution.count; ++i) execution.lists[i]->is_claimed = false;
         execution.count = 0;
         all.changed.notify_all();
         return;
     }
-    for (u32 i = 0; i < execution.count; ++i) begin_execution(*execution.lists[i], execution.is_suppressed);
+    bool needs_end = false;
+    for (u32 i = 0; i < execution.count; ++i) {
+        List& list = *execution.lists[i];
+        begin_execution(list, execution.is_suppressed);
+        needs_end = needs_end || (list.reads_at_end && has_stale(list));
+    }
+    if (needs_end && fence != nullptr && *fence == nullptr) {
+        execution.fence = take_fence(all, queue, execution.lists[0]->context->handle);
+        if (execution.fence != nullptr) *fence = execution.fence->fence;
+    }
 }
 
-void after_execute(Call& call, Execution& execution, Handle queue, Handle fence, Result result) {
+void after_execute(Call& call, Execution& execution, Handle queue, const Handle* fence, Result result) {
     State& all = state();
     if (local.holds) return;
     struct Run {
@@ -144,12 +179,20 @@ void after_execute(Call& call, Execution& execution, Handle queue, Handle fence,
                 roll_back_execution(list);
             } else {
                 list.queue = queue;
-                list.fence = fence;
+                list.fence = fence == nullptr ? nullptr : *fence;
+                if (execution.fence != nullptr) {
+                    list.own_fence = execution.fence;
+                    ++execution.fence->lists;
+                }
                 list.submitted = all.submissions.load(std::memory_order_relaxed) + 1;
             }
             const bool has_prologue = execution.submitted != nullptr && list.prologue != nullptr && list.run > 1;
             if (runs != nullptr) runs[i] = {list.id, list.run, has_prologue ? list.resets : 0};
             list.is_claimed = false;
+        }
+        if (OwnFence* own = execution.fence) {
+            --own->lists;
+            own->is_pending = result == success;
         }
         if (execution.count != 0) all.changed.notify_all();
         if (result == success) {

@@ -121,17 +121,22 @@ INSTEAD(zeCommandListAppendSignalEvent, Handle list, Handle event) {
     return result;
 }
 
+// What the program's pointers point to is copied: before the driver has accepted a call they may lead nowhere.
 INSTEAD(zeCommandListCreate, Handle context, Handle device, const ListDesc* desc, Created* list) {
-    if (desc != nullptr) tracer::prepare(context, device, desc->ordinal, false, (desc->flags & list_in_order) != 0);
+    ListDesc copied;
+    const bool is_there = copy_of_program(&copied, desc, sizeof copied);
+    if (is_there) tracer::prepare(context, device, copied.ordinal, false, (copied.flags & list_in_order) != 0);
     const Result result = next(context, device, desc, list);
-    if (result == success) tracer::on_list_created(call, static_cast<Handle>(list->value), context, device, *desc);
+    if (result == success) tracer::on_list_created(call, static_cast<Handle>(list->value), context, device, copied);
     return result;
 }
 
 INSTEAD(zeCommandListCreateImmediate, Handle context, Handle device, const QueueDesc* desc, Created* list) {
-    if (desc != nullptr) tracer::prepare(context, device, desc->ordinal, true, (desc->flags & queue_in_order) != 0);
+    QueueDesc copied;
+    const bool is_there = copy_of_program(&copied, desc, sizeof copied);
+    if (is_there) tracer::prepare(context, device, copied.ordinal, true, (copied.flags & queue_in_order) != 0);
     const Result result = next(context, device, desc, list);
-    if (result == success) tracer::on_list_created(call, static_cast<Handle>(list->value), context, device, *desc);
+    if (result == success) tracer::on_list_created(call, static_cast<Handle>(list->value), context, device, copied);
     return result;
 }
 
@@ -171,17 +176,17 @@ INSTEAD(zeCommandListEndGraphCaptureExt, Handle list, auto... more) {
 }
 
 AFTER(zeCommandQueueCreate, Handle, Handle device, const QueueDesc* desc, Created* queue) {
-    tracer::on_queue_created(call, static_cast<Handle>(queue->value), device, *desc);
+    tracer::on_queue_created(call, static_cast<Handle>(queue->value), device, copy_of_program(desc));
 }
 INSTEAD(zeCommandQueueDestroy, Handle queue) {
-    tracer::on_queue_destroyed(queue);
+    tracer::before_queue_destroy(queue);
     return next(queue);
 }
 
 #define EXECUTE(queue, fence, count, lists, ...)                    \
     call.start();                                                   \
     tracer::Execution execution;                                    \
-    tracer::before_execute(execution, count, lists);                \
+    tracer::before_execute(execution, queue, fence, count, lists);  \
     if (execution.refused != success) return execution.refused;     \
     if (execution.submitted_count != 0) {                           \
         count = execution.submitted_count;                          \
@@ -192,7 +197,7 @@ INSTEAD(zeCommandQueueDestroy, Handle queue) {
     return result
 
 INSTEAD(zeCommandQueueExecuteCommandLists, Handle queue, u32 count, Handle* lists, Handle fence) {
-    EXECUTE(queue, fence, count, lists, queue, count, lists, fence);
+    EXECUTE(queue, &fence, count, lists, queue, count, lists, fence);
 }
 // Their own events stay as they are.
 INSTEAD(zeCommandListImmediateAppendCommandListsExp, Handle list, u32 count, Handle* lists, Handle signal, u32 waits,
@@ -233,6 +238,15 @@ WAIT(zeFenceHostSynchronize, fence)
 WAIT(zeFenceQueryStatus, fence)
 WAIT(zeDeviceSynchronize, device)
 #undef WAIT
+
+INSTEAD(zeFenceReset, Handle fence) {
+    tracer::on_fence_unset(fence);
+    return next(fence);
+}
+INSTEAD(zeFenceDestroy, Handle fence) {
+    tracer::on_fence_unset(fence);
+    return next(fence);
+}
 
 AFTER(zeEventPoolCreate, Handle, Struct desc, u32, Handle*, Created* pool) {
     tracer::on_pool_created(static_cast<Handle>(pool->value), reinterpret_cast<const tracer::PoolDesc*>(desc));
@@ -275,7 +289,7 @@ AFTER(zeEventQueryKernelTimestamp, Handle event, auto* ticks) {
 }
 // Who gives no room asks how many there are.
 INSTEAD(zeEventQueryTimestampsExp, Handle event, Handle device, u32* count, auto* ticks) {
-    const bool has_room = ticks != nullptr && count != nullptr && *count != 0;
+    const bool has_room = ticks != nullptr && copy_of_program(count) != 0;
     const Result result = next(event, device, count, ticks);
     if (result == success && has_room) tracer::own_ticks(event, *reinterpret_cast<tracer::Ticks*>(ticks));
     return result;
@@ -293,7 +307,7 @@ inline void correct(Handle event, const TimestampsExt& found) {
 }
 
 INSTEAD(zeEventQueryKernelTimestampsExt, Handle event, Handle device, u32* count, auto* results) {
-    const bool has_room = results != nullptr && count != nullptr && *count != 0;
+    const bool has_room = results != nullptr && copy_of_program(count) != 0;
     const Result result = next(event, device, count, results);
     if (result == success && has_room) correct(event, *reinterpret_cast<const TimestampsExt*>(results));
     return result;

@@ -1,6 +1,7 @@
 // Command lists and queues: made, emptied, destroyed.
 #include <new>
 
+#include "api/program_memory.hpp"
 #include "stream/events.hpp"
 #include "tracer/state/internal.hpp"
 #include "tracer/tracer.hpp"
@@ -14,9 +15,13 @@ struct Extension {
     const Extension* next;
 };
 
+// A driver without extensions does not follow the chain, which may then end nowhere or not at all.
 bool is_mutable(const void* next) {
-    for (auto* at = static_cast<const Extension*>(next); at != nullptr; at = at->next) {
-        if (at->stype == stype_mutable_list) return true;
+    constexpr int most = 64;
+    for (int i = 0; next != nullptr && i < most; ++i) {
+        const Extension at = copy_of_program(static_cast<const Extension*>(next));
+        if (at.stype == stype_mutable_list) return true;
+        next = at.next;
     }
     return false;
 }
@@ -69,7 +74,7 @@ void add(Call& call, Handle handle, const ListKind& kind, Handle context, Reason
             }
             list->reads_at_end = !list->immediate && list->context != nullptr &&
                                  reset_support(*list->context, list->device) != Resets::work;
-            all.reads_at_end |= list->reads_at_end;
+            if (list->reads_at_end) all.reads_at_end = true;
             all.watches |= list->rerun == Rerun::watch;
         }
         if (list->device != nullptr && list->ordinal < list->device->groups) {
@@ -103,7 +108,7 @@ void add(Call& call, Handle handle, const ListKind& kind, Handle context, Reason
 
 void prepare(Handle context, Handle device, u32 ordinal, bool immediate, bool in_order) {
     State& all = state();
-    if (local.holds || all.has_ended) return;
+    if (local.holds || all.has_ended || context == nullptr || device == nullptr) return;
     Device* known = describe(device);
     if (known == nullptr || !all.options.timing || !driver().is_whole()) return;
     if (all.options.eager_probe || (!immediate && !in_order)) probe_reset_support(context, *known, ordinal);
@@ -201,7 +206,9 @@ void before_reset(Handle handle) {
     if (local.holds) return;
     StateLock lock;
     List* list = find_list(all, handle);
-    if (list != nullptr && !all.has_ended) wait_for_results(all, lock, *list);
+    if (list == nullptr || all.has_ended) return;
+    wait_for_results(all, lock, *list);
+    drop_fence(*list);
 }
 
 void after_reset(Call& call, Handle handle) {
@@ -240,6 +247,7 @@ List* before_destroy(Handle handle) {
     List* list = all.lists.find(handle);
     if (list == nullptr) return nullptr;
     if (!all.has_ended) wait_for_results(all, lock, *list);
+    drop_fence(*list);
     all.lists.remove(handle);
     list_generation.fetch_add(1, std::memory_order_release);
     return list;
@@ -287,12 +295,6 @@ void on_queue_created(Call& call, Handle queue, Handle device, const QueueDesc& 
     static Queue synchronous{true};
     StateLock lock;
     state().queues.add(queue, &synchronous);
-}
-
-void on_queue_destroyed(Handle queue) {
-    if (local.holds) return;
-    StateLock lock;
-    state().queues.remove(queue);
 }
 
 }  // namespace lanescope::levelzero::tracer

@@ -81,11 +81,6 @@ PollResult poll(TimedOp& op, u32& poll_budget, Ticks& ticks) {
     }
 }
 
-// Whether the host reads its ticks from an event that may have stayed signalled from the run before.
-bool is_stale(const TimedOp& op) {
-    return op.how == TimestampSource::watched || (op.how == TimestampSource::bare && op.run > 1);
-}
-
 // Why an operation has no result, if it will never have one.
 Reason reason_of(PollResult found) {
     switch (found) {
@@ -284,21 +279,13 @@ void each_stale(List& list, F f) {
     }
 }
 
-// A list is submitted again, and nothing has told us that its run has ended. By the rules of the API it has, and all that
-// the host reads is there. If something is missing it has not: then what is there may be a part of this run, and what
-// comes later a part of this run or of the next.
+// A list is submitted again, reset or destroyed, and nothing shows that its run has ended. What the host reads may then be a
+// part of this run, and what comes later a part of this run or of the next: neither counts.
 void note_overlap(List& list) {
     const std::scoped_lock guard(list.ops_lock);
-    list.has_ended = true;
-    if (!list.has_overlapped) {
-        each_stale(list, [&](TimedOp& op) {
-            Ticks ticks;
-            u32 budget = 1;
-            if (poll(op, budget, ticks) == PollResult::nothing) list.has_overlapped = true;
-        });
-        if (list.has_overlapped) count_untimed(list, Reason::overlapping);
-    }
-    if (list.has_overlapped) each_stale(list, [](TimedOp& op) { op.is_overlapped = true; });
+    list.has_ended = list.has_overlapped = true;
+    count_untimed(list, Reason::overlapping);
+    each_stale(list, [](TimedOp& op) { op.is_overlapped = true; });
 }
 
 }  // namespace
@@ -328,7 +315,7 @@ void wait_for_results(State& all, StateLock& lock, List& list) {
     while (true) {
         collect_results_and_write(all, lock, true, &list);
         if (list.live != 0 && !list.has_ended && is_rest_there()) {
-            note_overlap(list);
+            if (!wait_for_fence(lock, list)) note_overlap(list);
             collect_results_and_write(all, lock, true, &list);
         }
         if (list.live == 0) return;

@@ -38,6 +38,7 @@ void before_context_destroy(Handle handle) {
     State& all = state();
     if (local.holds) return;
     DeferredFree left{};
+    OwnFence* fences = nullptr;
     bool had_lists = false;
     while (true) {
         ResultBatch batch;
@@ -50,6 +51,7 @@ void before_context_destroy(Handle handle) {
             if (list == nullptr) {
                 all.contexts.remove(handle);
                 forget_events(all, context);
+                if (!all.has_ended) fences = remove_fences(all, handle, nullptr);
                 if (!had_lists && !all.has_ended) {
                     left.context = handle;
                     left.signal_constant = context->signal_constant;
@@ -73,6 +75,7 @@ void before_context_destroy(Handle handle) {
             abandon_results(all, *list, batch, Reason::not_drained, false);
             if (list->live == 0) {
                 degradations = degradations_of(*list);
+                drop_fence(*list);
                 all.lists.remove(list->handle);
                 list_generation.fetch_add(1, std::memory_order_release);
                 // Its chunks are a few kilobytes, and other threads may be at its last words: they stay.
@@ -81,6 +84,7 @@ void before_context_destroy(Handle handle) {
         batch.write();
         degradations.write();
     }
+    destroy_fences(fences);
     free_memory(left);
 }
 

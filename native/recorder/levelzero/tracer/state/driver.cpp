@@ -34,6 +34,10 @@ Driver look_up() {
     FIND(zeCommandListAppendEventReset);
     FIND(zeCommandListAppendSignalEvent);
     FIND(zeCommandListAppendWaitOnEvents);
+    FIND(zeFenceCreate);
+    FIND(zeFenceDestroy);
+    FIND(zeFenceReset);
+    FIND(zeFenceQueryStatus);
     FIND(zeDeviceGetCommandQueueGroupProperties);
     FIND(zeDeviceGetProperties);
     FIND(zeDeviceGetGlobalTimestamps);
@@ -55,6 +59,10 @@ bool Driver::is_whole() const {
 bool Driver::can_reset() const {
     return zeCommandListCreate != nullptr && zeCommandListClose != nullptr && zeCommandListAppendEventReset != nullptr &&
            zeCommandListAppendSignalEvent != nullptr && zeCommandListAppendWaitOnEvents != nullptr;
+}
+
+bool Driver::has_fences() const {
+    return zeFenceCreate != nullptr && zeFenceDestroy != nullptr && zeFenceReset != nullptr && zeFenceQueryStatus != nullptr;
 }
 
 std::atomic<const Driver*> known_driver = nullptr;

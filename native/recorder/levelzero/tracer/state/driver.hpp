@@ -27,6 +27,13 @@ struct EventDesc {
 };
 inline constexpr u32 stype_event_desc = 0x11, scope_host = 1 << 2;
 
+struct FenceDesc {
+    u32 stype;
+    const void* next;
+    u32 flags;
+};
+inline constexpr u32 stype_fence_desc = 0x12;
+
 struct HostMemoryDesc {
     u32 stype;
     const void* next;
@@ -73,6 +80,10 @@ struct Driver {
     Result (*zeCommandListAppendWaitOnEvents)(Handle list, u32 count, Handle* events);
     Result (*zeCommandListAppendQueryKernelTimestamps)(Handle list, u32 events, Handle*, void* to, const usize* offsets,
                                                        Handle signal, u32 count, Handle* waits);
+    Result (*zeFenceCreate)(Handle queue, const FenceDesc*, Handle* fence);
+    Result (*zeFenceDestroy)(Handle fence);
+    Result (*zeFenceReset)(Handle fence);
+    Result (*zeFenceQueryStatus)(Handle fence);
     Result (*zeDeviceGetCommandQueueGroupProperties)(Handle device, u32* count, QueueGroup*);
     Result (*zeDeviceGetProperties)(Handle device, DeviceProperties*);
     Result (*zeDeviceGetGlobalTimestamps)(Handle device, u64* host, u64* ticks);
@@ -81,6 +92,8 @@ struct Driver {
     bool is_whole() const;
     // Whether it can reset events on the device.
     bool can_reset() const;
+    // Whether it has fences.
+    bool has_fences() const;
 };
 
 // The functions, looked up once the tables are known.

@@ -97,6 +97,24 @@ bool is_watched_alone(State& all, const TimedOp& op);
 void begin_watch(State& all, TimedOp& op);
 void end_watch(State& all, TimedOp& op);
 
+// --- ends of runs (run_ends.cpp) ------------------------------------------------------------------------------------
+
+// Whether the host reads ticks of an operation from an event that may have stayed signalled from the run before.
+inline bool is_stale(const TimedOp& op) {
+    return op.how == TimestampSource::watched || (op.how == TimestampSource::bare && op.run > 1);
+}
+// Whether the run of a list is known to have ended.
+bool has_run_ended(List& list);
+// Waits a moment for the fence of a run that should have ended; the state mutex is free meanwhile. Returns the same.
+bool wait_for_fence(StateLock& lock, List& list);
+// A fence for the next submission to a queue, if it needs one and the driver has any.
+OwnFence* take_fence(State& all, Handle queue, Handle context);
+// The run of a list is of no more interest, nor its fence.
+void drop_fence(List& list);
+// Takes those of a context or of a queue out of the state, for `destroy_fences` without the state mutex.
+OwnFence* remove_fences(State& all, Handle context, Handle queue);
+void destroy_fences(OwnFence* first);
+
 // --- prologues (prologue.cpp) ---------------------------------------------------------------------------------------
 
 // Before a run after the first: a list that resets our events, and what to put in front of the run. Without the state

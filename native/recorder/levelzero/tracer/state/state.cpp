@@ -47,6 +47,7 @@ void after_fork_in_child() {
     all.ticked.forget();
     all.free_ticked = nullptr;
     all.active = nullptr;
+    all.fences = nullptr;
     all.free_events = nullptr;
     all.captured = nullptr;
     for (u64& count : all.untimed) count = 0;

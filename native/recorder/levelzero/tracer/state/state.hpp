@@ -42,6 +42,14 @@ struct InjectedEvent {
     bool is_recycled = false;       // given back while pinned
 };
 
+// A fence of the recorder: tells that lists of one submission have ended, where the program has not asked for one.
+struct OwnFence {
+    Handle fence = nullptr, queue = nullptr, context = nullptr;
+    u32 lists = 0;             // of its submission, or one while that is made; 0: free
+    bool is_pending = false;   // submitted, and not seen signalled since
+    OwnFence* next = nullptr;  // all
+};
+
 // A pool of the program's, of events with timestamps that the host can read.
 struct TickedPool {
     u32 events = 0;           // that live
@@ -158,8 +166,11 @@ struct List : ListKind {
     // not un-signal, they may be those of the run before, or of the first part of a command.
     bool reads_at_end = false;
     bool has_ended = true;           // the run is known to have
-    bool has_overlapped = false;     // it was submitted again while it ran, which Level Zero forbids
-    Handle queue = nullptr, fence = nullptr;  // of the run
+    // The end of its run could not be seen when it was submitted again: it may still have run, which Level Zero forbids.
+    bool has_overlapped = false;
+    bool was_unclear = false;        // ever: its fences are asked, and no longer waited for
+    Handle queue = nullptr, fence = nullptr;  // of the run; no fence: none that can be asked
+    OwnFence* own_fence = nullptr;   // where that is ours
     u64 submitted = 0;               // place among all submissions; the largest number until the driver has returned
     Handle prologue = nullptr;       // the list of the recorder in front of later runs
     Handle gate = nullptr, gate_pool = nullptr;  // holds the queue until it has run
@@ -268,7 +279,8 @@ struct State {
     HandleMap<TickedEvent> ticked;
     TickedEvent* free_ticked = nullptr;
     bool watches = false;              // whether a list was ever made that does
-    bool reads_at_end = false;         // ... that does
+    std::atomic<bool> reads_at_end = false;  // ... that does
+    OwnFence* fences = nullptr;
     std::atomic<u64> submissions = 0;  // of lists, counted when the driver has returned
     std::atomic<u32> api_minor = 0;    // of the oldest driver, 0: unknown
     UserEvent* free_events = nullptr;

@@ -23,16 +23,16 @@ def run(context: CommandContext, values: Values) -> int:
     """Set up the trace units of an AMD AI engine, or see how they are set up.
 
     Reads a configuration as short JSON (tiles, events, mode, start and stop, packet ids), as the registers that this
-    command writes, from the MLIR text of a design, or from the instruction stream of a build (insts.bin, insts.txt, an
-    ELF file with control text), and says it in any of these forms. What is left open is chosen as
-    mlir-aie chooses it. Without an output the register writes are shown.
+    command writes, from the MLIR text of a design, from the instruction stream of a build (insts.bin, insts.txt, an
+    ELF file with control text), or from what it loads (xclbin, PDI, CDO), and says it in any of these forms. What is
+    left open is chosen as mlir-aie chooses it. Without an output the register writes are shown.
     """
     from lanescope.devices.aie import config
 
     source, target = values["input"], values["output"]
     is_file = not context.is_stdout(target)
     form = values["to"] or _by_suffix(target if is_file else "")
-    known = config.read(Path(source))
+    known = config.read(Path(source), values["sequence"])
     if known.unread:
         listed = ", ".join(f"{what} {count}" for what, count in known.unread.items())
         context.warn(f"{source}: unsupported settings ignored: {listed}")
@@ -97,6 +97,7 @@ def _said(form: str, known: object, *, is_text: bool) -> bytes | None:
 
 ARGUMENTS = (
     Argument("input", "JSON, MLIR text such as input_with_addresses.mlir, or the instruction stream insts.bin"),
+    Argument("--sequence", "runtime sequence of an MLIR text with several", metavar="DEVICE:SEQUENCE"),
     Argument("--output", "output file (default: standard output)", metavar="OUT", short="-o"),
     Argument(
         "--to",

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, field
+from itertools import pairwise
 
 from lanescope.declaration import replace
-from lanescope.devices.aie.config.model import SLOTS, Config, Place, Unit, agreed, strip_trailing_zeros
+from lanescope.devices.aie.config.made_events import registers_of
+from lanescope.devices.aie.config.model import SLOTS, Config, Place, Run, Unit, agreed, strip_trailing_zeros
 from lanescope.devices.aie.config.register_writes import Write, from_writes
 from lanescope.devices.aie.config.validators import ConfigError, event_number, port_selection
 from lanescope.devices.aie.formats import events, registers
@@ -29,6 +31,8 @@ class TraceOp:
         names: names or numbers of the events of its slots.
         ports: (slot, bundle, channel, is it a master).
         edges: start and stop: a name, a number, or a broadcast channel.
+        combos: combo events: number -> event, how it joins them, event.
+        made_edges: edge events: number -> event, which edges.
     """
 
     symbol: str
@@ -40,6 +44,8 @@ class TraceOp:
     names: list[str | int] = field(default_factory=list)
     ports: list[tuple[int, str, int, bool]] = field(default_factory=list)
     edges: dict[str, tuple[str, str | int]] = field(default_factory=dict)
+    combos: dict[int, tuple[str | int, str, str | int]] = field(default_factory=dict)
+    made_edges: dict[int, tuple[str | int, str]] = field(default_factory=dict)
 
 
 @dataclass(slots=True)
@@ -54,11 +60,29 @@ class LoweredTrace:
     ports: list[tuple[int, str]] = field(default_factory=list)
 
 
+@dataclass(frozen=True, slots=True)
+class Slice:
+    """Where in the trace buffer of a runtime sequence one that it runs records.
+
+    Attributes:
+        device: name of its design, "" if it is not named.
+        sequence: its name, the same.
+        offset: byte offset in the buffer.
+        size: bytes.
+    """
+
+    device: str
+    sequence: str
+    offset: int
+    size: int
+
+
 @dataclass(slots=True)
 class RuntimeSequence:
-    """A runtime sequence: the register writes in it, and the traces that it starts."""
+    """A runtime sequence: the register writes in it, the traces that it starts, and the slices of its buffer."""
 
     name: str
+    slices: list[Slice] = field(default_factory=list)
     writes: list[Write] = field(default_factory=list)
     started: set[str] = field(default_factory=set)
 
@@ -89,6 +113,10 @@ class Design:
             raise ConfigError(f"unsupported device {word!r}: first-generation AI Engine", "use an AIE2 or AIE2P design")
         return "aie2"
 
+    def full_name(self, sequence: RuntimeSequence) -> str:
+        """Return ``device:sequence``, with the names that mlir-aie gives to what has none."""
+        return f"{self.name or 'main'}:{sequence.name or 'sequence'}"
+
     def parts(self) -> Iterator[tuple[str, Config]]:
         """Yield what each runtime sequence of the design sets up, by name; without any, what is declared."""
         symbols = {symbol for sequence in self.sequences for symbol in sequence.started}
@@ -115,8 +143,7 @@ class Design:
         for sequence in used or self.sequences[:1]:
             units = [unit for symbol, unit in declared if is_started(symbol, sequence)]
             below = [write for symbol, made in lowered if is_started(symbol, sequence) for write in made]
-            name = f"{self.name or 'device'}:{sequence.name or 'sequence'}"
-            yield name, _part(device, units, below, sequence.writes)
+            yield self.full_name(sequence), _part(device, units, below, sequence.writes)
 
     def _unit(self, trace: TraceOp, written: Set[Place]) -> Unit:
         """Return what a declaration says; an unknown name does not matter where registers give the number.
@@ -140,6 +167,10 @@ class Design:
         for slot, bundle, channel, is_master in trace.ports:
             ports[slot] = self._selection(module, bundle, channel, is_master=is_master)
         edges = {what: self._edge(module, *edge) for what, edge in trace.edges.items()}
+        combos = {
+            number: (event(first), logic, event(second)) for number, (first, logic, second) in trace.combos.items()
+        }
+        made_edges = {number: (event(of), trigger) for number, (of, trigger) in trace.made_edges.items()}
         packet_id = trace.packet_id if trace.packet_id is not None and 0 <= trace.packet_id < 32 else None
         return Unit(
             module,
@@ -154,6 +185,7 @@ class Design:
             reset=edges.get("start"),
             packet_id=packet_id,
             packet_type=events.MODULES.index(module),
+            logic=registers_of(self.family(), module, combos, made_edges),
         )
 
     def _edge(self, module: str, kind: str, value: str | int) -> int:
@@ -186,15 +218,17 @@ class Design:
         return writes
 
 
-def configuration_of(designs: Sequence[Design], unread: Mapping[str, int]) -> Config:
+def configuration_of(designs: Sequence[Design], unread: Mapping[str, int], chosen: str | None = None) -> Config:
     """Return what the designs of a text set up.
 
     Args:
         designs: the designs.
         unread: statements that concern the trace and were not read, and how many of each.
+        chosen: ``device:sequence`` that was run; None: see ``mlir_parser.read``.
 
     Raises:
-        ConfigError: nothing, or names that no device has.
+        ConfigError: nothing, or names that no device has; the chosen sequence does not exist or has no trace; slices of
+            a buffer that overlap.
     """
     parts: dict[str, Config] = {}
     for design in designs:
@@ -213,8 +247,62 @@ def configuration_of(designs: Sequence[Design], unread: Mapping[str, int]) -> Co
             f"contradictory devices {' and '.join(sorted(devices))}: event names differ",
             "pass the MLIR text of one design",
         )
-    made = agreed(parts)
-    return replace(made, unread={**made.unread, **unread})
+    callers = {
+        design.full_name(sequence): sequence.slices
+        for design in designs
+        for sequence in design.sequences
+        if sequence.slices
+    }
+    if chosen is None and len(callers) > 1:
+        raise ConfigError(
+            f"{len(callers)} sequences divide their trace buffer: {_listed(callers)}",
+            "use --sequence DEVICE:SEQUENCE with the one that was run",
+        )
+    if chosen is not None and chosen not in callers and chosen not in parts:
+        all_names = [design.full_name(sequence) for design in designs for sequence in design.sequences[1:]]
+        what = "has no trace" if chosen in all_names else "not found"
+        raise ConfigError(f"runtime sequence {chosen!r} {what}", f"use one of {_listed([*callers, *parts])}")
+    caller = next(iter(callers), None) if chosen is None else chosen
+    made = agreed(parts) if chosen is None or chosen in callers else parts[chosen]
+    made = replace(made, unread={**made.unread, **unread})
+    return made if caller not in callers else replace(made, runs=_runs(caller, callers[caller], parts))
+
+
+def _listed(names: Iterable[str]) -> str:
+    return ", ".join(dict.fromkeys(names))[:400]
+
+
+def _runs(caller: str, slices: Sequence[Slice], parts: Mapping[str, Config]) -> tuple[Run, ...]:
+    """Return the runs that share the buffer of a sequence, each with the configuration of what ran.
+
+    Args:
+        caller: name of the sequence.
+        slices: of its buffer.
+        parts: configuration by the name of design and sequence.
+
+    Raises:
+        ConfigError: slices overlap.
+    """
+    ordered = sorted(slices, key=lambda each: (each.offset, each.size))
+    for before, after in pairwise(ordered):
+        if before.offset + before.size > after.offset:
+            what = f"trace slices of {caller} overlap: {before.offset}+{before.size} and {after.offset}+{after.size}"
+            raise ConfigError(what, "pass the MLIR text of the build that was run")
+    known: dict[tuple[str, str], Config] = {}
+    runs: list[Run] = []
+    for index, each in enumerate(ordered):
+        key = each.device, each.sequence
+        if key not in known:
+            fitting = {
+                name: part
+                for name, part in parts.items()
+                if each.device in ("", name.partition(":")[0]) and each.sequence in ("", name.partition(":")[2])
+            }
+            known[key] = agreed(fitting) if fitting else Config(next(iter(parts.values())).device)
+        design = ":".join(filter(None, key))
+        follows = index > 0 and bool(each.device) and each.device == ordered[index - 1].device
+        runs.append(Run(design, each.offset, each.size, known[key], follows))
+    return tuple(runs)
 
 
 def _part(device: str, declared: list[Unit], lowered: list[Write], writes: list[Write]) -> Config:

@@ -20,6 +20,7 @@ from lanescope.devices.aie.config.mlir_designs import (
     Design,
     LoweredTrace,
     RuntimeSequence,
+    Slice,
     TraceOp,
     configuration_of,
     module_in_row,
@@ -71,11 +72,13 @@ def _tokens(text: str) -> Iterator[_Token]:
         yield _Token(kind, match[kind])
 
 
-def read(text: str) -> Config:
+def read(text: str, sequence: str | None = None) -> Config:
     """Return the configuration that an MLIR text holds.
 
     Args:
         text: the text; the later the stage of compilation, the more it says.
+        sequence: ``device:sequence`` that was run; None: what all sequences of the text agree on, or the only one that
+            divides its buffer among those that it runs.
 
     Raises:
         ConfigError: it holds none, or one that names what no device has.
@@ -84,7 +87,7 @@ def read(text: str) -> Config:
         raise ConfigError("MLIR text is too long", "use input_with_addresses.mlir of the build")
     scanner = _Scanner(text)
     scanner.run()
-    return configuration_of(scanner.designs, scanner.unread)
+    return configuration_of(scanner.designs, scanner.unread, sequence)
 
 
 class _Scanner:
@@ -118,9 +121,13 @@ class _Scanner:
             "aie.trace.packet": self._read_packet,
             "aie.trace.event": self._read_event,
             "aie.trace.port": self._read_port,
+            "aie.trace.combo_event": self._read_combo,
+            "aie.trace.edge_event": self._read_made_edge,
             "aie.trace.start": lambda: self._read_edge("start"),
             "aie.trace.stop": lambda: self._read_edge("stop"),
             "aie.trace.start_config": self._read_start,
+            "trace_slices": self._read_slices,
+            "aie.trace_slices": self._read_slices,
         }
 
     # --- tokens ---------------------------------------------------------------------------------------------------
@@ -245,6 +252,25 @@ class _Scanner:
     def _read_start(self) -> None:
         self._design.sequences[-1].started.add(self._symbol())
 
+    def _read_slices(self) -> None:
+        """Take ``= [...]``: where in the buffer of this sequence those that it runs record; in two spellings."""
+        if not self._skip("=") or not self._skip("["):
+            return
+        while True:
+            if self._peek().kind == "word":
+                self._next()  # #aie.trace_slice
+            pairs = self._pairs()
+            if not pairs:
+                break
+            device, sequence = (str(pairs.get(name, "")).removeprefix("@") for name in ("device", "sequence"))
+            offset, size = _int(pairs.get("offset")), _int(pairs.get("size"))
+            if offset is None or size is None or offset < 0 or size <= 0:
+                self.unread["trace_slices without offset and size"] += 1
+            else:
+                self._design.sequences[-1].slices.append(Slice(device, sequence, offset, size))
+            self._skip(",")
+        self._skip("]")
+
     def _symbol(self) -> str:
         """Take a symbol if it is next; without its ``@``."""
         if self._peek().kind == "word" and self._peek().text.startswith("@"):
@@ -367,7 +393,28 @@ class _Scanner:
         if value is None or len(self._trace.names) >= SLOTS:
             self.unread[self._operation] += 1
         else:
-            self._trace.names.append(value if isinstance(value, int) else value.rpartition("::")[2])
+            self._trace.names.append(_event(value))
+
+    def _read_combo(self) -> None:
+        number, first = _int(self._value()), self._value()
+        logic = self._word()
+        second = self._value()
+        if self._trace is None:
+            return
+        if number not in (0, 1, 2) or logic not in registers.LOGIC or first is None or second is None:
+            self.unread[self._operation] += 1
+        else:
+            self._trace.combos[number] = _event(first), logic, _event(second)
+
+    def _read_made_edge(self) -> None:
+        number, pairs = _int(self._value()), self._pairs()
+        event, trigger = pairs.get("event"), str(pairs.get("trigger", ""))
+        if self._trace is None:
+            return
+        if number not in (0, 1) or event is None or trigger not in ("RISING", "FALLING", "BOTH"):
+            self.unread[self._operation] += 1
+        else:
+            self._trace.made_edges[number] = _event(event), trigger
 
     def _read_port(self) -> None:
         slot = _int(self._value())
@@ -434,6 +481,11 @@ class _Scanner:
             return
         number = self._design.event(module, value) if isinstance(value, str) else value
         values[name] = values.get(name, 0) & ~(bits.mask << bits.lsb) | (number & bits.mask) << bits.lsb
+
+
+def _event(value: str | int) -> str | int:
+    """Return an event without the name of its kind."""
+    return value if isinstance(value, int) else value.rpartition("::")[2]
 
 
 def _int(value: str | int | None) -> int | None:

@@ -39,6 +39,7 @@ class Unit:
         reset: event that resets the module's timer.
         packet_id: id in its packets' headers.
         packet_type: type in its packets' headers.
+        logic: the registers that make combo and edge events: name, of ``registers.LOGIC_NAMES`` -> value.
     """
 
     module: str
@@ -52,6 +53,7 @@ class Unit:
     reset: int | None = None
     packet_id: int | None = None
     packet_type: int | None = None
+    logic: Mapping[str, int] = _NONE
 
     @property
     def place(self) -> Place:
@@ -62,6 +64,25 @@ class Unit:
     def slots(self) -> tuple[int, ...]:
         """Event numbers of all 8 slots."""
         return (self.events + (0,) * SLOTS)[:SLOTS]
+
+
+@frozen_class
+class Run:
+    """One run of a design, and where in the dump its packets lie.
+
+    Attributes:
+        design: ``device:sequence`` that ran; "" if the text does not name it.
+        offset: byte offset in the dump.
+        size: bytes.
+        known: what that sequence sets up.
+        follows: whether the run before it was of the same device, so that nothing was configured between both.
+    """
+
+    design: str
+    offset: int
+    size: int
+    known: Config
+    follows: bool = False
 
 
 @frozen_class
@@ -78,6 +99,7 @@ class Config:
             where nothing but its packet id or type differs, which are None then.
         unread: statements of the text that were passed over though they concern the trace, and how many of each.
         other_operations: what an instruction stream does besides tracing, and how often.
+        runs: the runs that share a dump, in its order; empty: it is not divided.
     """
 
     device: str = "aie2"
@@ -88,6 +110,7 @@ class Config:
     contradictions: Mapping[Place, str] = _NONE
     unread: Mapping[str, int] = _NONE
     other_operations: Mapping[str, int] = _NONE
+    runs: tuple[Run, ...] = ()
 
     @property
     def reset_apart(self) -> list[Unit]:
@@ -112,12 +135,17 @@ class Config:
         unit = self.units.get((module, col, row))
         if unit is None:
             return ("",) * SLOTS
-        named = []
-        for number in unit.slots:
-            name = self.event_name(module, number) if number else ""
-            selection = self.port(unit, number)
-            named.append(name if selection is None else f"{name} ({self.port_name(module, selection)})")
-        return tuple(named)
+        return tuple(self.label(unit, number) if number else "" for number in unit.slots)
+
+    def label(self, unit: Unit, number: int) -> str:
+        """Return the name of an event that a unit watches, with its port; or what it means, if it is made of others."""
+        name = self.event_name(unit.module, number)
+        if unit.logic:
+            from lanescope.devices.aie.config import made_events
+
+            name = made_events.meaning(self, unit, name) or name
+        selection = self.port(unit, number)
+        return name if selection is None else f"{name} ({self.port_name(unit.module, selection)})"
 
     @staticmethod
     def port_name(module: str, selection: int) -> str:
@@ -164,7 +192,9 @@ def agreed(parts: Mapping[str, Config]) -> Config:
     units: dict[Place, Unit] = {}
     for place, told in variants.items():
         first, unit = next(iter(told.items()))
-        differing = [of for of in value_names(Unit) if len({getattr(other, of) for other in told.values()}) > 1]
+        differing = [
+            of for of in value_names(Unit) if any(getattr(other, of) != getattr(unit, of) for other in told.values())
+        ]
         if differing:
             other = next(name for name, made in told.items() if made != unit)
             contradictions.setdefault(place, f"{first} and {other} differ in {', '.join(differing)}")

@@ -75,8 +75,11 @@ class RowEmitter:
         return ticks if self._frequency is None else ticks_to_ns(ticks, self._frequency)
 
     def add_slices(self, begin: I64, duration: I64, tag: U32, rows: ShardRows) -> None:
-        """Append slices: int64 [n] ticks and lengths, uint32 [n] tags of the shard."""
+        """Append slices: int64 [n] ticks since their Start and lengths, uint32 [n] tags of the shard."""
         count, segments = len(tag), rows.segments
+        begins = self._tracks.begins_of(segments)
+        if begins is not None:
+            begin = begin + begins[tag >> 7]
         builder, lanes, frequency = self._builder, self._tracks.lanes, self._frequency
         track, name, category = lanes.track, lanes.name, lanes.category
 
@@ -120,6 +123,9 @@ class RowEmitter:
     def add_points(self, tick: I64, times: I64, value: U32, tag: U32, *, has_flags: bool) -> None:
         """Append what modes 1 and 2 record: its order is known, its time has a lower bound."""
         count = len(tag)
+        begins = self._tracks.begins_of(None)
+        if begins is not None:
+            tick = tick + begins[tag >> 7]
         builder, frequency, lanes = self._builder, self._frequency, self._tracks.lanes
         track, name, category = lanes.track, lanes.name, lanes.category
 

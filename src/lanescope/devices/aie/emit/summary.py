@@ -63,7 +63,8 @@ class Summary:
         if not chosen.any():
             return
         is_stop, is_restart, rows = is_stop[chosen], is_restart[chosen], noted[chosen]
-        segment, ticks = rows[:, notes.RECORDING], np.ascontiguousarray(rows[:, notes.TICK])
+        segment = rows[:, notes.RECORDING]
+        ticks = rows[:, notes.TICK] + np.array(self._tracks.begins, np.int64)[segment]
         names = self._builder.names.codes(("Start", "Restart", "Stop"))
         exact, estimated, inferred = self._builder.dictionary("instants", "quality").codes(schema.QUALITIES)
         mode = columns["mode"][segment]
@@ -89,7 +90,8 @@ class Summary:
         """
         if not len(gaps):
             return
-        begin, end = self._to_ts(gaps[:, notes.TICK]), self._to_ts(gaps[:, notes.VALUE])
+        at = np.array(self._tracks.begins, np.int64)[gaps[:, notes.RECORDING]]
+        begin, end = self._to_ts(gaps[:, notes.TICK] + at), self._to_ts(gaps[:, notes.VALUE] + at)
         lost = gaps[:, notes.LOST]
         self._builder.append(
             "gaps",
@@ -111,7 +113,7 @@ class Summary:
             self._builder.append(
                 "gaps",
                 track_id=groups[others],
-                ts=0,
+                ts=self._to_ts(np.array(self._tracks.begins, np.int64)[others]),
                 dur=None,
                 cause=_OTHER_MODE,
                 lost_count=None,
@@ -138,14 +140,22 @@ class Summary:
             )
         )
         order = np.lexsort((turn, segment))
+        tick = tick + np.array(self._tracks.begins, np.int64)[segment]
         segment, tick = segment[order][::2], self._to_ts(tick[order])
         ts, dur = tick[::2], tick[1::2] - tick[::2]
         keep = dur > 0
         if keep.any():
             self._builder.append("coverage", track_id=groups[segment[keep]], ts=ts[keep], dur=dur[keep])
 
-    def add_segments(self, columns: Mapping[str, I64], counts: I64, groups: I64, packet_headers: Sequence[int]) -> None:
-        """Append a row of ``aie_segments`` for each recording."""
+    def add_segments(
+        self,
+        columns: Mapping[str, I64],
+        counts: I64,
+        groups: I64,
+        packet_headers: Sequence[int],
+        placed: Mapping[str, I64],
+    ) -> None:
+        """Append a row of ``aie_segments`` for each recording; ``placed``: ``run`` and ``distance``, int64 [n] each."""
         if not len(groups):
             return
         builder = self._builder
@@ -162,6 +172,10 @@ class Summary:
             packet_type=packet_type,
             packet_id=HEADER["id"].of(headers),
             segment_index=columns["ordinal"],
+            run=placed["run"],
+            run_valid=placed["run"] > 0,
+            begin_cycles=np.array(self._tracks.begins, np.int64),
+            distance=builder.dictionary("aie_segments", "distance").codes(schema.DISTANCES)[placed["distance"]],
             mode=columns["mode"],
             start_timer=columns["timer"],
             start_timer_valid=columns["mode"] < notes.EXECUTION,

@@ -8,8 +8,10 @@ import numpy as np
 import numpy.typing as npt
 
 from lanescope.devices.aie import config
+from lanescope.devices.aie.formats import events
 from lanescope.devices.aie.formats.events import MODULES
-from lanescope.devices.aie.formats.layout import FLOW_KINDS, HEADER, module_name
+from lanescope.devices.aie.formats.layout import FLOW_KINDS, HEADER, MODES, module_name
+from lanescope.devices.aie.interpret.derived_state import Labelled
 from lanescope.devices.aie.interpret.notes import EXECUTION
 
 if TYPE_CHECKING:
@@ -18,6 +20,9 @@ if TYPE_CHECKING:
 
 I64 = npt.NDArray[np.int64]
 I32 = npt.NDArray[np.int32]
+
+#: Invocations stand above the lanes of slots, Start and Stop below them.
+_KERNEL_SORT_KEY, _TRACE_SORT_KEY = -1, 1 << 10
 
 
 class Lanes:
@@ -36,12 +41,43 @@ class Lanes:
             self.category = np.concatenate([self.category, np.zeros_like(self.category)])
 
 
+class _Group:
+    """The tracks of one unit, which its recordings share.
+
+    Attributes:
+        track: group track.
+        trace: track of the lane ``trace``.
+        category: code of its module.
+        kernel: track of the lane ``kernel``; -1: there is none.
+        lanes: tracks of slots, int64 [8]; -1: there is none.
+        names: codes of their names, int32 [8].
+        slots: labels of the slots.
+        known: the configuration.
+        place: module, column of the design and row.
+    """
+
+    __slots__ = ("category", "kernel", "known", "lanes", "names", "place", "slots", "trace", "track")
+
+    def __init__(self, track: int, known: Config, place: Place) -> None:
+        self.track = track
+        self.trace = self.kernel = -1
+        self.category = 0
+        self.lanes = np.full(config.SLOTS, -1, np.int64)
+        self.names = np.zeros(config.SLOTS, np.int32)
+        module, col, row = place
+        self.slots = known.slot_names(module, col, row) if module in MODULES else ("",) * config.SLOTS
+        self.known = known
+        self.place = place
+
+
 class TileTracks:
     """The tracks of a dump, made as its recordings come.
 
+    Recordings of one unit that follow each other in time share its tracks. In a dump of several designs each has a
+    group of its own above those of the units.
+
     Args:
         builder: where tracks, names and stats go.
-        known: the configuration.
         column_shift: column of a packet minus that of the design.
         input_id: the input.
         clock_id: the clock.
@@ -51,13 +87,12 @@ class TileTracks:
         groups: group track of each recording.
         traces: track of the lane ``trace`` of each recording.
         modes: trace mode of each recording.
+        begins: tick at which each recording begins.
+        labelled: the lanes of slots.
     """
 
-    def __init__(
-        self, builder: TraceBuilder, known: Config, column_shift: int, *, input_id: int, clock_id: int
-    ) -> None:
+    def __init__(self, builder: TraceBuilder, column_shift: int, *, input_id: int, clock_id: int) -> None:
         self._builder = builder
-        self._config = known
         self._column_shift = column_shift
         self._input = input_id
         self._clock = clock_id
@@ -65,72 +100,139 @@ class TileTracks:
         self.groups: list[int] = []
         self.traces: list[int] = []
         self.modes: list[int] = []
-        self._slots: list[tuple[str, ...]] = []
-        self._ordinals: dict[int, int] = {}
-        self._names: dict[str, int] = {}  # names of tiles and the source that has each
+        self.begins: list[int] = []
+        self.labelled: list[Labelled] = []
+        self._members: list[_Group] = []
+        self._units: dict[tuple[str, int, int, int], _Group] = {}
+        self._designs: dict[str, int] = {}
+        self._places: dict[int, Place] = {}
+        self._names: dict[tuple[str, str], int] = {}  # of tiles in a design, and the header that has each
 
-    def add_segment(self, source: int, packet_header: int, mode: int) -> tuple[Place, int]:
-        """Make the group of a recording, and lanes for the slots that are known to watch something.
+    def place_of(self, packet_header: int) -> Place:
+        """Return module, column of the design and row of the unit with a header."""
+        place = self._places.get(packet_header)
+        if place is None:
+            header = HEADER.decode(packet_header)
+            place = module_name(header["type"]), header["column"] - self._column_shift, header["row"]
+            self._places[packet_header] = place
+        return place
+
+    def add_segment(
+        self, packet_header: int, mode: int, known: Config, begin: int, *, design: str | None, own: int = 0
+    ) -> Place:
+        """Find or make the tracks of a recording, with lanes for the slots that are known to watch something.
+
+        Args:
+            packet_header: of its packets.
+            mode: trace mode.
+            known: the configuration that holds for it.
+            begin: tick at which it begins.
+            design: the design that ran, None if the dump has only one.
+            own: not 0: it shares no tracks, and has this number.
 
         Returns:
-            module, column of the design and row; group track.
+            Module, column of the design and row.
         """
+        key = design or "", packet_header, own, int(mode == EXECUTION)
+        group = self._units.get(key)
+        if group is None:
+            group = self._units[key] = self._make(packet_header, mode, known, design, own)
+        segment = len(self.groups)
+        self.groups.append(group.track)
+        self.traces.append(group.trace)
+        self.modes.append(mode)
+        self.begins.append(begin)
+        self._members.append(group)
+        self.lanes.reserve(config.SLOTS * len(self.groups))
+        lanes = slice(config.SLOTS * segment, config.SLOTS * len(self.groups))
+        self.lanes.track[lanes], self.lanes.name[lanes] = group.lanes, group.names
+        self.lanes.category[lanes] = group.category
+        return group.place
+
+    def _make(self, packet_header: int, mode: int, known: Config, design: str | None, own: int) -> _Group:
         header = HEADER.decode(packet_header)
-        packet_type, col, row = header["type"], header["column"], header["row"]
-        module = module_name(packet_type)
-        ordinal = self._ordinals[source] = self._ordinals.get(source, 0) + 1
-        name = f"{module} ({col - self._column_shift}, {row})"
-        if self._names.setdefault(name, source) != source:
+        place = module, col, row = self.place_of(packet_header)
+        name = f"{module} ({col}, {row})"
+        if self._names.setdefault((design or "", name), packet_header) != packet_header:
             name += f" id {header['id']}"
-        if ordinal > 1:
-            name += f" #{ordinal}"
-        group = self._builder.track(
+        if own:
+            name += f" #{own}"
+        elif (design or "", packet_header, own, int(mode != EXECUTION)) in self._units:
+            name += f" {MODES[mode]}"
+        track = self._builder.track(
             name,
             kind="group",
             role="tile",
+            parent=None if design is None else self.design(design),
             input_id=self._input,
             clock_id=self._clock,
-            sort_key=((col << 5 | row) << 3 | packet_type) << 32 | header["id"] << 24 | ordinal,
+            sort_key=((header["column"] << 5 | row) << 3 | header["type"]) << 32 | header["id"] << 24 | own,
         )
-        segment = len(self.groups)
-        self.groups.append(group)
-        self.modes.append(mode)
-        self.traces.append(self.add_track("trace", "trace", group, config.SLOTS))
-        design_col = col - self._column_shift
-        slots = self._config.slot_names(module, design_col, row) if module in MODULES else ("",) * config.SLOTS
-        self._slots.append(slots)
-        self.lanes.reserve(config.SLOTS * len(self.groups))
-        code = self._builder.categories.code(module)
-        self.lanes.category[config.SLOTS * segment : config.SLOTS * len(self.groups)] = code
+        group = _Group(track, known, place)
+        group.category = self._builder.categories.code(module)
+        group.trace = self.add_track("trace", "trace", track, _TRACE_SORT_KEY)
         if mode == EXECUTION:
-            lanes = slice(config.SLOTS * segment, config.SLOTS * segment + len(FLOW_KINDS))
-            self.lanes.track[lanes] = self.add_track("flow", "flow", group, 0)
-            self.lanes.name[lanes] = self._builder.names.codes(kind.replace("_", " ") for kind in FLOW_KINDS)
+            group.lanes[: len(FLOW_KINDS)] = self.add_track("flow", "flow", track, 0)
+            group.names[: len(FLOW_KINDS)] = self._builder.names.codes(kind.replace("_", " ") for kind in FLOW_KINDS)
         else:
-            for slot, watched in enumerate(slots):
+            for slot, watched in enumerate(group.slots):
                 if watched:
-                    self.add_lane(segment, slot)
-        place = (module, design_col, row)
-        if place not in self._config.units:
-            if place in self._config.contradictions:
-                self._builder.add_stat("aie_contradictory_config", track_id=group, input_id=self._input)
-            elif self._config.places:
-                self._builder.add_stat("aie_unknown_tile", track_id=group, input_id=self._input)
-        return place, group
+                    self._make_lane(group, slot)
+        if place not in known.units:
+            if place in known.contradictions:
+                self._builder.add_stat("aie_contradictory_config", track_id=track, input_id=self._input)
+            elif known.places:
+                self._builder.add_stat("aie_unknown_tile", track_id=track, input_id=self._input)
+        return group
+
+    def design(self, name: str) -> int:
+        """Return the group track of a design."""
+        if name not in self._designs:
+            self._designs[name] = self._builder.track(
+                name,
+                kind="group",
+                role="design",
+                input_id=self._input,
+                clock_id=self._clock,
+                sort_key=len(self._designs),
+            )
+        return self._designs[name]
 
     def add_lane(self, segment: int, slot: int) -> None:
         """Make the lane of a slot, unless it exists."""
-        lane = config.SLOTS * segment + slot
+        lane, group = config.SLOTS * segment + slot, self._members[segment]
         if self.lanes.track[lane] >= 0:
             return
-        slots = self._slots[segment]
+        if group.lanes[slot] < 0:
+            self._make_lane(group, slot)
+        self.lanes.track[lane], self.lanes.name[lane] = group.lanes[slot], group.names[slot]
+
+    def _make_lane(self, group: _Group, slot: int) -> None:
+        slots = group.slots
         name = slots[slot] or f"slot {slot}"
         if slots[slot] in slots[:slot]:
             name += f" (slot {slot})" if slots[slot] else ""
-        self.lanes.track[lane] = self.add_track(name, "slot", self.groups[segment], slot)
-        self.lanes.name[lane] = self._builder.names.code(name)
+        unit = group.known.units.get(group.place)
+        event = "" if unit is None else group.known.event_name(unit.module, unit.slots[slot])
+        order = events.rank(event) * config.SLOTS + slot
+        group.lanes[slot] = track = self.add_track(name, "slot", group.track, order)
+        group.names[slot] = self._builder.names.code(name)
+        self.labelled.append(Labelled(track, slot, group.known, group.place))
 
-    def add_track(self, name: str, role: str, group: int, sort_key: int) -> int:
+    def begins_of(self, segments: I64 | None) -> I64 | None:
+        """Return the ticks at which these recordings begin, all of them for None; None if all of them are 0."""
+        begins = np.array(self.begins, np.int64)
+        begins = begins if segments is None else begins[segments]
+        return begins if begins.any() else None
+
+    def kernel_lane(self, segment: int) -> int:
+        """Return the track of the lane of invocations of a recording; it stands above those of slots."""
+        group = self._members[segment]
+        if group.kernel < 0:
+            group.kernel = self.add_track("kernel", "kernel", group.track, _KERNEL_SORT_KEY)
+        return group.kernel
+
+    def add_track(self, name: str, role: str, group: int | None, sort_key: int) -> int:
         """Make a lane in a group; return its track."""
         return self._builder.track(
             name,

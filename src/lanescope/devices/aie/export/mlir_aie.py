@@ -146,11 +146,9 @@ class _Slices:
     def of(self, unit: _Unit) -> Iterator[tuple[I64, npt.NDArray[np.bool_], I64]]:
         """Yield time, is it a begin, slot: in their order."""
         base = 0
-        for segment in unit.segments:
-            rows = self._rows.get(segment["track_id"])
-            if rows is None:
-                continue
+        for segment, rows in self._by_segment(unit):
             begin, end, slot = self._begin[rows], self._end[rows], self._slot[rows]
+            begin, end = begin - segment["begin_cycles"], end - segment["begin_cycles"]
             last = int(end.max())
             # What is still asserted at the end of the stream has no end there.
             ends = end < last if segment is unit.segments[-1] else np.ones(len(end), np.bool_)
@@ -163,6 +161,23 @@ class _Slices:
                 yield ts[part], is_begin[part], slots[part]
             # They ignore a second Start: time goes on from the last frame.
             base += last - 1
+
+    def _by_segment(self, unit: _Unit) -> Iterator[tuple[dict[str, Any], I64]]:
+        """Yield the segments that have slices, with their rows: those of one track lie one after the other."""
+        shared: dict[int, list[dict[str, Any]]] = {}
+        for segment in unit.segments:
+            shared.setdefault(segment["track_id"], []).append(segment)
+        for track, segments in shared.items():
+            rows = self._rows.get(track)
+            if rows is None:
+                continue
+            edges = np.array([segment["begin_cycles"] for segment in segments[1:]], np.int64)
+            of = np.searchsorted(edges, self._begin[rows], side="right")
+            order = np.argsort(of, kind="stable")
+            bounds = np.searchsorted(of[order], np.arange(1, len(segments)))
+            for segment, own in zip(segments, np.split(rows[order], bounds), strict=True):
+                if len(own):
+                    yield segment, own
 
 
 class _Points:
@@ -182,8 +197,8 @@ class _Points:
     def of(self, unit: _Unit) -> Iterator[tuple[I64, I64, I64]]:
         """Yield number, slot, address: a row for each cycle and slot."""
         base = 0
-        for segment in unit.segments:
-            rows = self._rows.get(segment["track_id"])
+        for track in dict.fromkeys(segment["track_id"] for segment in unit.segments):
+            rows = self._rows.get(track)
             if rows is None:
                 continue
             # Rows of one frame share their time.

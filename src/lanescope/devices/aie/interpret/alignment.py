@@ -7,7 +7,7 @@ those that also stop on one must have counted the same number of cycles: both br
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from lanescope.trace import TraceBuilder
 
 I64 = npt.NDArray[np.int64]
+Mask = npt.NDArray[np.bool_]
 
 #: Recordings of modes from here on have no timer in their Start.
 _FIRST_WITHOUT_TIMER = 2
@@ -30,11 +31,12 @@ _MIN_TIMER, _SAME_LENGTH = 4096, 2
 
 def append(
     builder: TraceBuilder,
-    known: Config,
+    configs: Sequence[Config],
     places: Sequence[Place],
     groups: Sequence[int],
     columns: Mapping[str, I64],
     *,
+    runs: Sequence[tuple[int, int]],
     has_stop: npt.NDArray[np.bool_],
     input_id: int,
 ) -> None:
@@ -42,54 +44,74 @@ def append(
 
     Args:
         builder: where to.
-        known: the configuration.
+        configs: what is configured for each recording.
         places: module, column of the design and row of each recording.
         groups: group track of each.
         columns: ``ordinal``, ``mode``, ``timer``, ``end``, ``is_exact`` of each, int64 [recordings].
+        runs: of each: number of its slice of the dump, and which Start of its unit there.
         has_stop: bool [recordings], whether its Stop is in the file.
         input_id: the input.
     """
     if not len(places):
         return
-    units = [known.units.get(place) for place in places]
-    starts = [_edge(known, unit, "start") for unit in units]
-    stops = [_edge(known, unit, "stop") for unit in units]
+    edges: dict[tuple[int, Place], tuple[Unit | None, str, str]] = {}
+    for known, place in zip(configs, places, strict=True):
+        if (id(known), place) not in edges:
+            unit = known.units.get(place)
+            edges[id(known), place] = unit, _edge(known, unit, "start"), _edge(known, unit, "stop")
+    told = [edges[id(known), place] for known, place in zip(configs, places, strict=True)]
+    units, starts, stops = zip(*told, strict=True)
+    timer, end = columns["timer"], columns["end"]
     has_timer = columns["mode"] < _FIRST_WITHOUT_TIMER
     has_length = has_stop & (columns["is_exact"] == 1) & (columns["mode"] == 0)
-    start_skew_cycles, dur_skew_cycles = np.zeros((2, len(places)), np.int64)
-    has_start, has_skew, is_reference = np.zeros((3, len(places)), np.bool_)
-    is_aligned: list[bool | None] = [None] * len(places)
-    runs: dict[tuple[int, str, str], list[int]] = {}
-    for index, ordinal in enumerate(columns["ordinal"].tolist()):
-        runs.setdefault((ordinal, starts[index], stops[index]), []).append(index)
-    for (_, start, stop), members in runs.items():
-        rows = np.array(members)
-        first = _first(rows, has_length[rows], has_timer[rows])
-        is_reference[first] = True
-        has_start[rows] = has_timer[rows] & has_timer[first]
-        start_skew_cycles[rows] = columns["timer"][rows] - columns["timer"][first]
-        has_skew[rows] = has_length[rows] & has_length[first]
-        dur_skew_cycles[rows] = columns["end"][rows] - columns["end"][first]
-        if not (start and stop):
-            apart = _lengths_apart(
-                columns["mode"][rows], columns["timer"][rows], columns["end"][rows], has_length[rows]
-            )
-            for index in rows[apart].tolist():
-                builder.add_stat("aie_length_mismatch", track_id=groups[index], input_id=input_id)
-            timed = rows[has_length[rows] & ~apart]
-            for index in timed[_ends_apart(columns["end"][timed])].tolist():
-                builder.add_stat("aie_stop_mismatch", track_id=groups[index], input_id=input_id)
+    together: dict[tuple[tuple[int, int], str, str], int] = {}
+    group = np.array(
+        [
+            together.setdefault((run, *of), len(together))
+            for run, of in zip(runs, zip(starts, stops, strict=True), strict=True)
+        ],
+        np.int64,
+    )
+    # Of each group the first recording of which as much as possible is known.
+    order = np.lexsort((np.arange(len(group)), -(2 * has_length + has_timer), group))
+    bounds = np.searchsorted(group[order], np.arange(len(together)))
+    reference = order[bounds][group]
+    is_reference = reference == np.arange(len(group))
+    has_start, has_skew = has_timer & has_timer[reference], has_length & has_length[reference]
+    start_skew_cycles, dur_skew_cycles = timer - timer[reference], end - end[reference]
+    has_edges = np.array([bool(start and stop) for _, start, stop in together])[group]
+    is_same_zero = np.array([unit is not None and unit.reset in (None, unit.start) for unit in units])
+    is_mismatch = has_edges & is_same_zero & has_skew & (dur_skew_cycles != 0)
+    is_aligned = is_same_zero & ~is_mismatch
+    is_skewed = has_edges & is_aligned & has_start & (start_skew_cycles != 0)
+    for index in np.flatnonzero(is_mismatch).tolist():
+        builder.add_stat("aie_broadcast_mismatch", track_id=groups[index], input_id=input_id)
+    skew: dict[int, int] = {}  # of each unit the greatest of all runs
+    for index in np.flatnonzero(is_skewed).tolist():
+        skew[groups[index]] = max(skew.get(groups[index], 0), abs(int(start_skew_cycles[index])))
+    for group_track, cycles in skew.items():
+        builder.add_stat("aie_start_skew", cycles, track_id=group_track, input_id=input_id)
+    # Lengths of the others are compared where they differ at all.
+    longest = np.maximum.reduceat(np.where(has_length, end, -1)[order], bounds)
+    shortest = np.minimum.reduceat(np.where(has_length, end, np.iinfo(np.int64).max)[order], bounds)
+    differs = (longest - np.minimum(shortest, longest) > _SAME_LENGTH) & ~has_edges[order[bounds]]
+    # Event-PC frames tell how many cycles there were at least: no more than another unit counted in the same time.
+    is_bounded = has_stop & (columns["mode"] == 1)
+    least = np.maximum.reduceat(np.where(is_bounded, end, -1)[order], bounds)
+    differs |= (least > longest + _SAME_LENGTH) & (longest >= 0)
+    members = np.split(order, bounds[1:]) if differs.any() else []
+    for rows in (np.sort(members[number]) for number in np.flatnonzero(differs).tolist()):
+        over = _over(timer[rows], end[rows], has_length[rows], is_bounded[rows], is_together=bool(has_edges[rows[0]]))
+        for index in rows[over].tolist():
+            builder.add_stat("aie_length_mismatch", track_id=groups[index], input_id=input_id)
+        if has_edges[rows[0]]:
             continue
-        for index in members:
-            unit = units[index]
-            is_aligned[index] = unit is not None and unit.reset in (None, unit.start)
-            if is_aligned[index] and has_skew[index] and dur_skew_cycles[index]:
-                is_aligned[index] = False
-                builder.add_stat("aie_broadcast_mismatch", track_id=groups[index], input_id=input_id)
-            elif is_aligned[index] and has_start[index]:
-                builder.add_stat(
-                    "aie_start_skew", abs(int(start_skew_cycles[index])), track_id=groups[index], input_id=input_id
-                )
+        apart = _lengths_apart(columns["mode"][rows], timer[rows], end[rows], has_length[rows])
+        for index in rows[apart].tolist():
+            builder.add_stat("aie_length_mismatch", track_id=groups[index], input_id=input_id)
+        timed = rows[has_length[rows] & ~apart]
+        for index in timed[_ends_apart(end[timed])].tolist():
+            builder.add_stat("aie_stop_mismatch", track_id=groups[index], input_id=input_id)
     builder.append(
         "aie_alignment",
         track_id=np.array(groups, np.int64),
@@ -97,8 +119,8 @@ def append(
         start_event=starts,
         stop_event=stops,
         is_reference=is_reference,
-        is_aligned=np.array([value is True for value in is_aligned]),
-        is_aligned_valid=np.array([value is not None for value in is_aligned]),
+        is_aligned=is_aligned & has_edges,
+        is_aligned_valid=has_edges,
         start_skew_cycles=np.where(has_start, start_skew_cycles, 0),
         start_skew_cycles_valid=has_start,
         dur_skew_cycles=np.where(has_skew, dur_skew_cycles, 0),
@@ -132,6 +154,24 @@ def _lengths_apart(mode: I64, timer: I64, end: I64, has_length: npt.NDArray[np.b
     return apart
 
 
+def _over(timer: I64, end: I64, has_length: Mask, is_bounded: Mask, *, is_together: bool) -> Mask:
+    """Return which recordings of one run have more cycles than those that started with them counted: bool [n].
+
+    Args:
+        timer: of the Start of each, int64 [n].
+        end: cycles from Start to Stop; the least number of them where ``is_bounded`` is set.
+        has_length: bool [n], whether those are known exactly.
+        is_bounded: bool [n], whether the least number is known.
+        is_together: whether one broadcast starts all of them, and one stops them; else their timers say so.
+    """
+    over = np.zeros(len(timer), np.bool_)
+    for index in np.flatnonzero(is_bounded).tolist():
+        others = has_length if is_together else has_length & (np.abs(timer - timer[index]) <= _TOGETHER)
+        if others.any() and (is_together or timer[index] >= _MIN_TIMER):
+            over[index] = end[index] > end[others].max() + _SAME_LENGTH
+    return over
+
+
 def _ends_apart(ends: I64) -> npt.NDArray[np.bool_]:
     """Return which recordings of one run end apart from most others, which stop together: bool [n].
 
@@ -145,14 +185,6 @@ def _ends_apart(ends: I64) -> npt.NDArray[np.bool_]:
         return np.zeros(len(ends), np.bool_)
     apart: npt.NDArray[np.bool_] = np.abs(ends - shared) > _TOGETHER
     return apart
-
-
-def _first(rows: I64, *wanted: Any) -> int:
-    """Return the first of some recordings of which as much as possible is known."""
-    known = np.zeros(len(rows), np.int64)
-    for weight, is_known in zip((2, 1), wanted, strict=True):
-        known += weight * is_known
-    return int(rows[np.argmax(known)])
 
 
 def _edge(known: Config, unit: Unit | None, what: str) -> str:

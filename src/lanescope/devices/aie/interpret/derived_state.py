@@ -3,25 +3,42 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 import numpy as np
 import numpy.typing as npt
 
-from lanescope.devices.aie.config import SLOTS, Config, Place
 from lanescope.devices.aie.formats import events
 from lanescope.devices.aie.interpret import alignment
-from lanescope.devices.aie.interpret.invocations import Invocations, watched
+from lanescope.devices.aie.interpret.invocations import Invocations, Lane, watched
 
 if TYPE_CHECKING:
+    from lanescope.devices.aie.config import Config, Place
     from lanescope.trace import TraceBuilder
 
 I64 = npt.NDArray[np.int64]
 U32 = npt.NDArray[np.uint32]
 
-_EXECUTION = 2
-#: The lane of invocations stands above those of slots.
-_SORT_KEY = -1
+
+class Labelled(NamedTuple):
+    """A lane of a slot: its track, slot, configuration, module, column of the design and row."""
+
+    track: int
+    slot: int
+    known: Config
+    place: Place
+
+
+class UnitTracks(Protocol):
+    """The tracks of recordings: of each its group and the tick at which it begins, and all lanes of slots."""
+
+    groups: list[int]
+    begins: list[int]
+    labelled: list[Labelled]
+
+    def kernel_lane(self, segment: int) -> int:
+        """Return the track for the invocations of a recording."""
+        ...
 
 
 class DerivedState:
@@ -29,37 +46,39 @@ class DerivedState:
 
     Args:
         builder: where to.
-        known: the configuration.
+        tracks: the tracks of the recordings.
         input_id: the input.
         to_ts: from ticks to trace time.
-        add_track: makes a lane in a group: name, role, group, sort key -> track.
     """
 
     def __init__(
         self,
         builder: TraceBuilder,
-        known: Config,
+        tracks: UnitTracks,
         input_id: int,
         to_ts: Callable[[I64], I64],
-        add_track: Callable[[str, str, int, int], int],
     ) -> None:
         self._builder = builder
-        self._known = known
+        self._tracks = tracks
         self._input = input_id
-        self._add_track = add_track
         self._places: list[Place] = []
-        self._modes: list[int] = []
-        self._invocations = Invocations(builder, to_ts)
+        self._configs: list[Config] = []
+        self._invocations = Invocations(builder, to_ts, input_id)
 
-    def add_recording(self, place: Place, mode: int, group: int) -> None:
-        """Note the next recording: module, column of the design and row; trace mode; group track."""
+    def add_recording(self, place: Place, mode: int, known: Config) -> None:
+        """Note the next recording: module, column of the design and row; trace mode; what is configured for it."""
         segment = len(self._places)
         self._places.append(place)
-        self._modes.append(mode)
-        slots = watched(self._known, self._known.units.get(place)) if mode == 0 else None
+        self._configs.append(known)
+        slots = watched(known, known.units.get(place)) if mode == 0 else None
         if slots is not None:
-            lane = self._add_track("kernel", "kernel", group, _SORT_KEY)
+            tracks = self._tracks
+            lane = Lane(tracks.kernel_lane(segment), tracks.groups[segment], tracks.begins[segment])
             self._invocations.add_recording(segment, slots, lane)
+
+    def end_recording(self, segment: int, tick: int) -> None:
+        """Note that a recording ended, and with which cycle."""
+        self._invocations.end_recording(segment, tick)
 
     def add_gaps(self, gaps: Iterable[tuple[int, int]]) -> None:
         """Note gaps as ``Invocations.add_gaps`` does."""
@@ -74,45 +93,41 @@ class DerivedState:
         """Take slices as ``Invocations.take`` does."""
         self._invocations.take(begin, duration, tag)
 
+    def settle(self) -> None:
+        """Conclude what the slices so far allow, once those of all shards are taken."""
+        self._invocations.settle()
+
     def finish(
-        self,
-        groups: Sequence[int],
-        lanes: I64,
-        columns: Mapping[str, I64],
-        *,
-        has_stop: npt.NDArray[np.bool_],
+        self, columns: Mapping[str, I64], *, has_stop: npt.NDArray[np.bool_], runs: Sequence[tuple[int, int]]
     ) -> None:
         """Append what takes all recordings.
 
         Args:
-            groups: group track of each recording.
-            lanes: int64 [8 * recordings or more], track of each slot's lane, -1: it has none.
             columns: what the core knows of the recordings, int64 [recordings] each.
             has_stop: bool [recordings].
+            runs: of each recording: number of its slice of the dump, and which Start of its unit there.
         """
-        self._invocations.finish(columns["end"], groups, self._input)
-        self._append_labels(lanes)
+        self._invocations.finish()
+        self._append_labels()
         alignment.append(
             self._builder,
-            self._known,
+            self._configs,
             self._places,
-            groups,
+            self._tracks.groups,
             columns,
+            runs=runs,
             has_stop=has_stop,
             input_id=self._input,
         )
 
-    def _append_labels(self, lanes: I64) -> None:
-        known = self._known
-        numbers = np.flatnonzero(lanes[: SLOTS * len(self._places)] >= 0)
-        numbers = numbers[np.array(self._modes, np.int64)[numbers // SLOTS] != _EXECUTION]
-        if not len(numbers):
+    def _append_labels(self) -> None:
+        labelled = self._tracks.labelled
+        if not labelled:
             return
         watching, names, kinds, ports, has_event = [], [], [], [], []
-        for lane in numbers.tolist():
-            place = self._places[lane // SLOTS]
+        for _, slot, known, place in labelled:
             unit = known.units.get(place)
-            number = unit.slots[lane % SLOTS] if unit is not None else None
+            number = unit.slots[slot] if unit is not None else None
             name = known.event_name(place[0], number) if number else ""
             selection = known.port(unit, number) if unit is not None and number else None
             watching.append(number or 0)
@@ -122,8 +137,8 @@ class DerivedState:
             ports.append("" if selection is None else known.port_name(place[0], selection))
         self._builder.append(
             "aie_slots",
-            track_id=lanes[numbers],
-            slot=numbers % SLOTS,
+            track_id=np.array([lane.track for lane in labelled], np.int64),
+            slot=np.array([lane.slot for lane in labelled]),
             event=np.array(watching),
             event_valid=np.array(has_event),
             event_name=names,

@@ -7,7 +7,7 @@ slots as they end, so what a slot does at some cycle is known once it has ended 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -47,11 +47,20 @@ def watched(known: Config, unit: Unit | None) -> tuple[int, ...] | None:
     return None if min(slots[:2]) < 0 else slots
 
 
+class Lane(NamedTuple):
+    """Where the invocations of a recording go: their track, its group, the tick at which the recording begins."""
+
+    track: int
+    group: int
+    begin: int
+
+
 class _Recording:
     """State of one segment so far.
 
     Attributes:
-        lane: track of its invocations.
+        lane: where its invocations go.
+        end: the cycle with which it ends; None: it runs.
         has_vector: whether INSTR_VECTOR is watched.
         rows: for each event, slices that are not used up yet, int64 [n, 3]: begin, end, quality.
         ends: for each event, where its last slice ended: later ones begin there or after.
@@ -65,8 +74,9 @@ class _Recording:
         cut: invocations whose end was not recorded.
     """
 
-    def __init__(self, lane: int, *, has_vector: bool) -> None:
+    def __init__(self, lane: Lane, *, has_vector: bool) -> None:
         self.lane = lane
+        self.end: int | None = None
         self.has_vector = has_vector
         self.rows: list[list[I64]] = [[], [], []]
         self.ends = [0, 0, 0]
@@ -90,12 +100,15 @@ class Invocations:
     Args:
         builder: where to.
         to_ts: from ticks to trace time.
+        input_id: the input.
     """
 
-    def __init__(self, builder: TraceBuilder, to_ts: Callable[[I64], I64]) -> None:
+    def __init__(self, builder: TraceBuilder, to_ts: Callable[[I64], I64], input_id: int) -> None:
         self._builder = builder
         self._to_ts = to_ts
+        self._input = input_id
         self._recordings: dict[int, _Recording] = {}
+        self._touched: set[int] = set()
         self._events = np.full(1, -1, np.int8)  # event of a lane, -1: none that matters
 
     @property
@@ -103,8 +116,8 @@ class Invocations:
         """Whether there is a recording to look into."""
         return bool(self._recordings)
 
-    def add_recording(self, segment: int, slots: Sequence[int], lane: int) -> None:
-        """Look for invocations in a recording; ``slots`` as ``watched`` gives them, ``lane`` is the track for them."""
+    def add_recording(self, segment: int, slots: Sequence[int], lane: Lane) -> None:
+        """Look for invocations in a recording; ``slots`` as ``watched`` gives them, ``lane`` is where they go."""
         self._recordings[segment] = _Recording(lane, has_vector=slots[_VECTOR] >= 0)
         room = SLOTS * (segment + 1) + 1
         if room > len(self._events):
@@ -114,6 +127,11 @@ class Invocations:
             if slot >= 0:
                 self._events[SLOTS * segment + slot] = event
 
+    def end_recording(self, segment: int, tick: int) -> None:
+        """Note the cycle with which a recording ends, before the last of its slices are taken."""
+        if segment in self._recordings:
+            self._recordings[segment].end = tick
+
     def add_gaps(self, gaps: Iterable[tuple[int, int]]) -> None:
         """Note gaps, recording and begin of each, before the slices that follow them are taken."""
         for segment, at in gaps:
@@ -121,7 +139,7 @@ class Invocations:
                 self._recordings[segment].gaps.append(at)
 
     def take(self, begin: I64, duration: I64, tag: U32) -> None:
-        """Take slices as the core writes them.
+        """Take slices as the core writes them; ``settle`` uses them.
 
         Args:
             begin: int64 [n], first cycle.
@@ -130,7 +148,6 @@ class Invocations:
         """
         # The last element, -1, represents all lanes after the relevant ones.
         events = np.take(self._events, tag >> 7 << 3 | tag & 7, mode="clip")
-        touched = set()
         for number in range(len(_EVENTS)):
             rows = np.flatnonzero(events == number)
             for segment, own in _split(rows, tag[rows] >> 7):
@@ -141,29 +158,39 @@ class Invocations:
                 recording = self._recordings[segment]
                 recording.rows[number].append(part)
                 recording.ends[number] = int(part[-1, 1])
-                touched.add(segment)
-        for segment in sorted(touched):
-            self._finalize(self._recordings[segment])
+                self._touched.add(segment)
 
-    def finish(self, ends: I64, groups: Sequence[int], input_id: int) -> None:
-        """Append what is left, and count what was odd.
+    def settle(self) -> None:
+        """Append what is known for certain by the slices so far: all there are of the recordings that ended.
 
-        Args:
-            ends: int64 [recordings], the cycle with which each ends.
-            groups: group tracks of the recordings.
-            input_id: the input.
+        Recordings of one unit share a lane, so each is finished before the next one is looked at.
         """
-        for segment, recording in self._recordings.items():
-            self._finalize(recording, up_to=_NEVER)
-            if recording.opened is not None:
-                end = np.array([max(int(ends[segment]), recording.opened[0])])
-                self._append(recording, np.array([recording.opened]), end, None, is_complete=np.zeros(1, np.bool_))
-            for name, count, first in (
-                ("aie_unpaired_event", recording.unpaired, recording.first_unpaired),
-                ("aie_truncated_invocation", recording.cut, recording.first_cut),
-            ):
-                ts = None if first is None else int(self._to_ts(np.array([first]))[0])
-                self._builder.add_stat(name, count, track_id=groups[segment], input_id=input_id, first_ts=ts)
+        ended = {number for number, recording in self._recordings.items() if recording.end is not None}
+        for segment in sorted(self._touched | ended):
+            if segment in ended:
+                self._finish(self._recordings.pop(segment))
+            else:
+                self._finalize(self._recordings[segment])
+        self._touched.clear()
+
+    def finish(self) -> None:
+        """Append what is left."""
+        for recording in self._recordings.values():
+            self._finish(recording)
+        self._recordings.clear()
+
+    def _finish(self, recording: _Recording) -> None:
+        self._finalize(recording, up_to=_NEVER)
+        if recording.opened is not None:
+            end = np.array([max(recording.end or 0, recording.opened[0])])
+            self._append(recording, np.array([recording.opened]), end, None, is_complete=np.zeros(1, np.bool_))
+        for name, count, first in (
+            ("aie_unpaired_event", recording.unpaired, recording.first_unpaired),
+            ("aie_truncated_invocation", recording.cut, recording.first_cut),
+        ):
+            if count:
+                ts = None if first is None else int(self._to_ts(np.array([first + recording.lane.begin]))[0])
+                self._builder.add_stat(name, count, track_id=recording.lane.group, input_id=self._input, first_ts=ts)
 
     def _finalize(self, recording: _Recording, up_to: int | None = None) -> None:
         """Use what is known for certain, and keep the rest."""
@@ -221,12 +248,12 @@ class Invocations:
         self, recording: _Recording, begun: I64, end: I64, vector: I64 | None, *, is_complete: npt.NDArray[np.bool_]
     ) -> None:
         builder, count = self._builder, len(end)
-        begin = np.ascontiguousarray(begun[:, 0])
-        ts, stop = self._to_ts(begin), self._to_ts(np.ascontiguousarray(end))
+        begin, end = begun[:, 0] + recording.lane.begin, end + recording.lane.begin
+        ts, stop = self._to_ts(begin), self._to_ts(end)
         qualities = builder.dictionary("slices", "quality").codes(QUALITIES)
         first = builder.append(
             "slices",
-            track_id=recording.lane,
+            track_id=recording.lane.track,
             ts=ts,
             dur=stop - ts,
             ts_ticks=begin,

@@ -34,8 +34,8 @@ EXECUTION, RESERVED = 2, 3
 
 
 def track_notes(notes: I64) -> list[list[int]]:
-    """Return the notes that begin recordings, or assert a slot for the first time."""
-    rows: list[list[int]] = notes[notes[:, KIND] <= SLOT].tolist()
+    """Return the notes that begin or end recordings, or assert a slot for the first time."""
+    rows: list[list[int]] = notes[(notes[:, KIND] <= SLOT) | (notes[:, KIND] == END)].tolist()
     return rows
 
 

@@ -105,6 +105,7 @@ class Shard:
     """Some of the sources: their state in the core, and what it writes.
 
     Attributes:
+        number: of the shard.
         timeline: the state.
         slices: begin, length and tag of slices.
         points: tick, count, value and tag of points.
@@ -112,13 +113,18 @@ class Shard:
         segments: recording in the shard -> recording in the dump.
     """
 
-    __slots__ = ("events", "points", "segments", "slices", "timeline")
+    __slots__ = ("events", "number", "points", "segments", "slices", "timeline")
 
-    def __init__(self, timeline: core.AieTimeline) -> None:
+    def __init__(self, number: int, timeline: core.AieTimeline) -> None:
+        self.number = number
         self.timeline = timeline
         self.events = np.empty((_EVENTS, core.AIE_EVENT_COLUMNS), np.int64)
-        self.segments = np.empty(0, np.int64)
+        self.segments: list[int] = []
         self.slices, self.points = Arena(()), Arena(())
+
+    def source(self, own: int) -> int:
+        """Return the number in the dump of a source of this shard."""
+        return own * core.AIE_PARTS + self.number
 
     def reserve(self, rows: int) -> None:
         """Begin new arrays of so many rows; few for points as long as there were none."""

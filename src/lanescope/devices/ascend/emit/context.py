@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
+from lanescope.common.intervals import pack_sort_key
 from lanescope.declaration import frozen_class
 from lanescope.devices.ascend.formats.layout import LEVEL_KEYS, QUEUES
 from lanescope.devices.ascend.formats.records import Section, Tally
@@ -206,7 +207,7 @@ class TimelineBuilder:
             parent = self.group("Orchestrator", "orchestrator")
             self._add("orchestrator", parent, "orchestrator", numbered(told.submits, "Orch"), nesting="nested")
         self._scheduler_tracks()
-        seen = set(told.runs.core.tolist()) | set(told.orphans["core_id"].tolist())
+        seen = set(distinct(told.runs.core).tolist()) | set(told.orphans["core_id"].tolist())
         types = dict(enumerate(told.core_types.tolist()))
         self.core_names = {
             core: f"{(graphs.CORE_TYPES[types.get(core, graphs.UNKNOWN)] or 'core').upper()}_{core}"
@@ -221,7 +222,7 @@ class TimelineBuilder:
         self.lanes.setdefault("core", {})
 
     def _host_thread_tracks(self, parent: int, phases: HostPhases, given: Mapping[str, Any]) -> None:
-        for process, thread in sorted(set(zip(phases.process.tolist(), phases.thread.tolist(), strict=True))):
+        for process, thread in _pairs(phases.process, phases.thread)[0]:
             self._host_threads[process, thread] = self.builder.track(
                 f"Thread {thread}" if thread == process else f"Thread {thread} of {process}",
                 kind="lane",
@@ -234,8 +235,8 @@ class TimelineBuilder:
 
     def host_thread_lanes(self, process: Int64, thread: Int64) -> Int64:
         """Return the lanes of threads of the host, int64 [n]."""
-        pairs = zip(process.tolist(), thread.tolist(), strict=True)
-        return np.array([self._host_threads[pair] for pair in pairs], np.int64)
+        pairs, which = _pairs(process, thread)
+        return np.array([self._host_threads[pair] for pair in pairs], np.int64)[which]
 
     def _scheduler_tracks(self) -> None:
         told = self.told
@@ -335,6 +336,18 @@ class TimelineBuilder:
             flags=flags if flags.ndim else int(flags),
             **columns,
         )
+
+
+def _pairs(first: Int64, second: Int64) -> tuple[list[tuple[int, int]], Int64]:
+    """Return the distinct pairs of two columns, rising, and which of them each row has, int64 [n]."""
+    key = pack_sort_key(first, second)
+    if key is None:
+        pairs = list(zip(first.tolist(), second.tolist(), strict=True))
+        known = sorted(set(pairs))
+        place = {pair: number for number, pair in enumerate(known)}
+        return known, np.array([place[pair] for pair in pairs], np.int64)
+    _, rows, which = np.unique(key, return_index=True, return_inverse=True)
+    return list(zip(first[rows].tolist(), second[rows].tolist(), strict=True)), which.reshape(-1)
 
 
 def numbered(rows: Section, name: str) -> list[tuple[int, str]]:

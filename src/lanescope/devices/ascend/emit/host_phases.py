@@ -21,17 +21,17 @@ def draw_host_phases(canvas: TimelineBuilder) -> dict[int, int]:
         return {}
     builder = canvas.builder
     track = canvas.host_thread_lanes(rows.process, rows.thread)
-    kinds, code = np.unique(rows.phase.astype(str), return_inverse=True)
+    kinds, code = rows.kinds
     first = canvas.slices(
         track,
         rows.begin,
         rows.end,
         canvas.told.times.host,
-        name=builder.names.codes(kinds.tolist())[code.reshape(-1)],
+        name=builder.names.codes(kinds)[code],
         category="host",
         quality=host_quality(canvas),
     )
-    is_task = np.isin(kinds, SUBMITTING)[code.reshape(-1)]
+    is_task = rows.are(*SUBMITTING)
     slices = first + np.arange(len(rows))
     is_phase = rows.span < 0
     phases = rows.take(is_phase)

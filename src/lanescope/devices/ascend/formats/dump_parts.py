@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from lanescope.declaration import frozen_class
+from lanescope.declaration import frozen_class, replace
 from lanescope.devices.ascend.formats.device_structs import (
     AICORE_BUFFER,
     AICPU_BUFFER,
@@ -62,6 +62,7 @@ class Piece:
         stream: of entries and buffers.
         index: core or thread.
         seq: of the buffer among those of its stream.
+        count: records of a buffer that is cut off before its own count; -1: that counts.
     """
 
     what: str
@@ -70,6 +71,7 @@ class Piece:
     stream: str = ""
     index: int = 0
     seq: int = 0
+    count: int = -1
 
 
 @frozen_class
@@ -145,7 +147,8 @@ def split_sections(content: Bytes, index: int = 0) -> Dump | None:
         level = int(np.frombuffer(content, region.header.dtype, 1)[0]["level"])
         total = pools_of(content, region, cores)["total_record_count"]
         totals = {core: int(total[cores + core]) for core in range(cores)}
-        return Dump((*pieces, *_entries(content, at)), region, cores, level, totals)
+        dump = Dump((*pieces, *_entries(content, at)), region, cores, level, totals)
+        return replace(dump, pieces=(*dump.pieces[:-1], *_recovered(content, dump)))
     stream = _bare_stream(content)
     if stream is not None:
         size = record_dtype(stream, "v3")[2]
@@ -262,6 +265,37 @@ def _cut_stream(content: Bytes, at: int) -> str:
     return stream if at + QUEUE_ENTRY.size + record_dtype(stream, "v3")[2] > len(content) else ""
 
 
+def _recovered(content: Bytes, dump: Dump) -> Iterator[Piece]:
+    """Yield the last piece of a dump with pools; of a buffer that the file ends in, the records that they count.
+
+    The count of a buffer is behind its records. That of the pool, less what other buffers hold, is the same number.
+    """
+    last, region = dump.pieces[-1], dump.region
+    assert region is not None
+    if last.what != "cut":
+        yield last
+        return
+    entry = np.frombuffer(content, QUEUE_ENTRY.dtype, 1, last.begin)[0]
+    lane, begin = (last.stream, int(entry["core_index"])), last.begin + QUEUE_ENTRY.size
+    dtype, most, _ = record_dtype(last.stream, "v3c")
+    pools = dict(zip(region.pools(dump.cores), pools_of(content, region, dump.cores), strict=True))
+    missing = 0
+    if lane in pools:
+        missing = int(pools[lane]["total_record_count"]) - int(pools[lane]["dropped_record_count"])
+        others = (piece for piece in dump.buffers if (piece.stream, piece.index) == lane)
+        missing -= sum(valid_count(content, dump, piece) for piece in others)
+    count = min(missing, most, (len(content) - begin) // dtype.itemsize)
+    end = len(content) if count == missing else begin + count * dtype.itemsize
+    buffer = Piece("buffer", begin, end, *lane, int(entry["buffer_seq"]), count)
+    if count < 1 or missing > most or not _fit(content, buffer, count):
+        yield last
+        return
+    yield Piece("entry", last.begin, begin, *lane, buffer.seq)
+    yield buffer
+    if end < len(content):
+        yield Piece("cut", end, len(content), last.stream)
+
+
 def _following(content: Bytes, at: int) -> Iterator[int]:
     """Yield the places behind ``at`` with an entry and a buffer whose records fit too, and with another one behind.
 
@@ -318,12 +352,18 @@ def _count(content: Bytes, first: int, stream: str) -> int:
 
 def _has_records(content: Bytes, piece: Piece) -> bool:
     """Return whether a buffer has valid records, and the first ones may belong to its stream."""
-    dtype, most, _ = record_dtype(piece.stream, "v3c")
+    _, most, _ = record_dtype(piece.stream, "v3c")
     count = _count(content, piece.begin, piece.stream)
     if not 1 <= count <= most:
         return False
     if piece.stream == "aicore_task" and count == most:
         count = _newest(content, piece)
+    return _fit(content, piece, count)
+
+
+def _fit(content: Bytes, piece: Piece, count: int) -> bool:
+    """Return whether the first records of a buffer may belong to its stream."""
+    dtype = record_dtype(piece.stream, "v3c")[0]
     rows = np.frombuffer(content, dtype, min(count, _LOOKED_AT), piece.begin)
     begin, end = stamps(rows, piece.stream)
     fits = (begin <= MAX_CYCLES) & (end <= MAX_CYCLES) & ((end == 0) | (begin <= end) & (end - begin < _LONGEST))
@@ -399,6 +439,8 @@ def valid_count(content: Bytes, dump: Dump, piece: Piece) -> int:
     That is its count. At level 1 buffers of cores are handed over as full, whatever was written: the pool has counted
     the dispatches, and all slots behind the last one that is not older than the first one are old.
     """
+    if piece.count >= 0:
+        return piece.count
     _, most, _ = record_dtype(piece.stream, "v3")
     count = min(_count(content, piece.begin, piece.stream), most)
     if piece.stream != "aicore_task" or count < most or dump.level > 1:

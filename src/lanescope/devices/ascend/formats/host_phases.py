@@ -5,7 +5,8 @@ Source: hw-native-sys/simpler at 6ebaf77, runs of its simulated platforms.
 
 from __future__ import annotations
 
-from functools import cache
+from functools import cache, cached_property
+from operator import attrgetter
 from typing import Any
 
 import numpy as np
@@ -23,6 +24,8 @@ MOST_PROCESS = 1 << 22
 #: Keys of a line, and of its records.
 _RUN_KEYS = frozenset(("pid", "inv", "clock", "dropped", "records"))
 _KEYS = frozenset(("phase", "start_ns", "end_ns", "detail", "tid"))
+#: Numbers of a record, as columns.
+_NUMBERS = (("start_ns", np.int64), ("end_ns", np.int64), ("detail", np.uint64), ("tid", np.int64))
 #: Phases whose detail is the id of a task.
 SUBMITTING = ("submit_task", "alloc_tensors", "graph_submit")
 
@@ -59,8 +62,23 @@ class HostPhases:
     def __len__(self) -> int:
         return len(self.begin)
 
+    @cached_property
+    def kinds(self) -> tuple[list[str], Int64]:
+        """The kinds that there are, in order of the alphabet, and which of them each record is of, int64 [n]."""
+        phases = self.phase.tolist()
+        kinds = sorted(set(phases))
+        place = {kind: number for number, kind in enumerate(kinds)}
+        return kinds, np.fromiter(map(place.__getitem__, phases), np.int64, len(phases))
+
+    def are(self, *kinds: str) -> Mask:
+        """Return which records are of one of these kinds, bool [n]."""
+        known, code = self.kinds
+        return np.array([kind in kinds for kind in known], np.bool_)[code]
+
     def take(self, rows: Mask) -> HostPhases:
         """Return some of the records, the rest as it is."""
+        if rows.all():
+            return self
         return replace(
             self,
             phase=self.phase[rows],
@@ -94,7 +112,8 @@ def read_host_phases(text: Bytes, path: str) -> HostPhases:
 
     decoder, usual = _decoder(is_usual=False), _decoder(is_usual=True)
     keys, odd = 0, 0
-    columns: tuple[list[Any], ...] = tuple([] for _ in range(7))
+    phase: list[str] = []
+    columns: list[list[npt.NDArray[Any]]] = []
     dropped, good, bad, lines, first, at = 0, 0, 0, 0, None, 0
     for line in text.tobytes().split(b"\n"):
         offset, at = at, at + len(line) + 1
@@ -113,21 +132,21 @@ def read_host_phases(text: Bytes, path: str) -> HostPhases:
             bad, lines = bad + len(line), lines + 1
             continue
         good, dropped = good + len(line), dropped + run.dropped
-        for row in run.records:
-            values = (row.phase, row.start_ns, row.end_ns, row.detail, run.pid, row.tid, run.inv)
-            for column, value in zip(columns, values, strict=True):
-                column.append(value)
+        count = len(run.records)
+        phase += map(attrgetter("phase"), run.records)
+        made = [np.fromiter(map(attrgetter(name), run.records), dtype, count) for name, dtype in _NUMBERS]
+        columns.append([*made, *(np.full(count, value, np.int64) for value in (run.pid, run.inv))])
     if not good:
         raise InputError(f"{path}: no host phase records found", hint="pass the host_phase_records.jsonl of the run")
-    phase, begin, end, detail, process, thread, inv = columns
+    begin, end, detail, thread, process, inv = map(np.concatenate, zip(*columns, strict=True))
     return HostPhases(
         phase=np.array(phase, object),
-        begin=np.array(begin, np.int64),
-        end=np.array(end, np.int64),
-        detail=np.array(detail, np.uint64),
-        process=np.array(process, np.int64),
-        thread=np.array(thread, np.int64),
-        run=np.array(inv, np.int64),
+        begin=begin,
+        end=end,
+        detail=detail,
+        process=process,
+        thread=thread,
+        run=inv,
         span=np.full(len(phase), -1, np.int64),
         dropped=min(dropped, 1 << 62),
         unknown_keys=keys,

@@ -108,8 +108,9 @@ def _other_kinds(told: Interpreter) -> int:
     phases, uploads = told.parts.host_file, told.records[UPLOADS]
     if phases is None or not len(uploads):
         return 0
-    times = phases.begin.tolist(), phases.end.tolist()
-    kinds = {(begin, end): kind for begin, end, kind in zip(*times, phases.phase.tolist(), strict=True)}
+    near = np.flatnonzero(np.isin(phases.begin, uploads["start_host_ns"]))
+    times = phases.begin[near].tolist(), phases.end[near].tolist()
+    kinds = {(begin, end): kind for begin, end, kind in zip(*times, phases.phase[near].tolist(), strict=True)}
     names = [uploads.texts[code] for code in uploads["phase"].tolist()]
     rows = zip(uploads["start_host_ns"].tolist(), uploads["end_host_ns"].tolist(), names, strict=True)
     return sum(kinds.get((begin, end), name) != name for begin, end, name in rows)

@@ -39,12 +39,11 @@ def _phases(told: Interpreter, phases: HostPhases) -> Found:
     pool = capture.get("pool_records") if isinstance(capture, dict) else None
     if type(pool) is int and not phases.dropped:
         yield "ascend_count_contradicts", int(pool != len(phases))
-    kinds = phases.phase.astype(str)
     submits, copies = told.records[HOST_SUBMITS], told.records[UPLOADS]
     names = np.array([*copies.texts, ""], object)[np.where(copies.has("phase"), copies["phase"], len(copies.texts))]
     for rows, is_kind, columns in (
-        (submits, np.isin(kinds, SUBMITTING), ("start_host_ns", "end_host_ns", "task_id")),
-        (copies, np.isin(kinds, sorted({str(name) for name in names})), ("start_host_ns", "end_host_ns", "detail")),
+        (submits, phases.are(*SUBMITTING), ("start_host_ns", "end_host_ns", "task_id")),
+        (copies, phases.are(*{str(name) for name in names.tolist()}), ("start_host_ns", "end_host_ns", "detail")),
     ):
         if not len(rows) or phases.dropped or told.records.as_read[rows.layout.name].tally.bad_bytes:
             continue

@@ -12,7 +12,7 @@ from lanescope.devices.cuda.formats.layout_detection import is_proton
 from lanescope.devices.cuda.formats.ls2 import Ls2Header
 from lanescope.devices.cuda.formats.proton import ProtonHeader
 from lanescope.devices.cuda.formats.tirx import TirxBuffer, find_stride, header
-from lanescope.devices.cuda.formats.word_layouts import MOST, TAGS, Told, tell
+from lanescope.devices.cuda.formats.word_layouts import MOST, TAGS, TRANSPILER, Told, tell
 from lanescope.devices.cuda.formats.word_source import Words, WordSource, content_of, store_of
 from lanescope.errors import InputError
 from lanescope.source import CERTAIN, MINE, Detection, FileHead, npy
@@ -92,10 +92,12 @@ def _known(head: FileHead) -> Detection:
     if geometry.lanes > slots - 1:
         return Detection(0, "", f"too few slots: {slots} for {geometry.lanes} lanes")
     told = tell(content, size)
-    if told.is_ambiguous:
+    if told.is_ambiguous and (head.is_whole or set(told.names) != {TIRX_V1, TRANSPILER}):
         return _ambiguous(told)
-    if told.name in (TIRX_V1, FLASHINFER_V2):
-        return _judge(words, told.name, is_npy=is_npy)
+    # A few records of each lane of a large grid do not tell these two apart: the whole buffer does.
+    name = TIRX_V1 if told.is_ambiguous else told.name
+    if name in (TIRX_V1, FLASHINFER_V2):
+        return _judge(words, name, is_npy=is_npy)
     if told.name is not None:
         reason = f"header fits the size, {told.used:,} of {told.used:,} records match their lane"
         return Detection(CERTAIN, told.name, reason)

@@ -52,7 +52,9 @@ def judge(content: WordSource) -> tuple[str, bool]:
     if told.is_ambiguous:
         if not told.may_be_tirx:
             raise word_layouts.ambiguity(told)
-        return layout.TIRX_V1, True
+        # The beginning of a large grid has few records of each lane.
+        is_known = set(told.names) == {layout.TIRX_V1, word_layouts.TRANSPILER} and len(words) < content.length // 8
+        return layout.TIRX_V1, not (is_known and word_layouts.is_finalized(content.store()))
     return told.name or declared_layout(first, content.length) or layout.TIRX_V1, False
 
 

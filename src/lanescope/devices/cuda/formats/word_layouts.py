@@ -29,12 +29,13 @@ from lanescope.devices.cuda.formats.layout import (
     TIRX_V1,
 )
 from lanescope.devices.cuda.formats.tirx import find_stride, header
-from lanescope.devices.cuda.formats.word_source import Words, WordSource
+from lanescope.devices.cuda.formats.word_source import Words, WordSource, WordStore
 from lanescope.errors import InputError
-from lanescope.source import HEAD_BYTES
 
-#: Records from which on agreement is no coincidence.
+#: Records from which on agreement is not a coincidence.
 ENOUGH_RECORDS = 8
+#: The same where one lane of several is finalized: few numbers look like that.
+_ENOUGH_FINALIZED = 3
 #: The least share of words that must be where their lane says.
 MOST = 0.9
 MPK, TRANSPILER, TRITON_DISTRIBUTED = "mirage-mpk", "mirage-transpiler", "triton-distributed"
@@ -74,6 +75,7 @@ class Told:
         reason: what is missing for a conclusion; empty where nothing is but records, or no layout fits.
         excluded: layouts whose bits agree, and what excludes them all the same.
         may_be_tirx: whether the bits are those of TIRx, or there are too few records to tell.
+        enough: records from which on a layout is certain.
     """
 
     names: tuple[str, ...]
@@ -81,11 +83,12 @@ class Told:
     reason: str = ""
     excluded: Mapping[str, str] = {}
     may_be_tirx: bool = False
+    enough: int = ENOUGH_RECORDS
 
     @property
     def name(self) -> str | None:
         """The only layout, on enough records; None: none is certain."""
-        is_certain = len(self.names) == 1 and self.used >= ENOUGH_RECORDS and not self.reason
+        is_certain = len(self.names) == 1 and self.used >= self.enough and not self.reason
         return self.names[0] if is_certain else None
 
     @property
@@ -96,14 +99,14 @@ class Told:
     @property
     def summary(self) -> str:
         """Which layouts fit, in a clause."""
-        what = f"{self.used} records fit" if self.used < ENOUGH_RECORDS else "the words fit"
+        what = f"{self.used} records fit" if self.used < self.enough else "the words fit"
         return f"{what} {_listed(self.names)}"
 
     @property
     def advice(self) -> str:
         """How to choose, and what would distinguish them."""
         options = [f"--layout {_SHORT.get(name, name)} ({TAGS[name]})" for name in self.names]
-        reason = self.reason or f"fewer than {ENOUGH_RECORDS} records agree by coincidence"
+        reason = self.reason or f"fewer than {self.enough} records agree by coincidence"
         return f"use {_listed(options, 'or')}: {reason}"
 
 
@@ -116,13 +119,13 @@ def tell(content: WordSource, size: int) -> Told:
     """Return which layouts the beginning of a buffer may have.
 
     Args:
-        content: the buffer or its beginning, in memory; as much as a detection sees is looked at.
+        content: the buffer or its beginning, in memory.
         size: bytes of the whole array.
 
     Raises:
         InputError: the header is missing, or no kernel writes it.
     """
-    words = content.words(8)[: max(0, (HEAD_BYTES - content.before) // 8)]
+    words = content.words(8)
     geometry = header(words)
     if len(words) <= geometry.lanes or geometry.lanes > size // 8 - 1:
         return Told((), 0)
@@ -134,7 +137,7 @@ def tell(content: WordSource, size: int) -> Told:
     shares[FLASHINFER_V2] = (Rewritten(words).agree - np.count_nonzero(records.kind == FINALIZE)) / found.used
     if not found.misplaced and records.is_finalized and records.lane.any():
         # No other producer finalizes, and tags of several lanes agree with no other layout by coincidence.
-        return Told((TIRX_V1,), found.used, may_be_tirx=True)
+        return Told((TIRX_V1,), found.used, may_be_tirx=True, enough=_ENOUGH_FINALIZED)
     excluded: dict[str, str] = {}
     used = dict.fromkeys(shares, found.used)
     for name, (share, count) in _declared(content, size).items():
@@ -163,6 +166,25 @@ def tell(content: WordSource, size: int) -> Told:
             reason = "lanes are far apart, as on counters of cycles, and no common step shows a timer"
     most = max(used[name] for name in names if name in used)
     return Told(tuple(names), most, reason, excluded, most < ENOUGH_RECORDS or TIRX_V1 in fitting)
+
+
+def is_finalized(store: WordStore) -> bool:
+    """Return whether any lane of a buffer of TIRx's words is finalized, all words looked at.
+
+    Args:
+        store: the whole buffer.
+
+    Raises:
+        InputError: the header is missing, or no kernel writes it.
+    """
+    lanes, kind, event, tag = header(store).lanes, *(TIRX_RECORD[name] for name in ("kind", "event", "lane"))
+    last = np.uint64(FINALIZE << kind.lsb)
+    mask = np.uint64(kind.mask << kind.lsb | event.mask << event.lsb)
+    for first, piece in store.pieces(1, len(store), 1):
+        at = np.flatnonzero((piece & mask) == last)
+        if (tag.of(piece[at]).astype(np.int64) == (first - 1 + at) % lanes).any():
+            return True
+    return False
 
 
 def _declared(content: WordSource, size: int) -> dict[str, tuple[float, int]]:

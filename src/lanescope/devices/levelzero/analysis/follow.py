@@ -33,9 +33,30 @@ def tables(path: str) -> Iterator[Table]:
         # Asked before the look: what comes in between is found by the last one.
         is_growing = recording.is_growing()
         tally.add(recording.look(is_last=not is_growing))
+        while recording.has_more:
+            tally.add(recording.look(is_last=not is_growing))
         yield tally.table()
         if is_growing:
             _wait(recording, max(INTERVAL_S, _SHARE * (time.process_time() - begin)))
+
+
+def total(folder: Path) -> Table:
+    """Return the tally of a recording that has ended, or of what it holds now.
+
+    Args:
+        folder: the recording.
+
+    Raises:
+        InputError: a description cannot be read.
+
+    Complexity:
+        Linear in the events; memory for a piece of each stream, names, and operations whose results are to come.
+    """
+    recording, tally = GrowingRecording(folder), LiveTally()
+    tally.add(recording.look(is_last=True))
+    while recording.has_more:
+        tally.add(recording.look(is_last=True))
+    return tally.table()
 
 
 def _wait(recording: GrowingRecording, seconds: float) -> None:

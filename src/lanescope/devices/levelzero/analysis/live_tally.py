@@ -7,15 +7,15 @@ devices are ticks by the declared frequency, rounded one by one; those of the wh
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from lanescope.common.asof_join import Int64
-from lanescope.devices.levelzero.analysis.sums import Sums, sums_of
-from lanescope.devices.levelzero.analysis.tally import DEVICE, HOST, RECORDER, SECTIONS, TALLY, TRAFFIC
+from lanescope.devices.levelzero.analysis.running_calls import CallEvents, RunningCalls
+from lanescope.devices.levelzero.analysis.tally import DEVICE, SECTIONS, TALLY, TRAFFIC
 from lanescope.devices.levelzero.emit.timeline import operation_name
 from lanescope.devices.levelzero.formats import layout
 from lanescope.devices.levelzero.formats.event_model import Events, is_text
@@ -24,7 +24,7 @@ from lanescope.devices.levelzero.interpret.call_matching import is_error, match
 from lanescope.trace import Dictionary, Table
 
 #: State that later pieces need: rows of these tables are kept until they are over.
-_KEPT = ("calls", "kernels", "allocations", "lists", "devices", "queues")
+_KEPT = ("kernels", "allocations", "lists", "devices", "queues")
 
 
 @dataclass(slots=True, eq=False)
@@ -64,12 +64,17 @@ class LiveTally:
     """Sums pieces of a recording as they come."""
 
     def __init__(self) -> None:
-        self._sums: dict[tuple[str, int], Sums] = {}
         self._names = Dictionary()
+        self._running = RunningCalls(self._names)
         self._kept: dict[str, Table] = {}
         self._pending = _Pending()
         self._early: Table | None = None
-        self.calls = self.operations = 0
+        self.operations = 0
+
+    @property
+    def calls(self) -> int:
+        """Calls that have returned."""
+        return self._running.count
 
     @property
     def waiting(self) -> int:
@@ -89,16 +94,6 @@ class LiveTally:
         self._results(events)
         self._keep(events)
 
-    def _sum(self, section: str, name: Int64, value: Int64, error: npt.NDArray[np.bool_] | None = None) -> None:
-        if not len(name):
-            return
-        order = np.argsort(name, kind="stable")
-        starts = np.flatnonzero(np.diff(name[order], prepend=-1))
-        failed = np.zeros(len(name), np.bool_) if error is None else error[order]
-        value = value[order]
-        for code, made in zip(name[order][starts].tolist(), sums_of(starts, value, value >= 0, failed), strict=True):
-            self._sums.setdefault((section, code), Sums()).add(made)
-
     def _codes(self, texts: list[str]) -> Int64:
         return np.array([self._names.code(text) for text in texts], np.int64)
 
@@ -106,35 +101,35 @@ class LiveTally:
         table = events["calls"]
         if not len(table):
             return
-        calls = match(table)
-        done = np.flatnonzero(calls.exit >= 0)
-        entry, exit_ = calls.entry[done], calls.exit[done]
-        results = table.column("result").dictionary
+        results, functions = table.column("result").dictionary, table.column("function").dictionary
         error = is_error([*(results.texts if results else []), ""])
-        code = np.where(table.valid("result")[exit_], table.codes("result")[exit_], len(error) - 1)
-        functions = table.column("function").dictionary
-        name = self._codes(list(functions.texts) if functions else [])[table.codes("function")[entry]]
-        length = table.values("ts")[exit_] - table.values("ts")[entry]
-        own = events["recorder_times"]
-        if len(own):
-            place = np.minimum(np.searchsorted(own.values("seq"), calls.exit_seq[done]), len(own) - 1)
-            # Of a call that ends before it begins nothing is known.
-            measured = (own.values("seq")[place] == calls.exit_seq[done]) & (length >= 0)
-            parts = own.values("dur")[place[measured]]
-            length[measured] = np.maximum(length[measured] - parts, 0)
-            self._sum(HOST, np.full(len(parts), self._names.code(RECORDER), np.int64), parts)
-        failed = error[code]
-        self._sum(HOST, name, length, failed)
-        self.calls += len(done)
-        touched = table.valid("bytes")[entry] & ~failed
-        self._sum(TRAFFIC, name[touched], _sizes(table.values("bytes")[entry[touched]]))
-        self._open = table.take(calls.entry[calls.exit < 0])
+        is_exit = table.values("is_exit")
+        code = np.where(table.valid("result"), table.codes("result"), len(error) - 1)
+        own = np.full(len(table), -1, np.int64)
+        times = events["recorder_times"]
+        if len(times):
+            seq = table.values("seq")
+            place = np.minimum(np.searchsorted(seq, times.values("seq")), len(seq) - 1)
+            mine = seq[place] == times.values("seq")
+            own[place[mine]] = times.values("dur")[mine]
+        self._running.add(
+            CallEvents(
+                table.values("ts"),
+                table.values("thread_id").astype(np.int64),
+                self._codes(list(functions.texts) if functions else [])[table.codes("function")],
+                is_exit,
+                error[code],
+                np.where(table.valid("bytes"), _sizes(table.values("bytes")), -1),
+                own,
+            )
+        )
 
     def _appends(self, events: Events) -> None:
         table = events["appends"]
         if not len(table):
             return
-        found = describe(events, match(events["calls"]))
+        # Which call an operation was appended in plays no part.
+        found = describe(events, match(Table.empty(events["calls"].spec)))
         functions = table.column("function").dictionary
         texts = list(functions.texts) if functions else []
         letters = ("", *(layout.MEMORY_LETTERS[memory] for memory in layout.MEMORIES))
@@ -174,10 +169,10 @@ class LiveTally:
         here = np.flatnonzero(row >= 0)
         of = row[here]
         ticks = results.values("global_end")[here] - results.values("global_start")[here]
-        self._sum(DEVICE, pending.name[of], _ns(events, pending.device[of], ticks))
+        self._running.sum(DEVICE, pending.name[of], _ns(events, pending.device[of], ticks))
         self.operations += len(here)
         moved = pending.bytes[of] >= 0
-        self._sum(TRAFFIC, pending.name[of[moved]], pending.bytes[of[moved]])
+        self._running.sum(TRAFFIC, pending.name[of[moved]], pending.bytes[of[moved]])
         gone = pending.find(events.process("losses").astype(np.int64), losses.values("op_id"))
         over = np.zeros(len(pending.op), np.bool_)
         over[of] = True
@@ -191,7 +186,6 @@ class LiveTally:
         """Keep what later pieces need."""
         for name in _KEPT:
             self._kept[name] = events[name]
-        self._kept["calls"] = self._open if len(events["calls"]) else events["calls"]
         kernels, allocations, lists = (events[name] for name in ("kernels", "allocations", "lists"))
         kernels = kernels.where(~is_text(kernels, "action", "update"))
         last = _last_of(events["threads"].values("process_id")[kernels.values("thread_id")], kernels.values("kernel"))
@@ -203,14 +197,7 @@ class LiveTally:
 
     def table(self) -> Table:
         """Return the sums so far, as ``tally`` has them; calls that have not returned are open."""
-        sums = {key: replace(part) for key, part in self._sums.items()}
-        still = self._kept.get("calls")
-        if still is not None and len(still):
-            names = [str(text) for text in still.values("function").tolist()]
-            for code in self._codes(names).tolist():
-                part = sums.setdefault((HOST, code), Sums())
-                part.count += 1
-                part.open += 1
+        sums = self._running.now()
         rows = sorted(sums.items(), key=lambda row: (SECTIONS.index(row[0][0]), -row[1].total, row[0][1]))
         totals = {section: sum(part.total for (of, _), part in rows if of == section) for section in SECTIONS}
         texts = self._names.texts

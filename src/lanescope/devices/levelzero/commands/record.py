@@ -71,7 +71,8 @@ def run(context: CommandContext, values: Values) -> int:
             children = launcher.watch(made)
             status = launcher.run(command, made, children)
         processes = launcher.remove_stale_files(folder)
-        _report(context, values, folder, processes, given)
+        if processes or not children.unrecorded(folder):  # else those are the reason
+            _report(context, values, folder, processes, given)
         _warn_untimed(context, folder, values)
         _name_unrecorded(context, folder, processes, children)
     finally:

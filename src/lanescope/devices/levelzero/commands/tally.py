@@ -8,21 +8,25 @@ from lanescope.errors import UsageError
 from lanescope.families.command import Argument, CommandContext, Values
 from lanescope.families.options import positive_int
 
-_COLUMNS = ("name", "count", "errors", "open", "total", "average", "min", "max")
+_COLUMNS = ("section", "name", "count", "errors", "open", "total", "average", "min", "max")
 
 
 def run(context: CommandContext, values: Values) -> int:
-    """Sum the calls of CTF traces of LTTng, THAPI or another producer, window after window.
+    """Sum recordings, and CTF traces of LTTng, THAPI or another producer, piece by piece.
 
-    Memory does not grow with the trace. Summed are entries and exits of functions, and other pairs of events;
-    operations of the device are not, as they need the whole trace: ``lanescope summary --by tally`` has them. Times are
-    in nanoseconds.
+    Memory does not grow with the trace. Of a recording, calls, operations and memory traffic are summed; of other
+    traces entries and exits of functions, and other pairs of events. Their operations are not, as they need the whole
+    trace: ``lanescope summary --by tally`` has them. Times are in nanoseconds.
     """
     from lanescope.devices.levelzero.analysis import windows
+    from lanescope.devices.levelzero.formats import ctf_reader, layout
 
     folder = Path(values["folder"])
     if not folder.is_dir():
         raise UsageError(f"{folder}: not a directory", hint="pass the directory of a CTF trace")
+    first = next(ctf_reader.folders_of(folder), None)
+    if first is not None and layout.DOMAIN in (first / "metadata").read_bytes():
+        return _recording(context, folder, as_json=values["json"])
     found = windows.tally(folder, window=values["window"])
     rows = windows.rows_of(found)
     if values["json"]:
@@ -37,6 +41,8 @@ def run(context: CommandContext, values: Values) -> int:
             lost_bytes=found.lost,
             discarded=found.discarded,
             missing_packets=found.missing_packets,
+            unknown_counts=found.unknown_counts,
+            wide_threads=found.wide,
         )
     else:
         context.show(_COLUMNS, rows)
@@ -49,11 +55,28 @@ def run(context: CommandContext, values: Values) -> int:
         context.warn(f"{found.untimed:,} starts and ends of calls without a time: they are in no sum")
     if found.backwards:
         context.warn(f"{found.backwards:,} events earlier than the one before in their file count from its time")
+    if found.wide:
+        context.warn(f"{found.wide:,} events of processes or threads with impossible numbers count as of one")
+    if found.unknown_counts:
+        context.warn(f"{found.unknown_counts:,} packets with impossible counters: what is missing there is unknown")
     if found.lost or found.discarded or found.missing_packets:
         context.warn(
             f"data loss: {found.lost:,} bytes are not events, {found.discarded:,} events discarded, "
             f"{found.missing_packets:,} packets missing"
         )
+    return 0
+
+
+def _recording(context: CommandContext, folder: Path, *, as_json: bool) -> int:
+    from lanescope.devices.levelzero.analysis import follow
+
+    columns = follow.total(folder).rows()
+    rows = [tuple(row[name] for name in _COLUMNS) for row in columns]
+    if as_json:
+        context.json("lanescope.levelzero-tally/1", rows=[dict(zip(_COLUMNS, row, strict=True)) for row in rows])
+    else:
+        context.show(_COLUMNS, rows)
+    context.echo("run 'lanescope info' for data loss of the recording")
     return 0
 
 

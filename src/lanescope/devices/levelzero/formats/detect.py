@@ -21,7 +21,7 @@ def detect_ctf(head: FileHead) -> Detection:
         return Detection(0)
     from lanescope.devices.levelzero.formats import layout
 
-    if b'domain = "lanescope_ze"' in head.data:
+    if layout.DOMAIN in head.data:
         return Detection(100, layout.CTF_FORMAT, "a CTF trace that names our recorder")
     return Detection(0)
 

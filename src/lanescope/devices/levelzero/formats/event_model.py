@@ -72,7 +72,7 @@ class Rows:
                 valid = None if valid.all() else valid
             if valid is not None:
                 values = np.where(valid, values, 0)
-            block.append((values.astype(DTYPES[column.type]), valid))
+            block.append((values.astype(DTYPES[column.type], copy=False), valid))
         self._blocks.append(block)
 
     def table(self, sort: str = "") -> Table:
@@ -81,7 +81,9 @@ class Rows:
         made = {}
         for index, column in enumerate(self.spec.columns):
             parts = [block[index] for block in self._blocks]
-            values = np.concatenate([part[0] for part in parts]) if parts else np.empty(0, DTYPES[column.type])
+            values = np.empty(0, DTYPES[column.type])
+            if parts:
+                values = parts[0][0] if len(parts) == 1 else np.concatenate([part[0] for part in parts])
             valid = None
             if any(part[1] is not None for part in parts):
                 valid = np.concatenate([np.ones(len(p[0]), np.bool_) if p[1] is None else p[1] for p in parts])

@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from lanescope.devices.levelzero.formats import layout
-from lanescope.devices.levelzero.formats.host_apis import CUDA, HOST_APIS, OPENCL, HostApi
+from lanescope.devices.levelzero.formats.host_apis import CUDA, HOST_APIS, ITT, OPENCL, HostApi
+from lanescope.devices.levelzero.formats.text_itt import DOMAIN, EVENT
 from lanescope.devices.levelzero.formats.text_launches import CUDA_API, OPENCL_API
+from lanescope.devices.levelzero.formats.text_scopes import KINDS
 
 #: Group, name, kind, whether it is required, table of texts.
 Cell = tuple[str, str, str, bool, int]
@@ -27,6 +29,11 @@ RESULTS = ("result", "status", "timestamp_status")
 APIS = list(dict.fromkeys(HOST_APIS.values()))
 #: Tables of what a success is called, behind those: results of launches.
 SUCCESSES = (CUDA_API, OPENCL_API)
+#: Behind those: where scopes of OpenMP begin and end, and what they are about.
+ENDPOINTS = len(TEXTS) + len(APIS) + len(SUCCESSES)
+WORDS = ENDPOINTS + 1
+#: How many tables of texts there are.
+TABLES = WORDS + 1
 #: Bit of the constant of a call: it is an exit.
 EXIT = 1 << 32
 
@@ -198,4 +205,19 @@ HANDLES: Mapping[str, tuple[str, str, str, str, str]] = {
     },
 }
 #: Tables of those rows.
-TABLES = {"freed": "allocations", "allocated": "allocations"}
+ROW_TABLES = {"freed": "allocations", "allocated": "allocations"}
+
+#: Tasks and events of ITT: the fields with the lane and with the name, the kind of lane, whether they end, and whether
+#: there has to be something to end.
+TASKS: Mapping[str, tuple[tuple[Cell, ...], str, bool, bool]] = {
+    f"{ITT}:__itt_event_start": ((cell_of("event"),), EVENT, False, False),
+    f"{ITT}:__itt_event_end": ((cell_of("event"),), EVENT, True, False),
+    f"{ITT}:__itt_task_begin": ((cell_of("domain"), cell_of("name")), DOMAIN, False, False),
+    f"{ITT}:__itt_task_end": ((cell_of("domain"),), DOMAIN, True, True),
+}
+#: Fields of scopes.
+SCOPE = (
+    cell_of("endpoint", "text", texts=ENDPOINTS),
+    *(cell_of(name, "text", required=False, texts=WORDS) for name in KINDS),
+    *optional_cells("bytes"),
+)

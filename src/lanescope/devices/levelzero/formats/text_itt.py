@@ -10,6 +10,8 @@ from lanescope.devices.levelzero.formats.fields import BadField
 from lanescope.devices.levelzero.formats.host_apis import ITT_BEGIN
 from lanescope.devices.levelzero.formats.text_records import Handler, Recorder, Stamp
 
+#: Kinds of lanes, and of names: events have theirs by their number, tasks by a handle.
+EVENT, DOMAIN = LANES = ("event", "domain")
 #: Name of an event that was created without one. Source: the same.
 _UNNAMED = "<unnamed event>"
 
@@ -22,13 +24,13 @@ def itt_handler(event: str) -> Handler | None:
 def _event_created(reader: Recorder, stamp: Stamp, payload: bytes) -> None:
     fields = reader.fields(payload)
     number, name = fields.integer("ittResult"), fields.text("name_val")
-    reader.itt_names[reader.processes[stamp[2]], "event", number] = name or _UNNAMED
+    reader.itt_named(reader.processes[stamp[2]], EVENT, number, name or _UNNAMED)
 
 
 def _string_created(reader: Recorder, stamp: Stamp, payload: bytes) -> None:
     fields = reader.fields(payload)
     name = fields.text("str_val") if "str_val" in fields else fields.text("name_val")
-    reader.itt_names[reader.processes[stamp[2]], "string", fields.integer("ittResult")] = name
+    reader.itt_named(reader.processes[stamp[2]], DOMAIN, fields.integer("ittResult"), name)
 
 
 def _domain_created(reader: Recorder, stamp: Stamp, payload: bytes) -> None:
@@ -38,16 +40,12 @@ def _domain_created(reader: Recorder, stamp: Stamp, payload: bytes) -> None:
 def _event(*, is_end: bool) -> Handler:
     def handle(reader: Recorder, stamp: Stamp, payload: bytes) -> None:
         number = reader.fields(payload).integer("event")
-        name = reader.itt_names.get((reader.processes[stamp[2]], "event", number), "")
-        stack = reader.itt_open.setdefault((stamp[2], "event", number), [])
-        if is_end and not stack:
-            # By the rules of ITT an end without a start means nothing.
-            return
         if is_end:
-            name = stack.pop()
-        else:
-            stack.append(name)
-        _call(reader, stamp, ("event", number), name, is_end=is_end)
+            # By the rules of ITT an end without a start means nothing.
+            _end(reader, stamp, (EVENT, number))
+            return
+        name = reader.itt_names.get((reader.processes[stamp[2]], EVENT, number), "")
+        _begin(reader, stamp, (EVENT, number), name, number)
 
     return handle
 
@@ -56,24 +54,30 @@ def _task_begin(reader: Recorder, stamp: Stamp, payload: bytes) -> None:
     fields = reader.fields(payload)
     domain = fields.integer("domain")
     handle = fields.integer("name")
-    known = reader.itt_names.get((reader.processes[stamp[2]], "string", handle))
+    known = reader.itt_names.get((reader.processes[stamp[2]], DOMAIN, handle))
     name = fields.text("name__strA_val") if known is None else known
-    reader.itt_open.setdefault((stamp[2], "domain", domain), []).append(name)
-    _call(reader, stamp, ("domain", domain), name, is_end=False)
+    _begin(reader, stamp, (DOMAIN, domain), name, handle)
 
 
 def _task_end(reader: Recorder, stamp: Stamp, payload: bytes) -> None:
     domain = reader.fields(payload).integer("domain")
-    stack = reader.itt_open.get((stamp[2], "domain", domain))
-    if not stack:
+    if not _end(reader, stamp, (DOMAIN, domain)):
         raise BadField("no task is open")
-    _call(reader, stamp, ("domain", domain), stack.pop(), is_end=True)
 
 
-def _call(reader: Recorder, stamp: Stamp, key: tuple[str, int], name: str, *, is_end: bool) -> None:
+def _begin(reader: Recorder, stamp: Stamp, key: tuple[str, int], name: str, handle: int) -> None:
     code = reader.code("calls", "function", ITT_BEGIN + name)
-    lane = reader.lane(stamp[2], key)
-    reader.rows["calls"].add((stamp[0], stamp[1], lane, code, is_end, None, None))
+    lane = reader.itt_begin(stamp[2], key, code, handle)
+    reader.rows["calls"].add((stamp[0], stamp[1], lane, code, False, None, None))
+
+
+def _end(reader: Recorder, stamp: Stamp, key: tuple[str, int]) -> bool:
+    """Add the end of what began last, if anything did."""
+    code = reader.itt_end(stamp[2], key)
+    if code is None:
+        return False
+    reader.rows["calls"].add((stamp[0], stamp[1], reader.lane(stamp[2], key), code, True, None, None))
+    return True
 
 
 _HANDLERS: dict[str, Handler] = {

@@ -91,9 +91,11 @@ class Recorder:
         self._calls: dict[int, list[tuple[str, Stamp, Any]]] = {}
         self.globals: dict[tuple[int, int], list[int]] = {}
         self.memory_types: dict[int, str] = {}
-        #: Names of ITT's events and strings, by process, kind and number; names of what is open, by thread and kind.
+        #: Names of callbacks of OpenMP, by event and what it is about.
+        self.scopes: dict[tuple[str, str], str] = {}
+        #: Names of ITT's events and strings, by process, kind and number.
         self.itt_names: dict[tuple[int, str, int], str] = {}
-        self.itt_open: dict[tuple[int, str, int], list[str]] = {}
+        self._itt_open: dict[tuple[int, str, int], list[int]] = {}
         #: What functions of other APIs were given last, by thread and function.
         self.given: dict[tuple[int, str], Any] = {}
         #: Lanes beside those of threads: the thread that each belongs to.
@@ -117,6 +119,27 @@ class Recorder:
             self.processes.append(self.processes[thread])
             self.lane_threads[found] = thread
         return found
+
+    def itt_named(self, process: int, kind: str, number: int, name: str) -> None:
+        """Remember a name."""
+        self.itt_names[process, kind, number] = name
+
+    def itt_begin(self, thread: int, key: tuple[str, int], function: int, handle: int) -> int:
+        """Begin something on a lane by the code of its function; return the lane.
+
+        Args:
+            thread: the thread.
+            key: kind and number of the lane.
+            function: code of the function.
+            handle: by what the name was looked up.
+        """
+        self._itt_open.setdefault((thread, *key), []).append(function)
+        return self.lane(thread, key)
+
+    def itt_end(self, thread: int, key: tuple[str, int]) -> int | None:
+        """End what began last on a lane; return the code of its function, None if nothing is open."""
+        stack = self._itt_open.get((thread, *key))
+        return stack.pop() if stack else None
 
     def append_number(self) -> int:
         """Return the number of the next row of ``appends``."""

@@ -13,6 +13,7 @@ from typing import Any
 from lanescope.devices.levelzero.formats import layout
 from lanescope.devices.levelzero.formats.event_model import Rows
 from lanescope.devices.levelzero.formats.text_calls import REMEMBERED
+from lanescope.devices.levelzero.formats.text_itt import EVENT, LANES
 from lanescope.devices.levelzero.formats.text_reader import ReferenceTextReader
 from lanescope.devices.levelzero.formats.text_records import Recorder, Stamp
 from lanescope.devices.levelzero.formats.text_shapes import Shapes
@@ -96,6 +97,26 @@ class _Recorder(Recorder):
         self._shapes = shapes
         self._values: dict[int, Any] = {}
         self._next_token = 0
+        shapes.scopes = self.scopes
+
+    def itt_named(self, process: int, kind: str, number: int, name: str) -> None:
+        if kind == EVENT or (process, kind, number) in self.itt_names:
+            self._shapes.scanner.forget_names(LANES.index(kind), number)
+        super().itt_named(process, kind, number, name)
+
+    def itt_begin(self, thread: int, key: tuple[str, int], function: int, handle: int) -> int:
+        scanner, (what, number) = self._shapes.scanner, key
+        lane, kind = self.lane(thread, key), LANES.index(what)
+        scanner.add_lane(thread, kind, number, lane)
+        # A task whose name stands in its own record is read there.
+        if (self.processes[thread], what, handle) in self.itt_names or what == EVENT:
+            scanner.add_name(thread, kind, handle, function)
+        scanner.push(thread, kind, number, function)
+        return lane
+
+    def itt_end(self, thread: int, key: tuple[str, int]) -> int | None:
+        found: int | None = self._shapes.scanner.pop(thread, LANES.index(key[0]), key[1])
+        return found
 
     def append_number(self) -> int:
         return super().append_number() + self._shapes.append_count()

@@ -6,7 +6,7 @@ from lanescope.devices.levelzero.formats.fields import BadField, Fields, NotRead
 from lanescope.devices.levelzero.formats.text_records import Handler, Recorder, Stamp
 
 #: Whether a scope returns, for each row of calls that a record is. Source: ompt_scope_endpoint_t of OpenMP 5.
-_ENDS = {
+ENDS = {
     "ompt_scope_begin": (False,),
     "ompt_scope_end": (True,),
     "ompt_scope_beginend": (False, True),
@@ -15,7 +15,7 @@ _ENDS = {
     "3": (False, True),
 }
 #: Fields that say what the callback is about, the first that is there.
-_KINDS = ("optype", "kind")
+KINDS = ("optype", "kind")
 
 
 def scope_handler(event: str) -> Handler:
@@ -25,10 +25,13 @@ def scope_handler(event: str) -> Handler:
         fields = reader.fields(payload)
         if "endpoint" not in fields:
             raise NotRead(event)
-        ends = _ENDS.get(fields.word("endpoint"))
+        ends = ENDS.get(fields.word("endpoint"))
         if ends is None:
             raise BadField("endpoint")
-        name = _name(event, fields)
+        word = _word(fields)
+        name = reader.scopes.get((event, word))
+        if name is None:
+            name = reader.scopes[event, word] = _name(event, word)
         size = fields.optional("bytes") if "optype" in fields else None
         code = reader.code("calls", "function", name)
         for is_exit in ends:
@@ -37,14 +40,21 @@ def scope_handler(event: str) -> Handler:
     return handle
 
 
-def _name(event: str, fields: Fields) -> str:
-    """Return the callback and its kind, without the words that both have: ``ompt_callback_target_emi:enter_data``."""
-    for field in _KINDS:
+def _word(fields: Fields) -> str:
+    """Return what a callback is about, empty if it does not say."""
+    for field in KINDS:
         if field in fields:
-            kind = fields.word(field)
-            if not kind.isascii() or not kind.replace("_", "").isalnum():
+            word = fields.word(field)
+            if not word.isascii() or not word.replace("_", "").isalnum():
                 raise BadField(field)
-            words = kind.removeprefix("ompt_").split("_")
-            own = [word for word in words if word not in event.split("_")]
-            return f"{event}:{'_'.join(own or words)}"
-    return event
+            return word
+    return ""
+
+
+def _name(event: str, word: str) -> str:
+    """Return the callback and its kind, without the words that both have: ``ompt_callback_target_emi:enter_data``."""
+    if not word:
+        return event
+    words = word.removeprefix("ompt_").split("_")
+    own = [part for part in words if part not in event.split("_")]
+    return f"{event}:{'_'.join(own or words)}"

@@ -15,11 +15,12 @@ import numpy.typing as npt
 from lanescope._native import core
 from lanescope.devices.levelzero.formats import layout
 from lanescope.devices.levelzero.formats.event_model import Rows
-from lanescope.devices.levelzero.formats.host_apis import HOST_APIS, HostApi, is_sized, written_as
+from lanescope.devices.levelzero.formats.host_apis import HOST_APIS, OPENMP, HostApi, is_sized, written_as
 from lanescope.devices.levelzero.formats.text_calls import REMEMBERED
 from lanescope.devices.levelzero.formats.text_cells import (
     APIS,
     APPEND_COLUMNS,
+    ENDPOINTS,
     EXIT,
     HANDLES,
     LAUNCH_RECORDS,
@@ -27,16 +28,21 @@ from lanescope.devices.levelzero.formats.text_cells import (
     OP_COLUMNS,
     RECORDS,
     RESULTS,
+    ROW_TABLES,
+    SCOPE,
     SHEETS,
     SUCCESSES,
     TABLES,
+    TASKS,
     TEXTS,
     TICKS,
+    WORDS,
     Cell,
     append_cells,
     cell_of,
     optional_cells,
 )
+from lanescope.devices.levelzero.formats.text_itt import LANES
 from lanescope.devices.levelzero.formats.text_launches import (
     CUDA_API,
     OPENCL_API,
@@ -46,9 +52,13 @@ from lanescope.devices.levelzero.formats.text_launches import (
     is_shaped,
     queue_fields,
 )
+from lanescope.devices.levelzero.formats.text_scopes import ENDS
 from lanescope.trace.column import Array
 
 UInt64 = npt.NDArray[np.uint64]
+
+#: Names of scopes that are told, at most.
+_MOST_SCOPES = 1000
 
 
 class Shapes:
@@ -64,10 +74,15 @@ class Shapes:
     """
 
     def __init__(self, rows: Mapping[str, Rows], shrink: int, shift_ns: int) -> None:
-        self.scanner = core.LevelZeroScanner(shrink, list(SHEETS.values()), len(TEXTS) + len(APIS) + len(SUCCESSES))
+        self.scanner = core.LevelZeroScanner(shrink, list(SHEETS.values()), TABLES)
         for number, api in enumerate(SUCCESSES, len(TEXTS) + len(APIS)):
             for written in (api.success, "0"):
                 self.scanner.add_text(number, written, 0)
+        for written, ends in ENDS.items():
+            self.scanner.add_text(ENDPOINTS, written, sum(1 << is_exit for is_exit in ends))
+        #: Names of scopes by event and word, as the reference reader knows them; numbers of words.
+        self.scopes: Mapping[tuple[str, str], str] = {}
+        self._words: dict[str, int] = {"": 0}
         self._rows, self._shift_ns = rows, shift_ns
         self._dictionaries = [rows[table].dictionary(column) for table, column in TEXTS]
         self._told = [0] * len(TEXTS)
@@ -107,6 +122,11 @@ class Shapes:
             return self._tell_host_call(kind, HOST_APIS[provider], event)
         if provider not in layout.APIS:
             name = f"{provider}:{event}"
+            if provider == OPENMP:
+                return self._tell_scope(kind, event)
+            if name in TASKS:
+                cells, lanes, is_end, is_strict = TASKS[name]
+                self.scanner.add_task(kind, NUMBERS["calls"], cells, LANES.index(lanes), is_end, is_strict)
             if name in LAUNCH_RECORDS:
                 return self._tell_launch_record(kind, *LAUNCH_RECORDS[name])
             if name in RECORDS:
@@ -142,6 +162,24 @@ class Shapes:
             cells = (cell_of(api.result, "text", required=False, texts=len(TEXTS) + APIS.index(api)),)
             self.scanner.add_exit(kind, (NUMBERS["calls"], code | EXIT), cells, -1, "unknown", None)
         return True
+
+    def _tell_scope(self, kind: bytes, event: str) -> bool:
+        """Tell the words that a callback was seen with; there may always be another."""
+        if len(self.scopes) > _MOST_SCOPES:
+            return True
+        functions = {}
+        for (of, word), name in self.scopes.items():
+            code = self._code("calls", "function", name)
+            if of != event or code is None:
+                continue
+            if word not in self._words:
+                self._words[word] = len(self._words)
+                self.scanner.add_text(WORDS, word, self._words[word])
+            functions[self._words[word]] = code + 1
+        if functions:
+            listed = [functions.get(number, 0) for number in range(max(functions) + 1)]
+            self.scanner.add_scope(kind, NUMBERS["calls"], SCOPE, listed)
+        return False
 
     def _tell_launch(self, kind: bytes, api: HostApi, function: str, code: int) -> bool:
         launched = self._code("launches", "function", function)
@@ -200,7 +238,7 @@ class Shapes:
             conclusion, made = "execution", (NUMBERS["executions"], 0)
         elif function in HANDLES:
             _, conclusion, sheet, column, text = HANDLES[function]
-            table = TABLES.get(sheet, sheet)
+            table = ROW_TABLES.get(sheet, sheet)
             constant = self._code(table, column, text) if column else 0
             # A row of allocations needs the text of its action too.
             actions = {"allocated": "alloc", "freed": "free"}

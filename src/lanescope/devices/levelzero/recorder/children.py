@@ -8,6 +8,7 @@ Standard library only.
 
 from __future__ import annotations
 
+import array
 import contextlib
 import os
 import sys
@@ -18,6 +19,12 @@ from pathlib import Path
 
 #: What the mapped files of a process that uses Level Zero contain.
 _LOADER = b"/libze_loader.so"
+#: What they contain once it has called ``zeInit``. Source: names of drivers in the loader 1.32.
+_DRIVERS = (b"/libze_intel_gpu", b"/libze_intel_vpu", b"/libze_intel_npu")
+#: Name of the mark of a process that emptied its environment, with its number behind it. Source: process.cpp.
+EMPTIED = ".emptied-"
+#: Entry of the auxiliary vector that says that a program has more rights than its user.
+_AT_SECURE = 23
 #: A look may take this share of the time: the next one comes accordingly later.
 _SHARE = 0.02
 #: So many new process numbers are looked at one by one; more are looked up in the list of all.
@@ -88,21 +95,31 @@ class Children:
             yield from sorted(int(name) for name in os.listdir("/proc") if name.isdecimal())  # noqa: PTH208
 
     def _judge(self, pid: int) -> None:
-        missing = self._missing(Path(f"/proc/{pid}/environ").read_bytes())
-        if not missing:
-            self._found.pop(pid, None)
-            return
-        mapped = Path(f"/proc/{pid}/maps").read_bytes()
-        if os.fsencode(self._layer) + b"/" in mapped:
-            self._found.pop(pid, None)  # it got there in another way
-        elif _LOADER in mapped and pid not in self._found:
-            self._found[pid] = Child(pid, str(Path(f"/proc/{pid}/exe").readlink()), missing)
-
-    def _missing(self, environ: bytes) -> str:
-        """Return the variable that an environment lacks, or an empty text."""
+        environ = Path(f"/proc/{pid}/environ").read_bytes()
         given = dict(entry.partition(b"=")[::2] for entry in environ.split(b"\0") if entry)
+        mapped = Path(f"/proc/{pid}/maps").read_bytes()
+        if not environ or not mapped:
+            return  # it ends: what was known of it stays
+        missing = self._missing(given)
+        if os.fsencode(self._layer) + b"/" in mapped:
+            self._found.pop(pid, None)  # it may have got there in another way
+        elif _LOADER not in mapped:
+            if not missing:
+                self._found.pop(pid, None)
+        elif (missing or self._has_driver(given, mapped)) and pid not in self._found:
+            # With a driver and without the recorder, a complete environment was not that of the loader.
+            lost = "LD_LIBRARY_PATH" if _is_secure(pid) else "ZE_ENABLE_TRACING_LAYER"
+            self._found[pid] = Child(pid, str(Path(f"/proc/{pid}/exe").readlink()), missing or lost)
+
+    def _has_driver(self, given: Mapping[bytes, bytes], mapped: bytes) -> bool:
+        """Whether a process has called ``zeInit``: the loader opens drivers then."""
+        named = given.get(b"ZE_ENABLE_ALT_DRIVERS", b"").split(b",")
+        return any(driver in mapped for driver in (*named, *_DRIVERS) if driver)
+
+    def _missing(self, given: Mapping[bytes, bytes]) -> str:
+        """Return the variable that an environment lacks, or an empty text."""
         if not given.get(b"LANESCOPE_ZE_OUTPUT"):
-            return "LANESCOPE_ZE_OUTPUT" if environ else ""  # a process that ends has none any more
+            return "LANESCOPE_ZE_OUTPUT"
         if given.get(b"ZE_ENABLE_TRACING_LAYER") != b"1":
             return "ZE_ENABLE_TRACING_LAYER"
         folders = given.get(b"LD_LIBRARY_PATH", b"").replace(b";", b":").split(b":")
@@ -117,6 +134,11 @@ class Children:
             folder: the recording.
         """
         recorded = [path.parent.name for path in folder.glob("*/metadata")]
+        for mark in folder.glob(f"{EMPTIED}*"):
+            # Its loader had the recorder in it, and no variable any more that had it used.
+            pid = int(mark.name.removeprefix(EMPTIED))
+            self._found.setdefault(pid, Child(pid, mark.read_text(), "ZE_ENABLE_TRACING_LAYER"))
+            mark.unlink()
 
         def is_missing(child: Child) -> bool:
             name = f"{_host()}-{child.pid}"
@@ -139,6 +161,12 @@ def _parent(pid: int) -> int:
     with open(f"/proc/{pid}/status", "rb") as file:  # noqa: PTH123
         facts = dict(line.split(b":", 1) for line in file.read().splitlines() if b":" in line)
     return int(facts[b"PPid"]) if int(facts[b"Tgid"]) == pid else -1
+
+
+def _is_secure(pid: int) -> bool:
+    """Whether a program has more rights than who started it: its loader ignores variables then."""
+    vector = array.array("L", Path(f"/proc/{pid}/auxv").read_bytes())
+    return bool(dict(zip(vector[::2], vector[1::2], strict=False)).get(_AT_SECURE))
 
 
 def _host() -> str:

@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, NoReturn
 
 from lanescope.devices.levelzero.formats.layout import RECORDER_MARK
 from lanescope.devices.levelzero.recorder import ranks
-from lanescope.devices.levelzero.recorder.children import Children
+from lanescope.devices.levelzero.recorder.children import EMPTIED, Children
 from lanescope.devices.levelzero.recorder.group_signals import GroupSentinel
 from lanescope.errors import MissingDependencyError, UsageError, os_reason
 
@@ -299,7 +299,7 @@ def exit_like(status: int) -> int:
 
 def is_recording(folder: Path) -> bool:
     """Return whether a folder contains only files of the recorder."""
-    inside = [path for path in folder.iterdir() if path.name != RECORDER_MARK]
+    inside = [path for path in folder.iterdir() if path.name != RECORDER_MARK and not path.name.startswith(EMPTIED)]
     return all(path.is_dir() and ((path / "metadata").is_file() or (path / ".metadata").is_file()) for path in inside)
 
 

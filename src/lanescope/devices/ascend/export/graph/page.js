@@ -203,8 +203,11 @@ function box(ctx, t, k) {
   ctx.fill();
   const size = Math.min(Math.max(9.5 / k, 11), 17), id = T.name[t];
   const font = (size_) => `${size_}px Inter, system-ui, sans-serif`;
-  ctx.font = `600 ${font(k < 0.42 ? Math.min(11 / k, h * 0.7) : size)}`;
+  ctx.font = `600 ${font(k < 0.42 ? Math.min(11 / k, HEAD * 0.7) : size)}`;
   if (k < 0.42) {
+    // Smaller letters before fewer ones.
+    const wide = ctx.measureText(title(t)).width;
+    if (wide > W - 18) ctx.font = `600 ${font(Math.max(Math.min(11 / k, HEAD * 0.7) * (W - 22) / wide, 7.5 / k))}`;
     ctx.fillStyle = css.ink;
     ctx.fillText(cut(ctx, title(t), W - 22), x + 14, y + Math.min(h / 2, 24) + 4 / k);
   } else {

@@ -98,13 +98,16 @@ function details(t) {
 function legend() {
   const shown = [node('h2', 'Task graph'), node('p', 'Click a task. Bold lines come from the producer that ended last: it held its consumer. The selected task shows, in blue, the chain that held it.', 'dim')];
   const made = node('ul');
-  D.functions.forEach((name, at) => {
-    if (at > 15) return;
+  const uses = new Array(D.functions.length).fill(0);
+  for (const at of T.fn) if (at >= 0) uses[at]++;
+  const often = D.functions.map((name, at) => [name, at]).sort((a, b) => uses[b[1]] - uses[a[1]]);
+  often.slice(0, 16).forEach(([name, at]) => {
     const item = node('li'), key = node('span', undefined, 'key');
     key.style.background = D.palette[D.colors[at]];
     item.append(key, document.createTextNode(name));
     made.append(item);
   });
+  if (D.functions.length > 16) made.append(node('li', `and ${D.functions.length - 16} more`, 'dim'));
   if (D.functions.length) shown.push(node('h3', 'Functions'), made);
   const counts = D.kinds.map((name, at) => [name, T.kind.filter((k) => k === at).length]).filter(([, n]) => n);
   shown.push(node('h3', 'Kinds'), pairs(counts));

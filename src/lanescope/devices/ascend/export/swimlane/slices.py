@@ -63,7 +63,7 @@ def bars(content: Content, numbers: Numbers) -> Iterator[bytes]:
     yield from _uploads(content)
     yield from _headerless(content)
     if content.is_chip:
-        yield SEPARATOR.join(graph_bars(content)).encode()
+        yield from graph_bars(content)
     yield from _counters(content)
 
 

@@ -17,6 +17,8 @@ from lanescope.devices.levelzero.formats.foreign.streams import Stream
 Key = tuple[int, int, int]
 #: Steps beyond these are no counts: of a counter that was damaged.
 _MOST_EVENTS, _MOST_PACKETS = 1 << 40, 1 << 32
+#: -1 as 64 bits.
+_UNKNOWN = (1 << 64) - 1
 _LAST_NUMBER = np.uint64(1 << 62)
 
 
@@ -39,7 +41,7 @@ def counter_bits(stream: Stream) -> int:
 
 
 def discarded_steps(counts: npt.NDArray[np.uint64], bits: int, *, before: int = 0) -> Int64:
-    """Return how many events each packet discarded: its counter less that before, which may have wrapped.
+    """Return how many events each packet discarded: its counter less that before, which may have wrapped; -1: unknown.
 
     Args:
         counts: uint64 [packets], the counters.
@@ -49,7 +51,7 @@ def discarded_steps(counts: npt.NDArray[np.uint64], bits: int, *, before: int = 
     steps = np.diff(counts, prepend=np.uint64(before))
     if bits < 64:
         steps &= np.uint64((1 << bits) - 1)
-    return np.minimum(steps, np.uint64(_MOST_EVENTS)).astype(np.int64)
+    return np.where(steps <= np.uint64(_MOST_EVENTS), steps, np.uint64(_UNKNOWN)).astype(np.int64)
 
 
 def numbers_of(stream: Stream) -> tuple[Int64, Int64]:
@@ -60,7 +62,7 @@ def numbers_of(stream: Stream) -> tuple[Int64, Int64]:
 
 
 def missing_steps(numbers: Int64, before: int) -> Int64:
-    """Return how many packets are missing in front of each.
+    """Return how many packets are missing in front of each; -1: unknown.
 
     Args:
         numbers: int64 [n], of packets.
@@ -69,7 +71,7 @@ def missing_steps(numbers: Int64, before: int) -> Int64:
     if not len(numbers):
         return numbers
     steps = np.diff(numbers, prepend=numbers[0] - 1 if before < 0 else before)
-    return np.where(steps > 1, np.minimum(steps - 1, _MOST_PACKETS), 0)
+    return np.where(steps > 1, np.where(steps - 1 <= _MOST_PACKETS, steps - 1, -1), 0)
 
 
 class PacketCounters:
@@ -82,6 +84,8 @@ class PacketCounters:
         self._counters: tuple[int, int] | None = None
         self._numbers: tuple[int, int] | None = None
         self._discarded = self._missing = 0
+        #: Steps that are no counts.
+        self._damaged = 0
 
     def add(self, stream: Stream) -> None:
         """Add the packets of the next window."""
@@ -93,29 +97,34 @@ class PacketCounters:
         counts = walk.packet("discarded")[walk.has("events_discarded")]
         if len(counts):
             first, before = self._counters or (int(counts[0]),) * 2
-            self._discarded += int(discarded_steps(counts, self._bits, before=before).sum())
+            self._discarded += self._counted(discarded_steps(counts, self._bits, before=before))
             self._counters = first, int(counts[-1])
         _, numbers = numbers_of(stream)
         if len(numbers):
             first, last = self._numbers or (int(numbers[0]), -1)
-            self._missing += int(missing_steps(numbers, last).sum())
+            self._missing += self._counted(missing_steps(numbers, last))
             self._numbers = first, int(numbers[-1])
 
+    def _counted(self, steps: Int64) -> int:
+        self._damaged += int(np.count_nonzero(steps < 0))
+        return int(steps[steps > 0].sum())
+
     @staticmethod
-    def joined(files: Iterable[PacketCounters]) -> tuple[int, int]:
-        """Return how many events were discarded, and how many packets are missing, in files and between them."""
-        discarded = missing = 0
+    def joined(files: Iterable[PacketCounters]) -> tuple[int, int, int]:
+        """Return how many events were discarded, how many packets are missing, and how many counts are unknown."""
+        discarded = missing = damaged = 0
         before: dict[Key, tuple[int, int]] = {}
         for file in sorted(files, key=lambda file: file._begin):
             count, number = before.get(file._key, (0, -1))
             discarded, missing = discarded + file._discarded, missing + file._missing
             if file._counters is not None:
                 first, last = file._counters
-                discarded += int(discarded_steps(np.array([first], np.uint64), file._bits, before=count)[0])
+                discarded += file._counted(discarded_steps(np.array([first], np.uint64), file._bits, before=count))
                 count = last
             if file._numbers is not None:
                 first, last = file._numbers
-                missing += int(missing_steps(np.array([first]), number)[0])
+                missing += file._counted(missing_steps(np.array([first]), number))
                 number = last
             before[file._key] = count, number
-        return discarded, missing
+            damaged += file._damaged
+        return discarded, missing, damaged

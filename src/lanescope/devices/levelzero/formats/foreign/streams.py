@@ -26,7 +26,6 @@ _THREAD = ("vtid", "tid", "thread")
 _CPU = ("cpu_id",)
 #: Traces in one folder, at most.
 _MOST_TRACES = 4096
-_LAST = 1 << 30
 
 
 @dataclass(slots=True, eq=False)
@@ -62,6 +61,7 @@ class Stream:
         timed: bool [events], whether they have a time.
         thread: int32 [events], row of threads.
         seq: int64 [events], position among the events of all streams, from 1.
+        wide: events whose process or thread has an impossible number.
     """
 
     source: Source
@@ -73,6 +73,7 @@ class Stream:
     timed: npt.NDArray[np.bool_]
     thread: npt.NDArray[np.int32] = field(default_factory=lambda: np.empty(0, np.int32))
     seq: Int64 = field(default_factory=lambda: np.empty(0, np.int64))
+    wide: int = 0
 
 
 @dataclass(slots=True, eq=False)
@@ -223,27 +224,44 @@ def threads_of(
     stream: Stream, processes: dict[tuple[str, int], int], threads: dict[tuple[int, int], int]
 ) -> npt.NDArray[np.int32]:
     """Return the thread of each event."""
-    count = len(stream.walk.kinds)
+    count, process_id = len(stream.walk.kinds), -1
     pid, tid = _first(stream, _PROCESS), _first(stream, _THREAD)
+    wrong = np.zeros(count, np.bool_)
     if pid is None:
         known = stream.trace.about.environment.get("vpid", stream.trace.about.environment.get("pid", -1))
-        pid = np.full(count, known if isinstance(known, int) and 0 <= known <= layout.MOST_PID else -1, np.int64)
+        process_id = known if isinstance(known, int) and 0 <= known <= layout.MOST_PID else -1
+    else:
+        pid = _possible(pid, layout.MOST_PID, wrong)
     if tid is None:
         cpu = _first(stream, _CPU)
-        tid = (
-            np.full(count, -1 - FIRST_STREAM - stream.number, np.int64)
-            if cpu is None
-            else -1 - (cpu & (FIRST_STREAM - 1))
-        )
-    # Few pairs name all events: successive ones are mostly of one thread.
-    changes = np.flatnonzero((pid[1:] != pid[:-1]) | (tid[1:] != tid[:-1])) + 1
-    begins = np.concatenate([np.zeros(min(count, 1), np.int64), changes])
-    rows = []
-    for number, thread in zip(pid[begins].tolist(), tid[begins].tolist(), strict=True):
-        known_pid = min(max(number, -1), layout.MOST_PID)
-        process = processes.setdefault((stream.trace.host, known_pid), len(processes))
-        rows.append(threads.setdefault((process, min(max(thread, -_LAST), layout.MOST_PID)), len(threads)))
-    return np.repeat(np.array(rows, np.int32), np.diff(begins, append=count))
+        tid = np.full(count, -1 - FIRST_STREAM - stream.number, np.int64)
+        if cpu is not None:
+            tid = -1 - _possible(cpu, FIRST_STREAM - 1, wrong)
+    else:
+        tid = _possible(tid, layout.MOST_PID, wrong)
+    stream.wide = int(np.count_nonzero(wrong))
+    # Both have 32 bits at most. Few pairs name all events: successive ones are mostly of one thread.
+    keys = (tid & 0xFFFFFFFF) | ((process_id << 32) if pid is None else (pid << 32))
+    begins = np.append(np.zeros(min(count, 1), np.int64), np.flatnonzero(keys[1:] != keys[:-1]) + 1)
+    _, places, which = np.unique(keys[begins], return_index=True, return_inverse=True)
+    rows = np.zeros(len(places), np.int32)
+    # Threads are numbered as they come.
+    for key in np.argsort(places).tolist():
+        at = begins[places[key]]
+        owner = (stream.trace.host, process_id if pid is None else int(pid[at]))
+        process = processes.setdefault(owner, len(processes))
+        rows[key] = threads.setdefault((process, int(tid[at])), len(threads))
+    found: npt.NDArray[np.int32] = np.repeat(rows[which], np.diff(begins, append=count))
+    return found
+
+
+def _possible(numbers: Int64, most: int, wrong: npt.NDArray[np.bool_]) -> Int64:
+    """Return numbers, ``most`` in the place of those that are not of 0 to ``most``, which become ``wrong``."""
+    if not len(numbers) or (int(numbers.min()) >= 0 and int(numbers.max()) <= most):
+        return numbers
+    is_wrong = (numbers < 0) | (numbers > most)
+    wrong |= is_wrong
+    return np.where(is_wrong, most, numbers)
 
 
 def _first(stream: Stream, names: Sequence[str]) -> Int64 | None:
@@ -268,8 +286,9 @@ def _order(streams: Sequence[Stream]) -> int:
     if not streams:
         return 0
     ts = np.concatenate([np.maximum.accumulate(s.ts) if len(s.ts) else s.ts for s in streams])
-    seq = np.empty(len(ts), np.int64)
-    seq[np.argsort(ts, kind="stable")] = np.arange(1, len(ts) + 1)
+    seq = np.arange(1, len(ts) + 1)
+    if bool((ts[1:] < ts[:-1]).any()):
+        seq[np.argsort(ts, kind="stable")] = seq.copy()
     at = 0
     for stream in streams:
         stream.seq = seq[at : at + len(stream.ts)]
