@@ -105,36 +105,33 @@ inline constexpr bool is_collecting = false;
 // jump so.
 extern std::atomic<void*> routes[way_count][function_count];
 
-template <Function F, InterceptPath W, class T = typename Signature<F>::Type>
-struct Entry;
+// The long ways through a call: one piece of code for both ways that it can come.
+template <Function F, class T = typename Signature<F>::Type>
+struct Followed;
 
-template <Function F, InterceptPath W, class... A>
-struct Entry<F, W, Result(A...)> {
-    static Result call(A... a) {
-        const auto route = routes[static_cast<size_t>(W)][index(F)].load(std::memory_order_relaxed);
-        return reinterpret_cast<Pointer<F>>(route)(a...);
-    }
-
+template <Function F, class... A>
+struct Followed<F, Result(A...)> {
     static constexpr bool is_replaced = requires(Call& call, Next<F> next, A... a) { Hook<F>::call(call, next, a...); };
     static constexpr bool is_observed = requires(Call& call, A... a) { Hook<F>::after(call, a...); };
     static constexpr bool is_followed = is_replaced || is_observed;
 
-    // With its entry and exit.
-    static Result tell(A... a) {
+    // Without its entry and exit.
+    [[gnu::noinline]] static Result pass(A... a, InterceptPath way) {
+        Call call{way};
+        return follow(call, Next<F>{call, target<F>(way)}, a...);
+    }
+
+    // With them.
+    [[gnu::noinline]] static Result tell(A... a, InterceptPath way) {
         local.clock.prepare();
-        Call call{W};
+        Call call{way};
         call.is_told = call.is_timed = true;
         call.entered = local.clock.read();
         call.begin = local.clock.time(call.entered);
         emit_entry(call.begin, a...);
-        const Result result = follow(call, Next<F>{call, target<F>(W)}, a...);
+        const Result result = follow(call, Next<F>{call, target<F>(way)}, a...);
         if (call.is_told) emit_exit(call, result, a...);
         return result;
-    }
-    // Without.
-    static Result pass(A... a) {
-        Call call{W};
-        return follow(call, Next<F>{call, target<F>(W)}, a...);
     }
 
 private:
@@ -237,6 +234,21 @@ private:
             stream->commit(stream->restamp(now, end.ns), size);
         }
     }
+};
+
+template <Function F, InterceptPath W, class T = typename Signature<F>::Type>
+struct Entry;
+
+// What a program calls.
+template <Function F, InterceptPath W, class... A>
+struct Entry<F, W, Result(A...)> : Followed<F> {
+    static Result call(A... a) {
+        const auto route = routes[static_cast<size_t>(W)][index(F)].load(std::memory_order_relaxed);
+        return reinterpret_cast<Pointer<F>>(route)(a...);
+    }
+    // Where routes lead.
+    static Result tell(A... a) { return Followed<F>::tell(a..., W); }
+    static Result pass(A... a) { return Followed<F>::pass(a..., W); }
 };
 
 // AFTER(function, parameters) { ... }: what is done once the driver has succeeded.

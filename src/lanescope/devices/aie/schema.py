@@ -362,7 +362,7 @@ RUN_STATS = (
         finding="LS404 warning",
     ),
     StatSpec(
-        "aie_second_start",
+        "aie_repeated_start",
         "notice",
         "segments that are not the first of their unit in their slice: stale packets, or a run in place of another",
         finding="LS105 warning",
@@ -404,7 +404,7 @@ STATS = tuple(
         StatSpec(
             "aie_unread_config",
             "notice",
-            "unsupported trace statements of the configuration, such as combo and edge events: labels are "
+            "unsupported trace statements of the configuration: labels are "
             "incomplete; `lanescope aie-config` lists them",
             finding="LS404 warning",
         ),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 from collections import Counter
 from pathlib import Path
 
@@ -66,6 +67,51 @@ def test_what_a_producer_stores_is_decoded_to_its_truth(layout, writer, shape):
     }
 
 
+def test_a_marker_of_tt_metal_has_the_first_pair_of_words_after_it_as_its_payload():
+    value = 0xFEDC_BA98_7654_3210
+
+    def marker(kind, number, clock):
+        return [1 << 31 | kind << 28 | number << 12 | clock >> 32, clock & 0xFFFF_FFFF]
+
+    pair = [value >> 32, value & 0xFFFF_FFFF]
+    words = [0, 0, 1 << 11, 7, *[0x8000_0000, 0] * 4]
+    words += marker(3, 5, 1000) + pair + marker(4, 6, 1100) + marker(5, 7, 1200) + [1, 2, 3, 4] + marker(3, 8, 1300)
+    data, control = np.zeros((1, 40), np.uint32), np.zeros((1, 32), np.uint32)
+    data[0, : len(words)], control[0, 0] = words, len(words)
+    params = {"words": 40, "riscs": 1}
+    file = io.BytesIO()
+    np.savez(file, buffer=data, control=control)
+    trace = cuda.decode(file.getvalue(), layout="tt-metal", layout_params=params)
+    rows = trace.tables()["cuda_instants"].rows()
+    # The last marker has lost its data.
+    assert [(row["event_id"], row["payload"]) for row in rows] == [(5, value), (6, 0), (7, 1 << 32 | 2), (8, 0)]
+
+
+#: Layouts that count what they drop, or cannot drop anything.
+EXACT = (
+    "cutedsl-trace",
+    "cutedsl-trace-static",
+    "flydsl",
+    "flydsl-static",
+    "ikp",
+    "nanotrace",
+    "nanotrace-static",
+    "nuggets-legacy",
+    "open-cuprof",
+    "quack",
+    "sm-profiler",
+)
+
+
+@pytest.mark.parametrize("layout", EXACT)
+def test_a_lane_of_an_exact_layout_is_never_doubtful(layout):
+    for shape in (Shape(capacity=4, regions=20), Shape(capacity=16, regions=4)):
+        made = WRITERS[layout][0](shape)
+        trace = decode(made, layout)
+        assert not {"cuda_lane_may_be_lost", "cuda_dropped_at_least"} & {row["name"] for row in trace.stats.rows()}
+        assert sum(row["dropped"] for row in trace.tables()["cuda_lanes"].rows()) == (made.lost or 0)
+
+
 def test_every_shipped_layout_has_a_writer():
     # TIRx has a simulator and goldens of its own.
     assert {*WRITERS, "tirx-v1"} == set(catalog.shipped())
@@ -81,6 +127,7 @@ def test_nothing_recorded_is_nothing_decoded(layout, writer):
     except InputError:
         return
     assert not rows_of(trace)
+    assert {"cuda_no_records", "cuda_bad_lane_header"} & {row["name"] for row in trace.stats.rows()}
 
 
 @pytest.mark.parametrize("share", [0.03, 0.31, 0.5, 0.77, 0.98])
