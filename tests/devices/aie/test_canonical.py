@@ -1,5 +1,6 @@
 """What no trace unit writes: the reference on examples, the native decoder against it, captures that must be clean."""
 
+import json
 from collections import Counter
 
 import numpy as np
@@ -222,6 +223,30 @@ def test_units_that_started_together_have_one_length(tiles, tmp_path):
     if tiles == 2:
         changed[0, 2] += 1000
         assert flagged(changed) == []
+
+
+@pytest.mark.parametrize(("cycles", "is_over"), [(70, False), (2000, True)])
+@pytest.mark.parametrize("config", [None, {"start": "BROADCAST_15", "stop": "BROADCAST_14"}])
+def test_a_unit_without_times_has_no_more_cycles_than_the_others(tmp_path, cycles, is_over, config):
+    """Event-PC frames tell the least number of cycles from Start to Stop; the memory tile counts all of them."""
+    runs = encode.encode_runs(np.array([0, 1], np.uint8), np.array([900, 90]), stop=True, idle=9)
+    timed = encode.packets(encode.header(3, 1, 1, 1), encode.pack(Frames.join([encode.start(90_000), runs])))
+    words = words_of(("event_pc", {"mask": 1, "pc": 4}), ("stop", {"mask": 0, "cycles": cycles}), mode=1)
+    words[1] = 90_002  # the timer of its Start
+    counted = encode.packets(encode.header(0, 1, 2, 2), np.array(words, np.uint32))
+    path = tmp_path / "run.bin"
+    path.write_bytes(np.concatenate([timed, counted]).astype("<u4").tobytes())
+    if config:
+        tiles = [
+            {"type": "memtile", "col": 1, "row": 1, "events": []},
+            {"type": "core", "col": 1, "row": 2, "events": []},
+        ]
+        tiles[1]["mode"] = "event-pc"
+        (tmp_path / "run.config.json").write_text(json.dumps({**config, "tiles": tiles}))
+    trace = lanescope.open(path, family="aie")
+    names = trace.tracks["name"].tolist()
+    told = [names[row["track_id"]] for row in trace.stats.rows() if row["name"] == "aie_length_mismatch"]
+    assert told == (["core (1, 2)"] if is_over else [])
 
 
 def test_lengths_of_public_captures_agree(corpus, tmp_path):

@@ -200,8 +200,8 @@ def test_check_and_convert_tell_an_ambiguous_column_shift(command, tmp_path):
 
 
 UNREAD = {
-    "aie.trace.combo_event": 'aie.trace.combo_event<0> <"INSTR_EVENT_0"> AND_NOT <"INSTR_VECTOR">',
-    "aie.trace.edge_event": 'aie.trace.edge_event<0> event=<"LOCK_STALL"> trigger=BOTH',
+    "aie.trace.combo_event": 'aie.trace.combo_event<0> <"INSTR_EVENT_0"> XOR <"INSTR_VECTOR">',
+    "aie.trace.edge_event": 'aie.trace.edge_event<2> event=<"LOCK_STALL"> trigger=BOTH',
     "aie.trace.something_newer": "aie.trace.something_newer 7",
     "aie.trace.event": "\n".join(['aie.trace.event<"TRUE">'] * 8),
     "aie.trace.port": "aie.trace.port<0> port=DMA direction=S2MM",
@@ -227,8 +227,8 @@ def test_operations_that_are_not_read_are_not_dropped_without_a_word(tmp_path, c
 @pytest.mark.parametrize(
     ("text", "what"),
     [
-        (write(7, address=0x34404), "Combo_event_control"),
-        (write(7, address=0x14408), "Edge_Detection_event_control"),
+        (write(0x0A09, address=0x34400), "Combo_event_inputs"),
+        (write(0x0807, address=0x14400), "Combo_event_inputs"),
         ("%v = arith.addi %a, %a : i32\n%k = arith.constant 0x340E4 : i32\n"
          "aiex.npu.write32(%k, %v) {column = 0 : i32, row = 2 : i32} : i32, i32", "Trace_Event1"),
     ],
@@ -240,7 +240,8 @@ def test_register_writes_that_are_not_read_are_not_dropped_without_a_word(text, 
 
 def test_a_document_of_registers_that_are_not_read_says_so(tmp_path):
     path = tmp_path / "registers.json"
-    listed = [{"col": 0, "row": 2, "address": address, "value": 33} for address in ("0x340e0", "0x34404")]
+    writes = {"0x340e0": 33, "0x34400": 0x0A09}
+    listed = [{"col": 0, "row": 2, "address": address, "value": value} for address, value in writes.items()]
     path.write_text(json.dumps({"start_writes": listed}))
     assert sum(config.load(path).unread.values()) == 1
 

@@ -238,6 +238,21 @@ def test_slots_say_what_they_watch(tmp_path):
     assert names[lanes].tolist() == ["PORT_RUNNING_0 (DMA:1 slave)", "INSTR_VECTOR", "COMBO_EVENT_0", "slot 3"]
 
 
+def test_lanes_of_one_kind_stand_together(tmp_path):
+    watched = ["PORT_RUNNING_0", "LOCK_STALL", "INSTR_LOCK_ACQUIRE_REQ", "INSTR_EVENT_1", "MEMORY_STALL", "TRUE"]
+    trace = opened(tmp_path, dump([(63, 1), (0, 1)]), events=[*watched, "INSTR_EVENT_0", "INSTR_VECTOR"])
+    lanes = sorted((row["sort_key"], row["name"]) for row in trace.tracks.rows() if row["kind"] == "lane")
+    assert [name for _, name in lanes] == [
+        "kernel",
+        *("INSTR_EVENT_1", "INSTR_EVENT_0", "INSTR_VECTOR"),
+        *("LOCK_STALL", "MEMORY_STALL"),
+        "INSTR_LOCK_ACQUIRE_REQ",
+        "PORT_RUNNING_0",
+        "TRUE",
+        "trace",
+    ]
+
+
 def test_slots_without_a_configuration(tmp_path):
     path = tmp_path / "run.bin"
     path.write_bytes(dump([(3, 1), (0, 1)]).astype("<u4").tobytes())

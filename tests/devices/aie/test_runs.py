@@ -14,6 +14,7 @@ from lanescope.devices.aie.formats import encode
 from lanescope.devices.aie.formats.encode import Frames
 from lanescope.devices.aie.interpret.run_axis import Recording, RunAxis, cuts_of
 from lanescope.errors import UsageError
+from lanescope.io import perfetto
 from lanescope.source import Capture
 from lanescope.trace import Trace
 
@@ -163,6 +164,8 @@ def test_units_of_a_run_begin_together(tmp_path):
     begins = [row["begin_cycles"] for row in trace.details["aie_segments"].rows()]
     assert begins == [0, 0, 702, 702]
     assert "aie_run_timers" not in stats(trace)
+    # Two cycles in each run are two cycles, not four.
+    assert stats(trace)["aie_start_skew"] == 2
     second = [recording(OTHER, timer=702), recording(timer=500)]
     trace = opened(tmp_path, design(main(*THREE[:2]), DEV_A), dump(first, second))
     assert stats(trace)["aie_run_timers"] == 1
@@ -268,6 +271,25 @@ def test_a_packet_that_a_border_cuts_is_lost(tmp_path):
     (row,) = [row for row in trace.accounting.rows() if row["unit"] == "word"]
     assert (row["total"], row["lost"]) == (16, 8)
     assert [row[1] for row in runs(trace)] == [0, 1]
+
+
+def test_viewers_draw_runs_of_a_design_in_one_row(tmp_path, trace_processor):
+    words = dump([recording(timer=9000), recording(OTHER, timer=9000)], recording(timer=700), recording(busy=20))
+    slices = (("dev_a", "seq", 0, SIZE), ("dev_a", "seq", SIZE, SIZE), ("dev_b", "seq", 2 * SIZE, SIZE))
+    trace = opened(tmp_path, design(main(*slices), DEV_A, DEV_B), words)
+    perfetto.write(trace, tmp_path / "out.pftrace")
+    query = (
+        "select d.name design, u.name unit, t.name lane, s.ts, s.dur from slice s join track t on s.track_id = t.id"
+        " join track u on t.parent_id = u.id join track d on u.parent_id = d.id where s.dur > 0"
+        " order by s.ts, unit"
+    )
+    (found,) = trace_processor(tmp_path / "out.pftrace", query)
+    assert [tuple(row.values()) for row in found] == [
+        ("dev_a:seq [cycles]", "core (0, 2)", "INSTR_EVENT_0", 51, 10),
+        ("dev_a:seq [cycles]", "core (0, 3)", "INSTR_EVENT_1", 51, 10),
+        ("dev_a:seq [cycles]", "core (0, 2)", "INSTR_EVENT_0", 751, 10),
+        ("dev_b:seq [cycles]", "core (0, 2)", "LOCK_STALL", 819, 20),
+    ]
 
 
 @pytest.mark.parametrize("block", [32, 100, 1000])

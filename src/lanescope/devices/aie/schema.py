@@ -404,7 +404,7 @@ STATS = tuple(
         StatSpec(
             "aie_unread_config",
             "notice",
-            "unsupported trace statements of the configuration, such as combo and edge events: labels are "
+            "unsupported trace statements of the configuration: labels are "
             "incomplete; `lanescope aie-config` lists them",
             finding="LS404 warning",
         ),

@@ -8,7 +8,7 @@ its sum is NULL, and time that it may explain has no known cause.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -138,7 +138,7 @@ class _Time:
         self.kernels = of(self.slices)
         self.windows = self._windows(segments, tile_of)
 
-    def _windows(self, segments: Iterable[Mapping[str, int]], tile_of: I64) -> Intervals:
+    def _windows(self, segments: Iterable[Mapping[str, Any]], tile_of: I64) -> Intervals:
         """Return from the first invocation to the end of the last one of each segment, in groups by tile."""
         recorded = sorted(
             {

@@ -23,9 +23,9 @@ def run(context: CommandContext, values: Values) -> int:
     """Set up the trace units of an AMD AI engine, or see how they are set up.
 
     Reads a configuration as short JSON (tiles, events, mode, start and stop, packet ids), as the registers that this
-    command writes, from the MLIR text of a design, or from the instruction stream of a build (insts.bin, insts.txt, an
-    ELF file with control text), and says it in any of these forms. What is left open is chosen as
-    mlir-aie chooses it. Without an output the register writes are shown.
+    command writes, from the MLIR text of a design, from the instruction stream of a build (insts.bin, insts.txt, an
+    ELF file with control text), or from what it loads (xclbin, PDI, CDO), and says it in any of these forms. What is
+    left open is chosen as mlir-aie chooses it. Without an output the register writes are shown.
     """
     from lanescope.devices.aie import config
 

@@ -58,7 +58,7 @@ def find(capture: Capture, options: Mapping[str, Any]) -> tuple[Config, Source |
 
 
 def load(path: Path) -> Config:
-    """Read a configuration file: JSON of this form, registers as ``aie-config`` writes them, or an instruction stream.
+    """Read a configuration: JSON of this form, registers as ``aie-config`` writes them, instruction stream, xclbin.
 
     Raises:
         UsageError: it cannot be read, or says something that makes no sense; the message names the place.
@@ -77,8 +77,8 @@ def load(path: Path) -> Config:
         ) from None
     if len(raw) > _MAX_BYTES:
         raise UsageError(f"{path}: larger than {_MAX_BYTES >> 20} MiB: no configuration", hint="check the path")
-    if _is_stream(raw):
-        return _load_stream(path, raw)
+    if _is_binary(raw):
+        return _load_binary(path, raw)
     try:
         content = json.loads(raw.decode("utf-8"))
     except (ValueError, RecursionError) as error:
@@ -91,7 +91,7 @@ def load(path: Path) -> Config:
         raise UsageError(f"{path}: {error}", hint=error.hint) from None
 
 
-def _is_stream(head: bytes) -> bool:
+def _is_binary(head: bytes) -> bool:
     if head.lstrip()[:1] in (b"{", b"["):
         return False
     from lanescope.devices.aie.config import instruction_stream
@@ -99,12 +99,12 @@ def _is_stream(head: bytes) -> bool:
     return instruction_stream.is_stream(head)
 
 
-def _load_stream(path: Path, content: bytes) -> Config:
-    from lanescope.devices.aie.config import instruction_stream
+def _load_binary(path: Path, content: bytes) -> Config:
+    from lanescope.devices.aie.config import build_file, instruction_stream
     from lanescope.devices.aie.config.validators import ConfigError
 
     try:
-        return instruction_stream.read(content)
+        return build_file.read(content) if build_file.is_build(content) else instruction_stream.read(content)
     except ConfigError as error:
         raise UsageError(f"{path}: {error}", hint=error.hint) from None
 
@@ -145,7 +145,7 @@ def read(path: Path, sequence: str | None = None) -> Config:
             head = file.read(1 << 12)
     except OSError as error:
         raise UsageError(f"cannot open {str(path)!r}: {os_reason(error)}", hint="pass a JSON or MLIR file") from None
-    if not (head.lstrip()[:1] in (b"{", b"[") or _is_stream(head)):
+    if not (head.lstrip()[:1] in (b"{", b"[") or _is_binary(head)):
         return load_mlir(path, sequence)
     if sequence is not None:
         raise UsageError("--sequence is only for MLIR texts", hint="remove --sequence")

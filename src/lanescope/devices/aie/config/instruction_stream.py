@@ -10,18 +10,12 @@ import re
 import struct
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from lanescope.declaration import replace
 from lanescope.devices.aie.config.model import Config, agreed
-from lanescope.devices.aie.config.register_writes import (
-    Write,
-    from_writes,
-    start_writes,
-    stop_writes,
-    unread_at,
-    write_at,
-)
+from lanescope.devices.aie.config.register_writes import from_writes, start_writes, stop_writes
+from lanescope.devices.aie.config.replay import Replay
 from lanescope.devices.aie.config.validators import ConfigError
 from lanescope.devices.aie.formats.registers import COLUMN_SHIFT, ROW_SHIFT
 
@@ -72,36 +66,6 @@ class _Form:
 
 #: By minor and major version.
 _FORMS = {(0, 1): _Form(address=2, value=4, write=6, block_size=3), (1, 0): _Form(1, 2, 3, 2)}
-
-
-@dataclass(slots=True)
-class _Stream:
-    """What has been read of a stream.
-
-    Attributes:
-        writes: writes to registers of a trace.
-        other: operations besides, by what they are.
-        unread: registers that concern a trace and are not read.
-        values: what masked writes change, by address.
-    """
-
-    writes: list[Write] = field(default_factory=list)
-    other: Counter[str] = field(default_factory=Counter)
-    unread: Counter[str] = field(default_factory=Counter)
-    values: dict[int, int] = field(default_factory=dict)
-
-    def note(self, address: int, value: int, mask: int = 0xFFFFFFFF) -> bool:
-        """Note what a register holds after a write; return whether it is one of a trace."""
-        value = self.values.get(address, 0) & ~mask | value & mask
-        self.values[address] = value
-        write = write_at(address, value)
-        if write is not None:
-            self.writes.append(write)
-        elif name := unread_at(address, value):
-            self.unread[name] += 1
-        else:
-            return False
-        return True
 
 
 def is_stream(head: bytes) -> bool:
@@ -197,7 +161,7 @@ def _configuration(words: Sequence[int]) -> Config:
     count, size = words[2], words[3]
     if size % 4 or not 4 * _HEADER_WORDS <= size <= 4 * len(words):
         raise ConfigError(f"instruction stream of {4 * len(words)} bytes has a header for {size}", _HINT)
-    stream = _Stream()
+    stream = Replay()
     done = 0
     for at, length in _operations(words[: size // 4], form):
         _note(stream, words[at : at + length], form)
@@ -246,20 +210,16 @@ def _length(words: Sequence[int], at: int, form: _Form) -> int | None:
     return stated // 4 if stated % 4 == 0 and stated >= 4 * least else None
 
 
-def _note(stream: _Stream, operation: Sequence[int], form: _Form) -> None:
+def _note(stream: Replay, operation: Sequence[int], form: _Form) -> None:
     """Note what an operation writes, and what it is if that is nothing of a trace."""
-    code = operation[0] & 0xFF
-    is_known = False
-    if code == _WRITE:
-        is_known = stream.note(operation[form.address], operation[form.value])
-    elif code == _MASK_WRITE:
-        is_known = stream.note(operation[form.address], operation[form.value], operation[form.value + 1])
+    code, words, mask = operation[0] & 0xFF, operation[:0], 0xFFFFFFFF
+    address = operation[form.address] if len(operation) > form.address else 0
+    if code in (_WRITE, _MASK_WRITE):
+        words = operation[form.value : form.value + 1]
+        mask = operation[form.value + 1] if code == _MASK_WRITE else mask
     elif code == _BLOCK_WRITE:
-        first = operation[form.block_size - 1]
-        data = operation[form.block_size + 1 :]
-        is_known = sum(stream.note(first + 4 * index & 0xFFFFFFFF, value) for index, value in enumerate(data)) > 0
-    if not is_known:
-        stream.other[_NAMES[code]] += 1
+        address, words = operation[form.block_size - 1], operation[form.block_size + 1 :]
+    stream.note(_NAMES[code], address, words, mask)
 
 
 def _control_sections(content: bytes) -> Iterator[tuple[str, bytes]]:

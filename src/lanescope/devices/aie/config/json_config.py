@@ -60,6 +60,8 @@ TILE_KEYS = {
     "stop": "event that stops it",
     "reset": "event that resets its timer; by itself that which starts it",
     "packet_id": "0 to 31",
+    "combos": "combo events 0 to 2: two events with AND, AND_NOT, OR or OR_NOT between",
+    "edges": "edge events 0 and 1: an event and RISING, FALLING or BOTH",
     "packet_type": "0 to 7; by convention 0 core, 1 mem, 2 shim, 3 memtile",
 }
 
@@ -149,6 +151,7 @@ def _unit(device: str, tile: Any, common: Mapping[str, Any]) -> Unit:
         strip_trailing_zeros(event_number(device, module, event) for event in numbers),
         _selections(module, tile.get("ports", {})),
         **stated,
+        logic=_logic(device, module, tile),
     )
 
 
@@ -168,6 +171,12 @@ def _tile(config: Config, unit: Unit) -> dict[str, Any]:
         value = getattr(unit, name)
         if value is not None:
             tile[name] = event(value)
+    if unit.logic:
+        from lanescope.devices.aie.config import made_events
+
+        combos, edges = made_events.watched(config, unit)
+        made: dict[str, Mapping[int, tuple[str, ...]]] = {"combos": combos, "edges": edges}
+        tile |= {key: {str(n): " ".join(each) for n, each in of.items()} for key, of in made.items() if of}
     for name in ("packet_id", "packet_type"):
         value = getattr(unit, name)
         if value is not None:
@@ -204,6 +213,36 @@ def _selections(module: str, given: Any) -> tuple[int | None, ...]:
             raise ConfigError(f"ports: unknown PORT event {key!r}", "use numbers 0 to 7")
         found[int(key)] = port_selection(module, port)
     return tuple(found)
+
+
+def _logic(device: str, module: str, tile: Mapping[str, Any]) -> dict[str, int]:
+    """Return the registers of combo and edge events."""
+    if not tile.get("combos") and not tile.get("edges"):
+        return {}
+    from lanescope.devices.aie.config import made_events
+
+    combos = {}
+    for number, (first, logic, second) in _made(tile, "combos", 3, 3).items():
+        if logic not in registers.LOGIC:
+            raise unknown_name_error("combo", logic, registers.LOGIC)
+        combos[number] = event_number(device, module, first), logic, event_number(device, module, second)
+    edges = {}
+    for number, (event, trigger) in _made(tile, "edges", 2, 2).items():
+        if trigger not in ("RISING", "FALLING", "BOTH"):
+            raise unknown_name_error("edge", trigger, ("RISING", "FALLING", "BOTH"))
+        edges[number] = event_number(device, module, event), trigger
+    return made_events.registers_of(device, module, combos, edges)
+
+
+def _made(tile: Mapping[str, Any], key: str, numbers: int, words: int) -> dict[int, list[str]]:
+    given = tile.get(key) or {}
+    known = [str(number) for number in range(numbers)]
+    hint = 'write "combos": {"0": "LOCK_STALL AND_NOT ACTIVE"} or "edges": {"0": "LOCK_STALL RISING"}'
+    if not isinstance(given, dict) or any(
+        number not in known or not isinstance(text, str) or len(text.split()) != words for number, text in given.items()
+    ):
+        raise ConfigError(f"invalid {key} {quote_value(given)}", hint)
+    return {int(number): text.split() for number, text in given.items()}
 
 
 def _hertz(value: Any) -> Fraction:

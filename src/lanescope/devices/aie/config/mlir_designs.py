@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from itertools import pairwise
 
 from lanescope.declaration import replace
+from lanescope.devices.aie.config.made_events import registers_of
 from lanescope.devices.aie.config.model import SLOTS, Config, Place, Run, Unit, agreed, strip_trailing_zeros
 from lanescope.devices.aie.config.register_writes import Write, from_writes
 from lanescope.devices.aie.config.validators import ConfigError, event_number, port_selection
@@ -30,6 +31,8 @@ class TraceOp:
         names: names or numbers of the events of its slots.
         ports: (slot, bundle, channel, is it a master).
         edges: start and stop: a name, a number, or a broadcast channel.
+        combos: combo events: number -> event, how it joins them, event.
+        made_edges: edge events: number -> event, which edges.
     """
 
     symbol: str
@@ -41,6 +44,8 @@ class TraceOp:
     names: list[str | int] = field(default_factory=list)
     ports: list[tuple[int, str, int, bool]] = field(default_factory=list)
     edges: dict[str, tuple[str, str | int]] = field(default_factory=dict)
+    combos: dict[int, tuple[str | int, str, str | int]] = field(default_factory=dict)
+    made_edges: dict[int, tuple[str | int, str]] = field(default_factory=dict)
 
 
 @dataclass(slots=True)
@@ -162,6 +167,10 @@ class Design:
         for slot, bundle, channel, is_master in trace.ports:
             ports[slot] = self._selection(module, bundle, channel, is_master=is_master)
         edges = {what: self._edge(module, *edge) for what, edge in trace.edges.items()}
+        combos = {
+            number: (event(first), logic, event(second)) for number, (first, logic, second) in trace.combos.items()
+        }
+        made_edges = {number: (event(of), trigger) for number, (of, trigger) in trace.made_edges.items()}
         packet_id = trace.packet_id if trace.packet_id is not None and 0 <= trace.packet_id < 32 else None
         return Unit(
             module,
@@ -176,6 +185,7 @@ class Design:
             reset=edges.get("start"),
             packet_id=packet_id,
             packet_type=events.MODULES.index(module),
+            logic=registers_of(self.family(), module, combos, made_edges),
         )
 
     def _edge(self, module: str, kind: str, value: str | int) -> int:

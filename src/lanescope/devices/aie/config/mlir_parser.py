@@ -121,6 +121,8 @@ class _Scanner:
             "aie.trace.packet": self._read_packet,
             "aie.trace.event": self._read_event,
             "aie.trace.port": self._read_port,
+            "aie.trace.combo_event": self._read_combo,
+            "aie.trace.edge_event": self._read_made_edge,
             "aie.trace.start": lambda: self._read_edge("start"),
             "aie.trace.stop": lambda: self._read_edge("stop"),
             "aie.trace.start_config": self._read_start,
@@ -391,7 +393,28 @@ class _Scanner:
         if value is None or len(self._trace.names) >= SLOTS:
             self.unread[self._operation] += 1
         else:
-            self._trace.names.append(value if isinstance(value, int) else value.rpartition("::")[2])
+            self._trace.names.append(_event(value))
+
+    def _read_combo(self) -> None:
+        number, first = _int(self._value()), self._value()
+        logic = self._word()
+        second = self._value()
+        if self._trace is None:
+            return
+        if number not in (0, 1, 2) or logic not in registers.LOGIC or first is None or second is None:
+            self.unread[self._operation] += 1
+        else:
+            self._trace.combos[number] = _event(first), logic, _event(second)
+
+    def _read_made_edge(self) -> None:
+        number, pairs = _int(self._value()), self._pairs()
+        event, trigger = pairs.get("event"), str(pairs.get("trigger", ""))
+        if self._trace is None:
+            return
+        if number not in (0, 1) or event is None or trigger not in ("RISING", "FALLING", "BOTH"):
+            self.unread[self._operation] += 1
+        else:
+            self._trace.made_edges[number] = _event(event), trigger
 
     def _read_port(self) -> None:
         slot = _int(self._value())
@@ -458,6 +481,11 @@ class _Scanner:
             return
         number = self._design.event(module, value) if isinstance(value, str) else value
         values[name] = values.get(name, 0) & ~(bits.mask << bits.lsb) | (number & bits.mask) << bits.lsb
+
+
+def _event(value: str | int) -> str | int:
+    """Return an event without the name of its kind."""
+    return value if isinstance(value, int) else value.rpartition("::")[2]
 
 
 def _int(value: str | int | None) -> int | None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from lanescope.devices.aie.config import made_events
 from lanescope.devices.aie.config.model import PACKET_TYPES, Config, Unit
 from lanescope.devices.aie.config.register_writes import start_writes, stop_writes
 from lanescope.devices.aie.config.validators import ConfigError
@@ -36,6 +37,15 @@ def to_mlir(known: Config) -> str:
         for slot, selection in enumerate(unit.ports):
             if selection is not None:
                 lines.append(f"  aie.trace.port<{slot}> {_mlir_port(name, unit, selection)}")
+        combos, edges = made_events.watched(known, unit)
+        lines += [
+            f'  aie.trace.combo_event<{number}> <"{first}"> {logic} <"{second}">'
+            for number, (first, logic, second) in combos.items()
+        ]
+        lines += [
+            f'  aie.trace.edge_event<{number}> event=<"{event}"> trigger={trigger}'
+            for number, (event, trigger) in edges.items()
+        ]
         lines += [f'  aie.trace.event<"{_mlir_event(known, name, unit, event)}">' for event in unit.events]
         for what in ("start", "stop"):
             event = getattr(unit, what)

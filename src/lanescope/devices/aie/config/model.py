@@ -39,6 +39,7 @@ class Unit:
         reset: event that resets the module's timer.
         packet_id: id in its packets' headers.
         packet_type: type in its packets' headers.
+        logic: the registers that make combo and edge events: name, of ``registers.LOGIC_NAMES`` -> value.
     """
 
     module: str
@@ -52,6 +53,7 @@ class Unit:
     reset: int | None = None
     packet_id: int | None = None
     packet_type: int | None = None
+    logic: Mapping[str, int] = _NONE
 
     @property
     def place(self) -> Place:
@@ -133,12 +135,17 @@ class Config:
         unit = self.units.get((module, col, row))
         if unit is None:
             return ("",) * SLOTS
-        named = []
-        for number in unit.slots:
-            name = self.event_name(module, number) if number else ""
-            selection = self.port(unit, number)
-            named.append(name if selection is None else f"{name} ({self.port_name(module, selection)})")
-        return tuple(named)
+        return tuple(self.label(unit, number) if number else "" for number in unit.slots)
+
+    def label(self, unit: Unit, number: int) -> str:
+        """Return the name of an event that a unit watches, with its port; or what it means, if it is made of others."""
+        name = self.event_name(unit.module, number)
+        if unit.logic:
+            from lanescope.devices.aie.config import made_events
+
+            name = made_events.meaning(self, unit, name) or name
+        selection = self.port(unit, number)
+        return name if selection is None else f"{name} ({self.port_name(unit.module, selection)})"
 
     @staticmethod
     def port_name(module: str, selection: int) -> str:
@@ -185,7 +192,9 @@ def agreed(parts: Mapping[str, Config]) -> Config:
     units: dict[Place, Unit] = {}
     for place, told in variants.items():
         first, unit = next(iter(told.items()))
-        differing = [of for of in value_names(Unit) if len({getattr(other, of) for other in told.values()}) > 1]
+        differing = [
+            of for of in value_names(Unit) if any(getattr(other, of) != getattr(unit, of) for other in told.values())
+        ]
         if differing:
             other = next(name for name, made in told.items() if made != unit)
             contradictions.setdefault(place, f"{first} and {other} differ in {', '.join(differing)}")

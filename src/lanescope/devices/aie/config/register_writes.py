@@ -6,6 +6,7 @@ also do them itself.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -14,7 +15,9 @@ from lanescope.declaration import replace
 from lanescope.devices.aie.config.model import Config, Place, Unit, strip_trailing_zeros
 from lanescope.devices.aie.config.validators import ConfigError, integer
 from lanescope.devices.aie.formats import events, registers
-from lanescope.devices.aie.formats.registers import CONTROL_NAMES, PORT_NAMES, Register
+from lanescope.devices.aie.formats.registers import CONTROL_NAMES, LOGIC_INPUTS, LOGIC_NAMES, PORT_NAMES, Register
+
+_EVENT_FIELD = re.compile("start|stop|reset|(event|edge)[0-9]?|input_[a-d]")
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,7 +47,7 @@ class Write:
         known = events.names(device, self.register.module)
         words: dict[str, str | int] = {}
         for name, value in self.fields.items():
-            is_event = name in ("start", "stop", "reset", "event") or (name.startswith("event") and name[5:].isdigit())
+            is_event = _EVENT_FIELD.fullmatch(name) is not None
             if is_event:
                 words[name] = known.get(value, value)
             elif name.startswith("port") and name.endswith("_id"):
@@ -76,6 +79,10 @@ def unit_writes(unit: Unit) -> list[Write]:
     if unit.reset is not None:
         said["Timer_Control"] = {"reset": unit.reset}
     writes = []
+    for name, value in unit.logic.items():  # before the slots that watch what they make
+        register = registers.register(unit.module, name)
+        if register is not None:
+            writes.append(Write(unit.col, unit.row, register, value))
     for name, fields in said.items():
         register = registers.register(unit.module, name)
         if register is None:
@@ -161,7 +168,7 @@ def from_writes(device: str, writes: Iterable[Write], *, declared: Iterable[Unit
         place = module, write.col, write.row
         written = values.setdefault(place, {})
         before = written.get(name, 0)
-        if name in (*CONTROL_NAMES, *PORT_NAMES):
+        if name in (*CONTROL_NAMES, *PORT_NAMES, *LOGIC_NAMES):
             if _is_contradictory(write.register, before, write.value):
                 rewritten.setdefault(place, []).append(name)
             written[name] = _kept(write.register, before, write.value)
@@ -211,6 +218,7 @@ def _with_registers(known: Config, unit: Unit, written: Mapping[str, int]) -> Un
         register = registers.register(unit.module, name)
         if register is not None and name in (*CONTROL_NAMES, *PORT_NAMES, "Timer_Control"):
             fields.update(register.record.decode(value))
+    logic = {name: written[name] for name in LOGIC_NAMES if written.get(name)}
     slots = [fields.get(f"event{i}", number) for i, number in enumerate(unit.slots)]
     ports = list(unit.ports)
     for slot in range(events.SLOTS):
@@ -226,6 +234,7 @@ def _with_registers(known: Config, unit: Unit, written: Mapping[str, int]) -> Un
         reset=fields.get("reset", unit.reset),
         packet_id=fields.get("packet_id", unit.packet_id),
         packet_type=fields.get("packet_type", unit.packet_type),
+        logic={**unit.logic, **logic},
     )
     return replace(made, ports=settled(known, made, ports))
 
@@ -262,7 +271,16 @@ def write_at(address: int, value: int, *, col: Any = None, row: Any = None, wher
     col = integer(col or 0, 127, "col", where=where)
     row = integer(row or 0, 31, "row", where=where)
     register = registers.at(row, address & registers.OFFSET_MASK)
-    return None if register is None else Write(col, row, register, value)
+    if register is None or (register.name == LOGIC_INPUTS and _holds_combos(register, value)):
+        return None
+    return Write(col, row, register, value)
+
+
+def _holds_combos(register: Register, value: int) -> bool:
+    """Return whether combo event 0 would join combo events: they stand in place of what it joins."""
+    first = events.number(events.DEVICES[0], register.module, "COMBO_EVENT_0")
+    known = register.record.decode(value)
+    return any(first <= known[name] < first + 4 for name in ("input_a", "input_b"))
 
 
 def unread_at(address: int, value: int) -> str:

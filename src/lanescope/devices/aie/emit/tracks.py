@@ -8,6 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from lanescope.devices.aie import config
+from lanescope.devices.aie.formats import events
 from lanescope.devices.aie.formats.events import MODULES
 from lanescope.devices.aie.formats.layout import FLOW_KINDS, HEADER, MODES, module_name
 from lanescope.devices.aie.interpret.derived_state import Labelled
@@ -20,7 +21,8 @@ if TYPE_CHECKING:
 I64 = npt.NDArray[np.int64]
 I32 = npt.NDArray[np.int32]
 
-_KERNEL_SORT_KEY = -1
+#: Invocations stand above the lanes of slots, Start and Stop below them.
+_KERNEL_SORT_KEY, _TRACE_SORT_KEY = -1, 1 << 10
 
 
 class Lanes:
@@ -168,7 +170,7 @@ class TileTracks:
         )
         group = _Group(track, known, place)
         group.category = self._builder.categories.code(module)
-        group.trace = self.add_track("trace", "trace", track, config.SLOTS)
+        group.trace = self.add_track("trace", "trace", track, _TRACE_SORT_KEY)
         if mode == EXECUTION:
             group.lanes[: len(FLOW_KINDS)] = self.add_track("flow", "flow", track, 0)
             group.names[: len(FLOW_KINDS)] = self._builder.names.codes(kind.replace("_", " ") for kind in FLOW_KINDS)
@@ -210,7 +212,10 @@ class TileTracks:
         name = slots[slot] or f"slot {slot}"
         if slots[slot] in slots[:slot]:
             name += f" (slot {slot})" if slots[slot] else ""
-        group.lanes[slot] = track = self.add_track(name, "slot", group.track, slot)
+        unit = group.known.units.get(group.place)
+        event = "" if unit is None else group.known.event_name(unit.module, unit.slots[slot])
+        order = events.rank(event) * config.SLOTS + slot
+        group.lanes[slot] = track = self.add_track(name, "slot", group.track, order)
         group.names[slot] = self._builder.names.code(name)
         self.labelled.append(Labelled(track, slot, group.known, group.place))
 

@@ -140,6 +140,21 @@ def names(device: str, module: str) -> dict[int, str]:
     return table | (_AIE2P_DIFFERS.get(module, {}) if device == "aie2p" else {})
 
 
+#: In which order events are drawn: what a core does, why it does not, locks, DMA, streams.
+_RANKS = (("INSTR_LOCK|LOCK_.*(ACQ|REL|EQUAL)", 2), ("INSTR_|ACTIVE", 0), ("[A-Z]+_STALL$", 1), ("DMA_", 3))
+_STREAMS = 4
+
+
+def rank(name: str) -> int:
+    """Return the place of an event among those of its unit, from 0: those of one kind stand together.
+
+    What a core does, why it waits, its locks, the DMA, streams; without a name all are equal.
+    """
+    if name.startswith("PORT_"):
+        return _STREAMS
+    return next((place for pattern, place in _RANKS if re.match(pattern, name)), _STREAMS + 1 if name else 0)
+
+
 def number(device: str, module: str, name: str) -> int:
     """Return the number of an event; ``UsageError``, with similar names, if the name is unknown."""
     found = _numbers(device, module).get(name)

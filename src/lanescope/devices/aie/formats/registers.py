@@ -19,6 +19,7 @@ OFFSET_MASK = (1 << ROW_SHIFT) - 1
 MASTER = 0x20
 
 _AM025 = "AMD AM025 (register reference); Xilinx/mlir-aie, python/utils/trace"
+_AIE_RT = "Xilinx/aie-rt, AIE2 headers; not checked for AIE2P"
 _PORTS = "Xilinx/mlir-aie, lib/Dialect/AIE/IR/AIETargetModel.cpp"
 
 
@@ -74,6 +75,29 @@ def _ports(name: str, first: int) -> Record:
     return _record(name, *fields, doc=f"Which ports events PORT_..._{first} to {first + 3} watch.")
 
 
+def _logic_inputs(name: str, width: int) -> Record:
+    return _record(
+        name,
+        *(
+            Field(f"input_{letter}", lsb=8 * i, width=width, doc=f"Event that combo event {i // 2} joins.", default=0)
+            for i, letter in enumerate("abcd")
+        ),
+        doc="What combo events 0 and 1 join. Combo event 2 joins these two.",
+        source=_AIE_RT,
+    )
+
+
+def _edges(name: str, width: int) -> Record:
+    fields = []
+    for i, lsb in enumerate((0, 16)):
+        fields += [
+            Field(f"edge{i}", lsb=lsb, width=width, doc=f"Event whose edges make edge event {i}.", default=0),
+            Field(f"rising{i}", lsb=9 + lsb, width=1, doc="Whether its begin does.", default=0),
+            Field(f"falling{i}", lsb=10 + lsb, width=1, doc="Whether its end does.", default=0),
+        ]
+    return _record(name, *fields, doc="What edge events are, which last one cycle.", source=_AIE_RT)
+
+
 def _one_event(name: str, field: str, doc: str) -> Record:
     return _record(name, Field(field, lsb=0, width=7, doc=doc), doc=doc)
 
@@ -101,6 +125,29 @@ PORTS0, PORTS1 = _ports("port_selection0", 0), _ports("port_selection1", 4)
 GENERATE = _one_event("event_generate", "event", "Event that writing this register generates.")
 BROADCAST = _one_event("event_broadcast_a", "event", "Event that the channel broadcasts.")
 
+#: How a combo event joins two others, by code; names of the registers that say so.
+LOGIC = ("AND", "AND_NOT", "OR", "OR_NOT")
+LOGIC_INPUTS, LOGIC_CONTROL, EDGE_CONTROL = "Combo_event_inputs", "Combo_event_control", "Edge_Detection_event_control"
+LOGIC_NAMES = (LOGIC_INPUTS, LOGIC_CONTROL, EDGE_CONTROL)
+INPUTS = {"module": _logic_inputs("combo_event_inputs", 7), "memtile": _logic_inputs("memtile.combo_event_inputs", 8)}
+JOINS = _record(
+    "combo_event_control",
+    *(
+        Field(
+            f"logic{i}",
+            lsb=8 * i,
+            width=2,
+            doc=f"How combo event {i} joins two others.",
+            values=dict(enumerate(LOGIC)),
+            default=0,
+        )
+        for i in range(3)
+    ),
+    doc="How combo events join others.",
+    source=_AIE_RT,
+)
+EDGES = {"module": _edges("edge_event_control", 7), "memtile": _edges("memtile.edge_event_control", 8)}
+
 #: For the reference pages.
 RECORDS = (
     *CONTROL0.values(),
@@ -113,6 +160,9 @@ RECORDS = (
     PORTS1,
     GENERATE,
     BROADCAST,
+    *INPUTS.values(),
+    JOINS,
+    *EDGES.values(),
 )
 LAYOUTS = (HEADER, PACKET, MODE0, *RECORDS)
 
@@ -142,6 +192,17 @@ _FIELDS = {
     "Trace_Event0": {f"Trace_Event{i}": f"event{i}" for i in range(4)},
     "Trace_Event1": {f"Trace_Event{i}": f"event{i}" for i in range(4, SLOTS)},
     "Timer_Control": {"Reset_Event": "reset"},
+    LOGIC_INPUTS: {f"event{letter.upper()}": f"input_{letter}" for letter in "abcd"},
+    LOGIC_CONTROL: {f"combo{i}": f"logic{i}" for i in range(3)},
+    EDGE_CONTROL: {
+        name.format(i): f"{field}{i}"
+        for i in range(2)
+        for name, field in (
+            ("Edge_Detection_Event_{}", "edge"),
+            ("Edge_Detection_{}_Trigger_Rising", "rising"),
+            ("Edge_Detection_{}_Trigger_Falling", "falling"),
+        )
+    },
 }
 for _i in range(SLOTS):
     _FIELDS.setdefault(f"Stream_Switch_Event_Port_Selection_{_i // 4}", {}).update(
@@ -164,6 +225,9 @@ def _registers() -> Iterator[Register]:
             ("Trace_Status", base + 0xD8, STATUS),
             ("Trace_Event0", base + 0xE0, EVENT0),
             ("Trace_Event1", base + 0xE4, EVENT1),
+            (LOGIC_INPUTS, base + 0x400, INPUTS.get(module, INPUTS["module"])),
+            (LOGIC_CONTROL, base + 0x404, JOINS),
+            (EDGE_CONTROL, base + 0x408, EDGES.get(module, EDGES["module"])),
         ]
         if module != "mem":  # a core's memory has no stream switch
             first = 0xB0F00 if module == "memtile" else 0x3FF00
@@ -177,16 +241,9 @@ def _registers() -> Iterator[Register]:
 
 
 REGISTERS = tuple(_registers())
-#: Registers that decide what combo and edge events mean, which no part of this package reads: byte offset -> name.
-UNREAD = {
-    base + offset: name
-    for base in (0x34000, 0x14000, 0x94000)
-    for offset, name in (
-        (0x400, "Combo_event_inputs"),
-        (0x404, "Combo_event_control"),
-        (0x408, "Edge_Detection_event_control"),
-    )
-}
+#: What is not read of a register, by byte offset: inputs that are combo events. mlir-aie writes them for combo event 2,
+#: in place of those of combo event 0, whose meaning is lost.
+UNREAD = {base + 0x400: f"{LOGIC_INPUTS} of combo events" for base in (0x34000, 0x14000, 0x94000)}
 _BY_NAME = {(register.module, register.name): register for register in REGISTERS}
 _BY_OFFSET = {(register.module == "shim", register.offset): register for register in REGISTERS}
 

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from lanescope.trace import TraceBuilder
 
 I64 = npt.NDArray[np.int64]
+Mask = npt.NDArray[np.bool_]
 
 #: Recordings of modes from here on have no timer in their Start.
 _FIRST_WITHOUT_TIMER = 2
@@ -83,17 +84,28 @@ def append(
     is_mismatch = has_edges & is_same_zero & has_skew & (dur_skew_cycles != 0)
     is_aligned = is_same_zero & ~is_mismatch
     is_skewed = has_edges & is_aligned & has_start & (start_skew_cycles != 0)
-    for index in np.flatnonzero(is_mismatch | is_skewed).tolist():
-        name, count = "aie_broadcast_mismatch", 1
-        if is_skewed[index]:
-            name, count = "aie_start_skew", abs(int(start_skew_cycles[index]))
-        builder.add_stat(name, count, track_id=groups[index], input_id=input_id)
+    for index in np.flatnonzero(is_mismatch).tolist():
+        builder.add_stat("aie_broadcast_mismatch", track_id=groups[index], input_id=input_id)
+    skew: dict[int, int] = {}  # of each unit the greatest of all runs
+    for index in np.flatnonzero(is_skewed).tolist():
+        skew[groups[index]] = max(skew.get(groups[index], 0), abs(int(start_skew_cycles[index])))
+    for group_track, cycles in skew.items():
+        builder.add_stat("aie_start_skew", cycles, track_id=group_track, input_id=input_id)
     # Lengths of the others are compared where they differ at all.
     longest = np.maximum.reduceat(np.where(has_length, end, -1)[order], bounds)
     shortest = np.minimum.reduceat(np.where(has_length, end, np.iinfo(np.int64).max)[order], bounds)
     differs = (longest - np.minimum(shortest, longest) > _SAME_LENGTH) & ~has_edges[order[bounds]]
+    # Event-PC frames tell how many cycles there were at least: no more than another unit counted in the same time.
+    is_bounded = has_stop & (columns["mode"] == 1)
+    least = np.maximum.reduceat(np.where(is_bounded, end, -1)[order], bounds)
+    differs |= (least > longest + _SAME_LENGTH) & (longest >= 0)
     members = np.split(order, bounds[1:]) if differs.any() else []
     for rows in (np.sort(members[number]) for number in np.flatnonzero(differs).tolist()):
+        over = _over(timer[rows], end[rows], has_length[rows], is_bounded[rows], is_together=bool(has_edges[rows[0]]))
+        for index in rows[over].tolist():
+            builder.add_stat("aie_length_mismatch", track_id=groups[index], input_id=input_id)
+        if has_edges[rows[0]]:
+            continue
         apart = _lengths_apart(columns["mode"][rows], timer[rows], end[rows], has_length[rows])
         for index in rows[apart].tolist():
             builder.add_stat("aie_length_mismatch", track_id=groups[index], input_id=input_id)
@@ -140,6 +152,24 @@ def _lengths_apart(mode: I64, timer: I64, end: I64, has_length: npt.NDArray[np.b
         is_settled = 2 * agreeing.max() > len(members)
         apart[members] = np.abs(end[members] - shared) > _SAME_LENGTH if is_settled else agreeing < len(members)
     return apart
+
+
+def _over(timer: I64, end: I64, has_length: Mask, is_bounded: Mask, *, is_together: bool) -> Mask:
+    """Return which recordings of one run have more cycles than those that started with them counted: bool [n].
+
+    Args:
+        timer: of the Start of each, int64 [n].
+        end: cycles from Start to Stop; the least number of them where ``is_bounded`` is set.
+        has_length: bool [n], whether those are known exactly.
+        is_bounded: bool [n], whether the least number is known.
+        is_together: whether one broadcast starts all of them, and one stops them; else their timers say so.
+    """
+    over = np.zeros(len(timer), np.bool_)
+    for index in np.flatnonzero(is_bounded).tolist():
+        others = has_length if is_together else has_length & (np.abs(timer - timer[index]) <= _TOGETHER)
+        if others.any() and (is_together or timer[index] >= _MIN_TIMER):
+            over[index] = end[index] > end[others].max() + _SAME_LENGTH
+    return over
 
 
 def _ends_apart(ends: I64) -> npt.NDArray[np.bool_]:
