@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from devices.cuda.declared.producers import WRITERS, Shape
 from lanescope.cli import main
 from lanescope.devices.cuda.formats.declared import catalog
 
@@ -195,3 +196,23 @@ def test_a_key_that_is_misspelled_is_named_with_the_right_one(capsys, tmp_path):
     status, _, error = run(capsys, "check", str(path))
     assert status == 3
     assert "offred: unknown key (did you mean offered?)" in error
+
+
+def test_explain_shows_the_numbers_of_a_header_that_does_not_fit(capsys, tmp_path):
+    path = tmp_path / "other.bin"
+    path.write_bytes((0x46525031 | 4 << 32).to_bytes(8, "little") + bytes(200))
+    status, lines, error = run(capsys, "explain", "mirage-mpk", str(path))
+    assert status == 3
+    assert "header num_blocks = 1179799601 (0x46525031)  byte 0x0, bits 31..0" in lines
+    assert "does not fit" in error
+
+
+def test_check_of_a_full_ring_has_no_empty_positions(capsys, tmp_path):
+    made = WRITERS["quack"][0](Shape(blocks=3, groups=1, capacity=16, regions=40))
+    path = tmp_path / "ring.bin"
+    path.write_bytes(made.file())
+    given = ",".join(f"{name}={value}" for name, value in made.params.items())
+    status, lines, _ = run(capsys, "check", "quack", str(path), "--layout-params", given)
+    assert status == 0
+    assert any(line.endswith(" dropped records") for line in lines)
+    assert not any("empty positions" in line for line in lines)

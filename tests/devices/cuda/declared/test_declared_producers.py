@@ -87,6 +87,31 @@ def test_a_marker_of_tt_metal_has_the_first_pair_of_words_after_it_as_its_payloa
     assert [(row["event_id"], row["payload"]) for row in rows] == [(5, value), (6, 0), (7, 1 << 32 | 2), (8, 0)]
 
 
+#: Layouts that count what they drop, or cannot drop anything.
+EXACT = (
+    "cutedsl-trace",
+    "cutedsl-trace-static",
+    "flydsl",
+    "flydsl-static",
+    "ikp",
+    "nanotrace",
+    "nanotrace-static",
+    "nuggets-legacy",
+    "open-cuprof",
+    "quack",
+    "sm-profiler",
+)
+
+
+@pytest.mark.parametrize("layout", EXACT)
+def test_a_lane_of_an_exact_layout_is_never_doubtful(layout):
+    for shape in (Shape(capacity=4, regions=20), Shape(capacity=16, regions=4)):
+        made = WRITERS[layout][0](shape)
+        trace = decode(made, layout)
+        assert not {"cuda_lane_may_be_lost", "cuda_dropped_at_least"} & {row["name"] for row in trace.stats.rows()}
+        assert sum(row["dropped"] for row in trace.tables()["cuda_lanes"].rows()) == (made.lost or 0)
+
+
 def test_every_shipped_layout_has_a_writer():
     # TIRx has a simulator and goldens of its own.
     assert {*WRITERS, "tirx-v1"} == set(catalog.shipped())
@@ -102,6 +127,7 @@ def test_nothing_recorded_is_nothing_decoded(layout, writer):
     except InputError:
         return
     assert not rows_of(trace)
+    assert {"cuda_no_records", "cuda_bad_lane_header"} & {row["name"] for row in trace.stats.rows()}
 
 
 @pytest.mark.parametrize("share", [0.03, 0.31, 0.5, 0.77, 0.98])

@@ -129,7 +129,8 @@ def _lane_stats(making: TraceAssembly) -> None:
     else:
         making.stats.add("cuda_empty_lane", int(np.count_nonzero(~making.known)))
     if not making.known.any():
-        making.stats.add("cuda_no_records", len(making.known))
+        # Lanes that records name are none without records.
+        making.stats.add("cuda_no_records", max(1, len(making.known)))
     after = int(summary["after_finalize"].sum())
     making.stats.add("cuda_after_finalize", after)
     if options["after_finalize"] == "ignore":

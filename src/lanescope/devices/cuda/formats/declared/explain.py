@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 
 from lanescope.devices.cuda.formats.declared.arrays import Arrays
 from lanescope.devices.cuda.formats.declared.declaration import Declaration, FieldSpec
-from lanescope.devices.cuda.formats.declared.geometry import locate
+from lanescope.devices.cuda.formats.declared.geometry import locate, parameters
 from lanescope.devices.cuda.formats.declared.reference import (
     PLACE,
     Bytes,
@@ -37,20 +37,23 @@ def lines(
         InputError: the file does not have this layout, or it has no such lane.
         UsageError: a parameter is missing or unknown.
     """
-    geometry = locate(declaration, arrays, params)
     content = {name: data[:].tobytes() for name, data in arrays.data.items()}
-    scopes = Scopes(declaration, content, params)
     yield f"layout {declaration.name}: {declaration.title or declaration.source}"
     for name, data in content.items():
         yield f"array {name}: {len(data):,} bytes"
-    at = declaration.header.at.exact(scopes.scalars) if declaration.header.at is not None else 0
+    # Where a layout does not fit, these numbers show why.
+    scalars = parameters(declaration, arrays, params)
+    at = declaration.header.at.exact(scalars) if declaration.header.at is not None else 0
     for spec in declaration.header.fields:
-        yield f"header {spec.name} = {_number(scopes.scalars[spec.name])}  {_where(scopes, spec, at, scopes.scalars)}"
+        bits = f"bits {spec.bit + spec.width - 1}..{spec.bit}"
+        yield f"header {spec.name} = {_number(scalars[spec.name])}  byte {at:#x}, {bits}"
     for param in declaration.params:
         source = "given" if param.name in params else "default" if param.value is None else param.value.text
-        yield f"param {param.name} = {_number(scopes.scalars[param.name])}  ({source})"
+        yield f"param {param.name} = {_number(scalars[param.name])}  ({source})"
     for test in declaration.match:
-        yield f"test {test.text}: {'holds' if test.value(scopes.scalars) else 'DOES NOT HOLD'}"
+        yield f"test {test.text}: {'holds' if test.value(scalars) else 'DOES NOT HOLD'}"
+    geometry = locate(declaration, arrays, params)
+    scopes = Scopes(declaration, content, params)
     sizes = ", ".join(f"{size} x {name}" for (name, _), size in zip(declaration.dims, scopes.sizes, strict=True))
     yield f"lanes: {geometry.lanes:,} ({sizes})"
     if not 0 <= lane < geometry.lanes:

@@ -210,7 +210,7 @@ def locate(declaration: Declaration, arrays: Arrays, given: Mapping[str, int]) -
         if size < 1 or lanes > max(1, arrays.size, arrays.whole or 0):
             raise InputError(
                 f"layout {declaration.name} does not fit: {size} for {name!r} in a file of {arrays.size} bytes",
-                hint="check the layout and its parameters, or use `lanescope cuda-layout check`",
+                hint="compare the header and the parameters with `lanescope cuda-layout explain`",
             )
     number = np.arange(lanes, dtype=np.int64)
     scope: dict[str, Any] = {**scalars, "lane": number}

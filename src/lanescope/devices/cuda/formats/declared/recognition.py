@@ -152,13 +152,18 @@ def order(declaration: Declaration, arrays: Arrays, params: Mapping[str, int]) -
     buffer = DeclaredBuffer(declaration, arrays, params)
     decoded = buffer.decode((0, len(buffer.lanes)), split=True, step_back=STEP_BACK)
     total = {name: int(column.sum()) for name, column in decoded.summary.items()}
+    if buffer.overwritten is not None:
+        # The position before the oldest record of a ring represents those that are gone.
+        total["missing"] -= int((buffer.overwritten * (decoded.summary["missing"] > 0)).sum())
     total["dropped"] = 0 if buffer.grid.lost is None else int(buffer.grid.lost.sum())
     records = buffer.records
     if records.end is not None:
         # Whole regions are stored where they begin or when they end.
         steps_back = min(_steps_back(records, stamps, buffer.stamp_bits) for stamps in (records.begin, records.end))
         total["backward"] = max(total["backward"], steps_back)
-    return max(total["unmatched"], total["backward"], total["negative"]), total
+    # The starts of ends at the front of a ring are gone.
+    is_turned = buffer.overwritten is not None and bool(buffer.overwritten.any())
+    return max(0 if is_turned else total["unmatched"], total["backward"], total["negative"]), total
 
 
 def is_in_order(name: str, content: WordSource, size: int) -> bool:
