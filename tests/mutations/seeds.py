@@ -110,11 +110,14 @@ def _levelzero() -> Sequence[Seed]:
         Seed("levelzero", f"{levelzero.TEXT_FORMAT}, {style}", simulated("levelzero", ops=40, style=style))
         for style in ("numbered", "thapi")
     ]
-    for name in ("resubmit", "saxpy"):
-        folder = DATA / f"recording_{name}"
-        files = {f"run/{path.name}": path.read_bytes() for path in sorted(folder.iterdir())}
-        found.append(Seed("levelzero", levelzero.CTF_FORMAT, files, main="run", which=1))
-    return found
+    return [*found, *map(recorded, ("resubmit", "saxpy"))]
+
+
+def recorded(name: str) -> Seed:
+    """Return a small recording of ours by its name."""
+    folder = DATA / f"recording_{name}"
+    files = {f"run/{path.name}": path.read_bytes() for path in sorted(folder.iterdir())}
+    return Seed("levelzero", levelzero.CTF_FORMAT, files, main="run", which=1)
 
 
 @cache

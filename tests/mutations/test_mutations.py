@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 
 import pytest
@@ -16,7 +17,7 @@ from lanescope.families.field_sites import CHANGES, FieldSites, each, never
 from lanescope.testing.mutations import DETECTED, VALUE_CHANGES, Judge, mutations
 from lanescope.wire.json_spans import spans
 from mutations import ledger, lies, page
-from mutations.seeds import FAMILIES, seeds
+from mutations.seeds import FAMILIES, recorded, seeds
 
 ROOT = Path(__file__).parents[2]
 KEPT = Path(__file__).parent / "ledger.json"
@@ -99,6 +100,31 @@ def test_what_was_recorded_is_possible(seed):
         indices = range(0, len(site), max(1, len(site) // 100))
         answers = [bool(site.possible({index: site.read(content, index)})) for index in indices]
         assert any(answers), (site.record, site.name)
+
+
+#: Fields of recordings that came after the others: arguments of calls, sensors, the recorder's own times.
+LATER = re.compile(r"(alt|device_|host_)?desc_|alignment|recorder_ns|lock_waits|ranks?$")
+LATER_RECORDS = {
+    f"lanescope_ze:{name}" for name in ("sampling", "sampling_end", "sensor", "sensor_kind", "sample", "statistics")
+}
+
+
+@pytest.mark.timeout(1200)
+def test_what_recordings_hold_since_later_is_found_or_explained():
+    """A change is found by a rule, or the declared field says why nothing could tell."""
+    seed = recorded("sampled")
+    judged, unexplained = {}, []
+    with Judge(seed.files, seed.main, seed.options) as judge:
+        for mutant in mutations(seed.declared, seed.files, count=250):
+            if mutant.record not in LATER_RECORDS and not LATER.match(mutant.field):
+                continue
+            judged[mutant.record] = judged.get(mutant.record, 0) + 1
+            verdict = judge.judge(mutant.files)
+            if not verdict.is_detected and verdict.name != ledger.SAME and not mutant.reason:
+                unexplained.append((mutant.record, mutant.field, mutant.change, mutant.detail))
+    assert judged.keys() >= LATER_RECORDS
+    assert sum(judged.values()) >= 50
+    assert unexplained == []
 
 
 def names_of(family):

@@ -46,6 +46,14 @@ def relations(case):
         "executions of a core are disjoint",
         (one[4] <= other[3] for mine in by_core.values() for one, other in pairwise(mine)),
     )
+    rule(
+        "finishes of a core never fall",
+        (
+            one[3] <= other[3]
+            for mine in by_core.values()
+            for one, other in pairwise([aicpu[row[0], row[2]] for row in mine if (row[0], row[2]) in aicpu])
+        ),
+    )
     rule("level 1 has no scheduler rows", [not aicpu] if case.level == 1 else [])
     _phase_relations(case, rule, joined)
     _graph_relations(case, rule, by_core)

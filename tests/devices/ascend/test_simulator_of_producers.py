@@ -160,6 +160,15 @@ def test_what_is_simulated_has_no_finding(runtime, format_version, level):
         assert len(trace.details["ascend_tasks"]) == simulation.truth["totals"]["executions"]
 
 
+def test_a_full_chip_with_one_scheduler_keeps_the_rules(rules):
+    # It sees so many ends in one look that several are of one core.
+    options = {"format_version": "v3c", "tasks": 300, "aic": 36, "aiv": 72, "threads": 1, "clock": CLOCKS["a5"]}
+    shares = {"mix": 0.3, "spmd": 0.3, "dummy": 0, "alloc": 0.1, "predicated": 0.1, "speculative": 1.0}
+    case = Case(simulated(848_105, level=4, **options, **shares).files)
+    assert "finishes of a core never fall" in rules["tensormap"]
+    assert [name for name, holds in relations(case).items() if holds is False and name in rules["tensormap"]] == []
+
+
 @pytest.mark.parametrize("format_version", ["v3c", "v4"])
 def test_few_tasks_with_graphs_keep_the_rules(format_version):
     for seed in range(30):

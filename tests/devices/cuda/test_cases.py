@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import io
 import re
+import tempfile
+from pathlib import Path
 
 import numpy as np
 import pytest
 
+import lanescope
 from devices.cuda.helpers import accounts, buffer, decode, gaps, instants, lanes, ls2, simulate, spans, stat, stats
 from lanescope import cuda
 from lanescope.devices.cuda.formats.encode import proton as encode_proton
@@ -684,8 +687,18 @@ def _tileops(count):
     return cuda.decode(words, layout="tileops", layout_params={"max_events": 12})
 
 
+def _large_tileops():
+    """The same in a file that is too large to be read whole without need."""
+    with pytest.MonkeyPatch.context() as patch, tempfile.TemporaryDirectory() as folder:
+        patch.setattr("lanescope.devices.cuda.decoder.WHOLE_BYTES", 0)
+        path = Path(folder, "run.bin")
+        path.write_bytes(bytes(8 * 28))
+        return lanescope.open(path, "cuda", layout="tileops", layout_params={"max_events": 12})
+
+
 REACHED = {
     "cuda_layout_assumed": lambda: decode(buffer([LANE])),
+    "cuda_read_whole": _large_tileops,
     "cuda_stride_inferred": lambda: decode(buffer([LANE, LANE], stride=9)),
     "cuda_stride_unknown": lambda: decode(_listed()),
     "cuda_hole": lambda: decode(_hole()),

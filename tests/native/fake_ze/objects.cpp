@@ -60,8 +60,10 @@ uint64_t next_serial() {
 Level& live(Kind kind) {
     static Level* const levels = [] {
         void* room = ::operator new(sizeof(Level) * kinds);
+        static std::string* const names = new std::string[kinds];
         for (size_t i = 0; i < kinds; ++i) {
-            new (static_cast<Level*>(room) + i) Level((new std::string(std::string("live.") + name_of(Kind(i))))->c_str());
+            names[i] = std::string("live.") + name_of(Kind(i));
+            new (static_cast<Level*>(room) + i) Level(names[i].c_str());
         }
         return static_cast<Level*>(room);
     }();

@@ -102,32 +102,36 @@ bool is_idle() {
     return false;
 }
 
-template <Function F, InterceptPath W, class T = typename Signature<F>::Type>
-struct Entry;
+// The long ways through a call: one piece of code for both ways that it can come.
+template <Function F, class T = typename Signature<F>::Type>
+struct Followed;
 
-template <Function F, InterceptPath W, class... A>
-struct Entry<F, W, Result(A...)> {
-    static Result call(A... a) {
-        if (told[index(F)].load(std::memory_order_relaxed)) return tell(a...);
-        if constexpr (!is_followed) {
-            return target<F>(W)(a...);
-        } else {
-            if (is_idle<F>()) return target<F>(W)(a...);
-            return pass(a...);
-        }
-    }
-
+template <Function F, class... A>
+struct Followed<F, Result(A...)> {
     static constexpr bool is_replaced = requires(Call& call, Next<F> next, A... a) { Hook<F>::call(call, next, a...); };
     static constexpr bool is_observed = requires(Call& call, A... a) { Hook<F>::after(call, a...); };
     static constexpr bool is_followed = is_replaced || is_observed;
 
-private:
-    // Without its entry and exit. Not part of the above, which is to be short.
-    [[gnu::noinline]] static Result pass(A... a) {
-        Call call{W};
-        return follow(call, Next<F>{call, target<F>(W)}, a...);
+    // Without its entry and exit.
+    [[gnu::noinline]] static Result pass(A... a, InterceptPath way) {
+        Call call{way};
+        return follow(call, Next<F>{call, target<F>(way)}, a...);
     }
 
+    // With them.
+    [[gnu::noinline]] static Result tell(A... a, InterceptPath way) {
+        local.clock.prepare();
+        Call call{way};
+        call.is_told = call.is_timed = true;
+        call.entered = local.clock.read();
+        call.begin = local.clock.time(call.entered);
+        emit_entry(call.begin, a...);
+        const Result result = follow(call, Next<F>{call, target<F>(way)}, a...);
+        if (call.is_told) emit_exit(call, result, a...);
+        return result;
+    }
+
+private:
     static Result follow(Call& call, Next<F> next, A... a) {
         if constexpr (is_replaced) {
             return Hook<F>::call(call, next, a...);
@@ -227,17 +231,22 @@ private:
             stream->commit(stream->restamp(now, end.ns), size);
         }
     }
+};
 
-    [[gnu::noinline]] static Result tell(A... a) {
-        local.clock.prepare();
-        Call call{W};
-        call.is_told = call.is_timed = true;
-        call.entered = local.clock.read();
-        call.begin = local.clock.time(call.entered);
-        emit_entry(call.begin, a...);
-        const Result result = follow(call, Next<F>{call, target<F>(W)}, a...);
-        if (call.is_told) emit_exit(call, result, a...);
-        return result;
+template <Function F, InterceptPath W, class T = typename Signature<F>::Type>
+struct Entry;
+
+// What a program calls: short, where there is nothing to do.
+template <Function F, InterceptPath W, class... A>
+struct Entry<F, W, Result(A...)> : Followed<F> {
+    static Result call(A... a) {
+        if (told[index(F)].load(std::memory_order_relaxed)) return Followed<F>::tell(a..., W);
+        if constexpr (!Followed<F>::is_followed) {
+            return target<F>(W)(a...);
+        } else {
+            if (is_idle<F>()) return target<F>(W)(a...);
+            return Followed<F>::pass(a..., W);
+        }
     }
 };
 

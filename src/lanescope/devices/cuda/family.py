@@ -106,6 +106,17 @@ def _detect_iket(head: FileHead) -> Detection:
     return detect(head)
 
 
+def _detect_flytrace(head: FileHead) -> Detection:
+    """Detect the JSON of FlyDSL, likewise."""
+    from lanescope.source import Detection
+
+    if not head.data[:64].lstrip().startswith(b"{"):
+        return Detection(0, "", "not a JSON object")
+    from lanescope.devices.cuda.formats.iket_detection import detect_flytrace
+
+    return detect_flytrace(head)
+
+
 FAMILY = Family(
     name="cuda",
     title="CUDA in-kernel probes: begin and end markers in a device buffer",
@@ -128,6 +139,12 @@ FAMILY = Family(
             decode_file=_HERE + "emit.iket:decode",
             fields=_HERE + "formats.iket_fields:field_map",
             # The objects of a range, before they are columns.
+            bytes_per_row=4000,
+        ),
+        Format(
+            "flytrace-json",
+            detect=_detect_flytrace,
+            decode_file=_HERE + "emit.iket:decode_flytrace",
             bytes_per_row=4000,
         ),
     ),

@@ -213,7 +213,7 @@ _IKET_COLUMNS = (
 )
 IKET_RANGES = TableSpec(
     "cuda_iket_ranges",
-    "source of a slice: a range of an IKET file",
+    "source of a slice: a range of a file of IKET or FlyDSL",
     (
         ref("slice_id", "slices", "slice of the range"),
         *_IKET_COLUMNS,
@@ -228,7 +228,7 @@ IKET_RANGES = TableSpec(
 )
 IKET_MARKS = TableSpec(
     "cuda_iket_marks",
-    "source of an instant: a marker of an IKET file, or an event within a range",
+    "source of an instant: a marker of a file of IKET or FlyDSL, or an event within a range",
     (ref("instant_id", "instants", "instant of the marker"), *_IKET_COLUMNS),
     key="instant_id",
 )
@@ -241,6 +241,12 @@ STATS = (
         "notice",
         "buffers taken for TIRx although other layouts fit as well: use --layout",
         finding="LS404 notice",
+    ),
+    StatSpec(
+        "cuda_read_whole",
+        "info",
+        "large files that are in memory whole: the layout's lanes cannot be read one by one",
+        silent="it costs memory, and changes nothing in the trace",
     ),
     StatSpec(
         "cuda_stride_inferred",

@@ -481,7 +481,7 @@ STATS: tuple[StatSpec, ...] = (
     StatSpec(
         "levelzero_unknown_handle",
         "notice",
-        "records about a kernel or device that was neither created nor described: not used",
+        "records about a kernel, device or sensor that was neither created nor described: not used",
         finding="LS404 notice",
     ),
     StatSpec(
@@ -558,6 +558,11 @@ STATS: tuple[StatSpec, ...] = (
         "levelzero_number_order",
         "error",
         "operations with a lower number than a preceding one of the thread: results may belong to other operations",
+    ),
+    StatSpec(
+        "levelzero_argument_mismatch",
+        "error",
+        "command lists that contradict the descriptor of the call that created them",
     ),
     StatSpec(
         "levelzero_append_mismatch",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 from collections import Counter
 from pathlib import Path
 
@@ -64,6 +65,26 @@ def test_what_a_producer_stores_is_decoded_to_its_truth(layout, writer, shape):
     assert not {"cuda_corrupt_record", "cuda_bad_lane_header", "cuda_bad_count", "cuda_trailing_bytes"} & {
         row["name"] for row in trace.stats.rows()
     }
+
+
+def test_a_marker_of_tt_metal_has_the_first_pair_of_words_after_it_as_its_payload():
+    value = 0xFEDC_BA98_7654_3210
+
+    def marker(kind, number, clock):
+        return [1 << 31 | kind << 28 | number << 12 | clock >> 32, clock & 0xFFFF_FFFF]
+
+    pair = [value >> 32, value & 0xFFFF_FFFF]
+    words = [0, 0, 1 << 11, 7, *[0x8000_0000, 0] * 4]
+    words += marker(3, 5, 1000) + pair + marker(4, 6, 1100) + marker(5, 7, 1200) + [1, 2, 3, 4] + marker(3, 8, 1300)
+    data, control = np.zeros((1, 40), np.uint32), np.zeros((1, 32), np.uint32)
+    data[0, : len(words)], control[0, 0] = words, len(words)
+    params = {"words": 40, "riscs": 1}
+    file = io.BytesIO()
+    np.savez(file, buffer=data, control=control)
+    trace = cuda.decode(file.getvalue(), layout="tt-metal", layout_params=params)
+    rows = trace.tables()["cuda_instants"].rows()
+    # The last marker has lost its data.
+    assert [(row["event_id"], row["payload"]) for row in rows] == [(5, value), (6, 0), (7, 1 << 32 | 2), (8, 0)]
 
 
 def test_every_shipped_layout_has_a_writer():

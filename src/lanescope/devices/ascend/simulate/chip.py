@@ -162,7 +162,7 @@ class _Chip:
         self.at, self.seen = np.zeros((2, m), np.int64)
         self.staged = np.zeros(m, np.bool_)
         places = s.episodes * s.cores
-        free, latest, dispatches = np.zeros((3, places), np.int64)
+        free, latest, dispatches, observed = np.zeros((4, places), np.int64)
         running = np.full(places, -1)  # function of the last kernel
         place = np.zeros((2, places), np.int64)  # when the two places of a core are free again
         self.retired = np.where(tasks.kind == ALLOC, submitted, 0)
@@ -227,6 +227,8 @@ class _Chip:
             seen = self.iteration(thread, stop, COMPLETE[0])
             window = self.begin(thread, seen)
             finish = window + np.minimum(_FIRST_FINISH + _rank(lane, seen), _LAST_FINISH) * u
+            # Of a core, the end that came first is seen first.
+            finish = observed[on] = np.maximum(finish, observed[on])
 
             free[on] = stop + cleanup[now]
             running[on] = rows.function[now]

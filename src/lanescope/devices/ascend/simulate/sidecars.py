@@ -32,7 +32,7 @@ _OUTER = "orchestration.cpp:12"
 
 def pmu_file(run: Run, random: np.random.Generator) -> bytes:
     """Return counters of all executions, in the order in which the schedulers saw their ends."""
-    order = np.argsort(run.finish, kind="stable")
+    order = np.lexsort((run.start, run.finish))
     total = (run.end - run.start)[order]
     shares = random.uniform(size=(len(order), len(_COUNTERS)))
     shares[:, 0] = 1

@@ -1,12 +1,14 @@
-"""Rows of a trace from the JSON of IKET: ranges, markers, and the lifetimes of warps."""
+"""Rows of a trace from the JSON of IKET and FlyDSL: ranges, markers, and the lifetimes of warps."""
 
 from __future__ import annotations
 
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
-from lanescope.devices.cuda.formats import iket
+from lanescope.declaration import frozen_class
+from lanescope.devices.cuda.formats import flytrace, iket
 from lanescope.devices.cuda.formats.iket_records import Event, Launch, Place
 from lanescope.devices.cuda.schema import IKET_MARKS, IKET_RANGES
 from lanescope.families.whole_file import DecodeContext
@@ -26,23 +28,62 @@ def decode(data: memoryview, context: DecodeContext) -> TraceBuilder:
     builder.add_bytes(decoded=len(data))
     builder.add_stat("cuda_iket_unreadable", bad, input_id=0)
     builder.add_stat("cuda_iket_contradicts", wrong, input_id=0)
-    making = _Making(builder, context.options["device"] or "GPU", launches)
-    for number, launch in enumerate(launches):
-        making.add(number, launch)
-    making.finish()
+    making = _Making(builder, context.options["device"] or "GPU", launches, _IKET)
+    making.add_all()
     return builder
+
+
+def decode_flytrace(data: memoryview, context: DecodeContext) -> TraceBuilder:
+    """Decode a file of FlyDSL.
+
+    Raises:
+        InputError: it is not a file of FlyDSL.
+    """
+    found = flytrace.read(data)
+    builder = context.builder(frequency=_HZ)
+    builder.add_bytes(decoded=len(data))
+    for name, count in (
+        ("cuda_corrupt_record", found.bad),
+        ("cuda_end_unmatched", found.unmatched),
+        ("cuda_dropped", found.dropped),
+    ):
+        builder.add_stat(name, count, input_id=0)
+    clock = _Clock("s_memrealtime", found.hz, 1, "wave")
+    making = _Making(builder, context.options["device"] or "GPU", found.launches, clock)
+    making.add_all()
+    return builder
+
+
+@frozen_class
+class _Clock:
+    """The clock of a file, and the word for what has it.
+
+    Attributes:
+        name: of the counter.
+        hz: its rate.
+        step: ticks between two readings that differ.
+        lane: warp or wave.
+    """
+
+    name: str
+    hz: int
+    step: int
+    lane: str
+
+
+#: The origin is the file's own: its times are not comparable with those of another file.
+_IKET = _Clock("iket", _HZ, iket.RESOLUTION_NS, "warp")
 
 
 class _Making:
     """The tracks and rows of a file."""
 
-    def __init__(self, builder: TraceBuilder, device: str, launches: list[Launch]) -> None:
-        self._builder = builder
+    def __init__(self, builder: TraceBuilder, device: str, launches: list[Launch], clock: _Clock) -> None:
+        self._builder, self._launches, self._of = builder, launches, clock
         times = [event.begin for launch in launches for event in (*launch.ranges, *launch.markers, *launch.lifetimes)]
         self._t0 = min(times, default=0)
-        # The origin is the file's own: its times are not comparable with those of another file.
         self._clock = builder.clock(
-            name="iket", device=device, frequency=_HZ, counter_bits=64, resolution_ticks=iket.RESOLUTION_NS
+            name=clock.name, device=device, frequency=clock.hz, counter_bits=64, resolution_ticks=clock.step
         )
         self._root = builder.track(device, kind="group", role="device", input_id=0)
         self._tracks: dict[Any, int] = {}
@@ -51,7 +92,19 @@ class _Making:
         self._marks: list[tuple[Any, ...]] = []
         self._lives: list[tuple[int, int, int]] = []
 
-    def add(self, number: int, launch: Launch) -> None:
+    def add_all(self) -> None:
+        """Take all launches, and add the rows."""
+        for number, launch in enumerate(self._launches):
+            self._add(number, launch)
+        self._finish()
+
+    def _ns(self, ticks: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
+        """Return readings as ns from the first one on, int64 [n]."""
+        seconds, rest = np.divmod(ticks - self._t0, self._of.hz)
+        found: npt.NDArray[np.int64] = seconds * _HZ + rest * _HZ // self._of.hz
+        return found
+
+    def _add(self, number: int, launch: Launch) -> None:
         """Take the events of a launch."""
         events = (*launch.ranges, *launch.markers, *launch.lifetimes)
         title = launch.kernel if launch.grid_id is None else f"{launch.kernel} (grid {launch.grid_id})"
@@ -92,20 +145,20 @@ class _Making:
 
     def _lane(self, number: int, top: int, place: Place) -> int:
         of = {"kind": "lane", "role": "group", "nesting": "nested", "clock_id": self._clock, "sort_key": place.warp}
-        return self._track((number, place), self._block(number, top, place), f"warp {place.warp}", **of)
+        return self._track((number, place), self._block(number, top, place), f"{self._of.lane} {place.warp}", **of)
 
     def _free(self, number: int, top: int, place: Place) -> int:
         of = {"kind": "lane", "role": "async", "nesting": "free", "clock_id": self._clock, "sort_key": place.warp}
-        name = f"warp {place.warp} async"
+        name = f"{self._of.lane} {place.warp} async"
         return self._track((number, place, "async"), self._block(number, top, place), name, **of)
 
-    def finish(self) -> None:
+    def _finish(self) -> None:
         """Add the rows."""
         self._add_ranges()
         self._add_marks()
         if self._lives:
             lives = np.array(sorted(self._lives), np.int64)
-            self._builder.add_coverage(lives[:, 0], lives[:, 1] - self._t0, lives[:, 2] - self._t0)
+            self._builder.add_coverage(lives[:, 0], self._ns(lives[:, 1]), self._ns(lives[:, 2]))
 
     def _add_ranges(self) -> None:
         rows = sorted(self._slices, key=lambda row: (row[0], row[1].begin, -(row[1].end or 0)))
@@ -120,13 +173,13 @@ class _Making:
         last = np.array([self._ends[row[4]] for row in rows], np.int64)
         flags = np.where(closed, 0, int(Flag.UNFINISHED))
         flags |= np.where(is_negative, int(Flag.NEGATIVE_DURATION), 0)
-        flags |= np.where(closed & ~is_negative & (dur < 2 * iket.RESOLUTION_NS), int(Flag.BELOW_RESOLUTION), 0)
+        flags |= np.where(closed & ~is_negative & (dur < 2 * self._of.step), int(Flag.BELOW_RESOLUTION), 0)
         valid = closed & ~is_negative
         first = self._builder.append(
             "slices",
             track_id=np.array([row[0] for row in rows], np.int64),
-            ts=begin - self._t0,
-            dur=np.where(valid, dur, 0),
+            ts=self._ns(begin),
+            dur=np.where(valid, self._ns(end) - self._ns(begin), 0),
             dur_valid=valid,
             ts_ticks=begin,
             dur_ticks=np.where(valid, dur, 0),
@@ -134,7 +187,7 @@ class _Making:
             name=[event.name for event in events],
             category=["region" if row[6] else "async" for row in rows],
             flags=flags.astype(np.uint32),
-            last_known_ts=np.where(closed, 0, np.maximum(last, begin) - self._t0),
+            last_known_ts=np.where(closed, 0, self._ns(np.maximum(last, begin))),
             last_known_ts_valid=~closed,
         )
         self._builder.append(
@@ -156,9 +209,9 @@ class _Making:
                 "flows",
                 kind="signal",
                 src_track_id=np.array([row[0] for _, row in moved], np.int64),
-                src_ts=np.array([row[1].begin for _, row in moved], np.int64) - self._t0,
+                src_ts=self._ns(np.array([row[1].begin for _, row in moved], np.int64)),
                 dst_track_id=np.array([row[5] for _, row in moved], np.int64),
-                dst_ts=np.array([row[1].end for _, row in moved], np.int64) - self._t0,
+                dst_ts=self._ns(np.array([row[1].end for _, row in moved], np.int64)),
                 src_slice_id=np.array([slice_id for slice_id, _ in moved], np.int64),
             )
 
@@ -170,7 +223,7 @@ class _Making:
         first = self._builder.append(
             "instants",
             track_id=np.array([row[0] for row in rows], np.int64),
-            ts=time - self._t0,
+            ts=self._ns(time),
             ts_ticks=time,
             name=[row[2] for row in rows],
             category="mark",

@@ -32,7 +32,7 @@ from lanescope.devices.cuda.formats.tirx import find_stride, header
 from lanescope.devices.cuda.formats.word_source import Words, WordSource, WordStore
 from lanescope.errors import InputError
 
-#: Records from which on agreement is no coincidence.
+#: Records from which on agreement is not a coincidence.
 ENOUGH_RECORDS = 8
 #: The same where one lane of several is finalized: few numbers look like that.
 _ENOUGH_FINALIZED = 3

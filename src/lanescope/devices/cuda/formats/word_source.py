@@ -156,6 +156,11 @@ class FileBytes:
         """Return the 64-bit words."""
         return FileStore(self._reader, self._before, self._length // 8)
 
+    def part(self, first: int, last: int) -> FileBytes:
+        """Return the bytes from ``first`` to before ``last``, not read yet."""
+        first, last, _ = slice(first, last).indices(self._length)
+        return FileBytes(self._reader, self._before + first, max(0, last - first))
+
 
 @frozen_class
 class WordSource:

@@ -95,7 +95,7 @@ def _add(rows: RecordRows, records: Records, function: str, parameters: Sequence
         "arguments",
         records,
         extensions=(rows.codes("arguments", "extensions").codes(extensions), np.array([bool(e) for e in extensions])),
-        state=_codes(rows, "state", state, lambda value: ("null", "read", "unreadable")[min(value, 2)]),
+        state=_codes(rows, "state", state, lambda value: _word(value, ("null", "read", "unreadable"))),
         **columns,
     )
 

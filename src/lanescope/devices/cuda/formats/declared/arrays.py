@@ -6,6 +6,7 @@ import io
 import struct
 import zipfile
 from collections.abc import Mapping
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -66,7 +67,7 @@ def arrays_of(content: WordSource, declaration: Declaration) -> Arrays:
     """
     whole = content.bytes()
     if content.before == 0 and is_npz(whole[:4].tobytes()):
-        return _from_archive(content.words(1), declaration)
+        return _from_archive(whole, declaration)
     if len(declaration.arrays) > 1:
         names = ", ".join((declaration.main_name, *declaration.arrays[1:]))
         raise InputError(
@@ -76,10 +77,52 @@ def arrays_of(content: WordSource, declaration: Declaration) -> Arrays:
     return Arrays({MAIN: whole}, {MAIN: 0}, content.cut)
 
 
-def _from_archive(whole: Bytes, declaration: Declaration) -> Arrays:
-    found, at = {}, {}
+class _Seekable(io.RawIOBase):
+    """Bytes as a file, for what reads the list of an archive's members.
+
+    Args:
+        whole: the bytes.
+    """
+
+    def __init__(self, whole: Bytes | FileBytes) -> None:
+        super().__init__()
+        self._whole, self._at = whole, 0
+
+    def readable(self) -> bool:
+        """Return True."""
+        return True
+
+    def seekable(self) -> bool:
+        """Return True."""
+        return True
+
+    def seek(self, offset: int, whence: int = io.SEEK_SET) -> int:
+        """Go to a byte and return it."""
+        self._at = max(0, offset + (0, self._at, len(self._whole))[whence])
+        return self._at
+
+    def tell(self) -> int:
+        """Return the byte that is read next."""
+        return self._at
+
+    def readinto(self, buffer: Any) -> int:
+        """Read as many bytes as the buffer has room for."""
+        data = self._whole[self._at : self._at + len(buffer)]
+        buffer[: len(data)] = data.tobytes()
+        self._at += len(data)
+        return len(data)
+
+
+def _part(whole: Bytes | FileBytes, first: int, last: int) -> Bytes | FileBytes:
+    """Return some of the bytes, those in a file not read yet."""
+    return whole.part(first, last) if isinstance(whole, FileBytes) else whole[first:last]
+
+
+def _from_archive(whole: Bytes | FileBytes, declaration: Declaration) -> Arrays:
+    found: dict[str, Any] = {}
+    at: dict[str, int] = {}
     try:
-        with zipfile.ZipFile(io.BytesIO(whole.tobytes())) as archive:
+        with zipfile.ZipFile(_Seekable(whole)) as archive:
             members = {info.filename.removesuffix(_SUFFIX): info for info in archive.infolist()}
     except (zipfile.BadZipFile, struct.error, ValueError, NotImplementedError) as error:
         raise InputError(f"damaged .npz file: {error}", hint="write it with numpy.savez") from None
@@ -98,13 +141,15 @@ def _from_archive(whole: Bytes, declaration: Declaration) -> Arrays:
             # Compressed archives are unpacked where files are opened, if there is nothing but arrays in them.
             raise InputError("the .npz file holds more than arrays", hint="write it with numpy.savez")
         begin = _content(whole, info)
-        found[name], before = _array(whole[begin : begin + info.file_size], shown, info.file_size)
+        array, before = _array(_part(whole, begin, begin + info.file_size), shown, info.file_size)
+        # Only the main array may be large.
+        found[name] = array if name == MAIN else array[0 : len(array)]
         at[name] = begin + before
     used = sum(len(array) for array in found.values())
     return Arrays(found, at, envelope=len(whole) - used - at[MAIN])
 
 
-def _array(member: Bytes, name: str, promised: int) -> tuple[Bytes, int]:
+def _array(member: Bytes | FileBytes, name: str, promised: int) -> tuple[Bytes | FileBytes, int]:
     """Return the bytes of the array that a member is, and how many bytes are before them."""
     header = npy.parse(member[: npy.MAX_HEADER + 12].tobytes())
     if header is None or len(member) < promised:
@@ -117,10 +162,10 @@ def _array(member: Bytes, name: str, promised: int) -> tuple[Bytes, int]:
     size = header.count * int(header.descr[2:])
     if header.size + size > len(member):
         raise InputError(f"array {name!r} is shorter than its header promises", hint="copy the complete file")
-    return member[header.size : header.size + size], header.size
+    return _part(member, header.size, header.size + size), header.size
 
 
-def _content(whole: Bytes, info: zipfile.ZipInfo) -> int:
+def _content(whole: Bytes | FileBytes, info: zipfile.ZipInfo) -> int:
     """Return where the content of a stored member begins: after its own header, whose name and extra field vary."""
     head = whole[info.header_offset : info.header_offset + _MEMBER].tobytes()
     if len(head) < _MEMBER:

@@ -19,6 +19,8 @@ UNWRAPS = ("lane", "after", "before", "near")
 ROLES = ("id", "track", "block", "group", "sm", "payload", "time", "begin", "end", "open")
 STATUSES = ("verified", "read")
 MAIN = "buffer"
+#: Before the name of a field, in the payload: that of the position after the record.
+NEXT = "next_"
 
 
 @dataclass(frozen=True, slots=True)
@@ -264,3 +266,9 @@ class Declaration:
     def user_params(self) -> tuple[Param, ...]:
         """Parameters that the user gives."""
         return tuple(param for param in self.params if param.value is None)
+
+    @property
+    def next_names(self) -> frozenset[str]:
+        """Names in the payload that are fields of the position after a record."""
+        payload = self.roles.get("payload")
+        return frozenset() if payload is None else frozenset(n for n in payload.names if n.startswith(NEXT))

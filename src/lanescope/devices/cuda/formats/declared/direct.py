@@ -25,7 +25,6 @@ CORE_BITS, FAR_BITS = 62, 61
 #: Columns of the core's counts of lanes.
 BEGINS, OTHERS, BAD, FIRST_BAD, SM, EARLIEST = range(6)
 _SEVERAL_SMS = -2
-_NO_CUTS = np.empty(0, np.int64)
 
 
 @frozen_class
@@ -123,18 +122,23 @@ class DirectLanes:
     Attributes:
         counts: int64 [lanes, 6], the core's counts; filled by ``count``.
         origin: the stamp from which wide stamps are counted.
+        empty: what the field that shows emptiness has in an empty position.
+        expected: int64 [lanes], what the field that has to agree has in a record of each lane.
+        cuts: int64 [lanes, launches], first positions of each lane that earlier launches left, not falling.
+        keeps_earlier: those positions are decoded as well, as further launches.
     """
 
     def __init__(self, roles: Roles, columns: Columns) -> None:
         geometry = columns.geometry
         self.roles, self.columns = roles, columns
+        self.cuts, self.keeps_earlier = np.empty((geometry.lanes, 0), np.int64), False
         self.counts = np.empty((geometry.lanes, core.CUDA_LANE_COUNTS), np.int64)
         self.origin, self._far_bits = 0, 63 if roles.is_wide else 0
         empty = 0 if roles.empty_value is None else int(roles.empty_value.value(geometry.scalars))
         # A field is unsigned, so no record has a negative value.
-        self._empty = empty % (1 << 64)
+        self.empty = empty % (1 << 64)
         nothing = np.zeros(geometry.lanes, np.int64)
-        self._expected = nothing if roles.expected is None else geometry.lane_value(roles.expected)
+        self.expected = nothing if roles.expected is None else geometry.lane_value(roles.expected)
 
     def count(self, part: tuple[int, int], window: Window) -> None:
         """Count the records of a part."""
@@ -170,7 +174,7 @@ class DirectLanes:
             self._places(part, window),
             self._roles(part),
             counts,
-            (overwritten, is_full, _NO_CUTS, False),
+            (overwritten, is_full, self.cuts[first:last].reshape(-1), self.keeps_earlier),
             stamp_bits,
             step_back,
             split,
@@ -192,4 +196,4 @@ class DirectLanes:
     def _roles(self, part: tuple[int, int]) -> tuple[Any, ...]:
         first, last = part
         roles = self.roles
-        return roles.fields, roles.kinds, self._empty, self._expected[first:last], self.origin, self._far_bits
+        return roles.fields, roles.kinds, self.empty, self.expected[first:last], self.origin, self._far_bits

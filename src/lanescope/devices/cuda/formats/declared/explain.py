@@ -79,8 +79,9 @@ def _lane(declaration: Declaration, scopes: Scopes, number: int, limit: int) -> 
         yield f"  lost = {own.lost:,}"
     yield f"  positions to read: {len(positions):,}" + (f", from {positions[0]}" if positions else "")
     state: dict[str, int] = {}
-    for k in positions[:limit]:
-        yield from _record(declaration, scopes, scopes.record(scope, k), k, state)
+    for number, k in enumerate(positions[:limit]):
+        record = scopes.record(scope, k) | scopes.after(scope, positions[number + 1 : number + 2])
+        yield from _record(declaration, scopes, record, k, state)
     if len(positions) > limit:
         yield f"  ... {len(positions) - limit:,} more positions (use --limit)"
 

@@ -12,6 +12,8 @@ import numpy.typing as npt
 from lanescope._native import core
 from lanescope.common.distinct import distinct
 from lanescope.devices.cuda.formats import layout
+from lanescope.devices.cuda.formats.buffer import UNKNOWN, Summary
+from lanescope.devices.cuda.formats.declared import earlier_words
 from lanescope.devices.cuda.formats.declared.arrays import Arrays
 from lanescope.devices.cuda.formats.declared.columns import Columns
 from lanescope.devices.cuda.formats.declared.declaration import MAIN, Declaration
@@ -30,6 +32,7 @@ from lanescope.devices.cuda.formats.declared.geometry import Geometry
 from lanescope.devices.cuda.formats.declared.lane_table import LaneTable, joined, of_columns, slot_identity
 from lanescope.devices.cuda.formats.declared.records import CODES, UNREADABLE, Records, check_events, records_of
 from lanescope.devices.cuda.formats.declared.windows import Windows, cut
+from lanescope.devices.cuda.formats.earlier_launch import NEVER
 from lanescope.devices.cuda.formats.lanes import I64, U32, Decoded, Outputs
 from lanescope.devices.cuda.formats.word_source import FileBytes
 
@@ -42,7 +45,10 @@ class Lanes(Protocol):
     Attributes:
         table: what is known of them apart from their records.
         origin: the stamp from which stamps that are wider than the core's are counted.
+        is_read_whole: whether a file that is large had to be read whole.
     """
+
+    is_read_whole: bool
 
     @property
     def table(self) -> LaneTable: ...  # noqa: D102
@@ -54,6 +60,9 @@ class Lanes(Protocol):
 
     def decode(self, part: Part, *, split: bool, step_back: int) -> Decoded:
         """Decode the lanes of a part."""
+
+    def part_launches(self, summary: Summary, *, keep: bool, launch_ns: int | None) -> tuple[int, int] | None:
+        """Leave out or tell apart what earlier launches left; return how many records, and the slot of the first."""
 
     def slots_of(self, lane: U32 | I64, index: U32) -> I64:
         """Return the slots of records from their lanes and positions."""
@@ -78,7 +87,13 @@ def lanes_of(declaration: Declaration, arrays: Arrays, geometry: Geometry) -> La
 
 
 class _LanesInOrder:
-    """What both ways of decoding share."""
+    """What both ways of decoding share.
+
+    Attributes:
+        is_read_whole: whether a file that is large had to be read whole.
+    """
+
+    is_read_whole = False
 
     @property
     def origin(self) -> int:
@@ -115,7 +130,7 @@ class _LanesInOrder:
         main = self._arrays.main
         arrays = self._arrays
         if isinstance(main, FileBytes):
-            arrays = Arrays({MAIN: main[0 : len(main)]}, arrays.at, arrays.cut, arrays.envelope)
+            arrays = Arrays({**arrays.data, MAIN: main[0 : len(main)]}, arrays.at, arrays.cut, arrays.envelope)
         found = records_of(self._declaration, Columns(self._declaration, arrays, self._geometry))
         rebase(self._declaration, found, self.origin)
         return found
@@ -197,6 +212,25 @@ class WordLanes(_LanesInOrder):
             step_back=step_back,
         )
 
+    def part_launches(self, summary: Summary, *, keep: bool, launch_ns: int | None) -> tuple[int, int] | None:
+        """Leave out or tell apart what earlier launches left; return how many records, and the slot of the first."""
+        declaration, geometry, table = self._declaration, self._geometry, self.table
+        if not earlier_words.is_alike(declaration, geometry):
+            return None
+        words = earlier_words.AsTirx(self._arrays.main, geometry, self._direct)
+        clock_of = table.sm if declaration.clock.across != "device" else None
+        found = earlier_words.find(words, summary, keep=keep, sm=clock_of, launch_ns=launch_ns)
+        if found is None:
+            return None
+        self._direct.cuts, self._direct.keeps_earlier = found.cuts, keep
+        if not keep and table.moved and table.sm is not None:
+            # The earlier launch may have run elsewhere.
+            lanes = np.flatnonzero((table.sm == UNKNOWN) & (found.cuts[:, 0] > 0) & (found.cuts[:, 0] < NEVER))
+            table.sm[lanes] = words.sm_of(lanes)
+            table.moved -= len(lanes)
+        at = int(geometry.base[0]) + (found.slot - 1) * declaration.record.size
+        return found.records, at // declaration.unit_bytes
+
     def slots_of(self, lane: U32 | I64, index: U32) -> I64:
         """Return the slots of records from their lanes and positions."""
         return self._places(self.table, lane, index, self._columns.first, self._columns.ring)
@@ -218,15 +252,15 @@ class ColumnLanes(_LanesInOrder):
         self._first, self._ring = np.zeros(0, np.int64), np.zeros(0, np.int64)
         self._last: tuple[Part, Records] | None = None
         if isinstance(arrays.main, FileBytes) and not self._is_by_parts:
-            main = arrays.main
-            self._arrays = Arrays({MAIN: main[0 : len(main)]}, arrays.at, arrays.cut, arrays.envelope)
+            main, self.is_read_whole = arrays.main, True
+            self._arrays = Arrays({**arrays.data, MAIN: main[0 : len(main)]}, arrays.at, arrays.cut, arrays.envelope)
 
     @property
     def _is_by_parts(self) -> bool:
         """Whether the records of a lane can be told without those of other lanes, and where they are without a look."""
         of = self._declaration
         names = {spec.name for spec in (*of.record.fields, *of.record.views)} | {"k"}
-        is_one = len(of.arrays) == 1 and all(spec.byte is None for spec in (*of.record.fields, *of.record.views))
+        is_one = all(spec.byte is None for spec in (*of.record.fields, *of.record.views))
         by_record = any(of.roles[role].names & names for role in ("block", "group") if role in of.roles)
         is_sequence = of.positions == "sequence" and not of.state and of.pairing != "token"
         kinds = () if of.kind is None else of.kind[1].values()
@@ -243,7 +277,7 @@ class ColumnLanes(_LanesInOrder):
         if len(self._parts) == 1 and self._is_in_memory:
             return Columns(self._declaration, self._arrays, self._geometry)
         window = self._windows.of(part)
-        arrays = Arrays({MAIN: window.data}, self._arrays.at)
+        arrays = Arrays({**self._arrays.data, MAIN: window.data}, self._arrays.at)
         return Columns(self._declaration, arrays, self._geometry.part(*part, window))
 
     @cached_property
@@ -318,6 +352,10 @@ class ColumnLanes(_LanesInOrder):
         else:
             result = core.cuda_decode_columns(begin, *shared, step_back, split, *out.arguments())
         return out.done(result, stamp_wrap=1 << stamp_bits, base=part[0])
+
+    def part_launches(self, summary: Summary, *, keep: bool, launch_ns: int | None) -> tuple[int, int] | None:
+        """Return None: launches of records that have to be computed are not told apart."""
+        return None
 
     def slots_of(self, lane: U32 | I64, index: U32) -> I64:
         """Return the slots of records from their lanes and positions."""

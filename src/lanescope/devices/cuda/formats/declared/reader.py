@@ -60,6 +60,7 @@ class DeclaredBuffer:
         self.frequency_hz = clock.hz
         self.main_at, self.envelope = arrays.at[MAIN], arrays.envelope
         self._lanes = lanes_of(declaration, arrays, self._geometry)
+        self._stale: tuple[int, int] | None = None
 
     @property
     def lanes(self) -> LaneTable:
@@ -124,8 +125,10 @@ class DeclaredBuffer:
         return self._lanes.cut(limit)
 
     def part_launches(self, summary: Summary, *, keep: bool, launch_ns: int | None) -> bool:
-        """Return False: a declaration does not tell launches apart."""
-        return False
+        """Find what earlier launches left, where lanes take turns and records are words; else return False."""
+        self._stale = self._lanes.part_launches(summary, keep=keep, launch_ns=launch_ns)
+        self.__dict__.pop("grid", None)
+        return self._stale is not None
 
     def decode(self, part: tuple[int, int], *, split: bool, step_back: int) -> Decoded:
         """Decode the lanes of a part; arguments as ``buffer.Buffer.decode`` describes them."""
@@ -207,6 +210,9 @@ class DeclaredBuffer:
     def stats(self, summary: Summary) -> Iterator[tuple[str, int, int | None]]:
         """Yield what the records and the headers give reason to report."""
         lanes = self.lanes
+        yield "cuda_read_whole", int(self._lanes.is_read_whole), None
+        if self._stale is not None:
+            yield "cuda_stale", *self._stale
         yield "cuda_corrupt_record", lanes.bad + lanes.orphans, lanes.first_bad
         yield "cuda_bad_lane_header", int(np.count_nonzero(~self._geometry.is_sound)), None
         yield "cuda_bad_count", lanes.bad_counts, None

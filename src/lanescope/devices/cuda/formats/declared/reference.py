@@ -7,11 +7,11 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from lanescope.devices.cuda.formats.declared.declaration import MAIN, Declaration, FieldSpec
+from lanescope.devices.cuda.formats.declared.declaration import MAIN, NEXT, Declaration, FieldSpec
 from lanescope.errors import InputError
 
 _SIGN = 1 << 63
@@ -106,6 +106,14 @@ class Scopes:
     def _fields(self, fields: tuple[FieldSpec, ...], at: int, scope: Mapping[str, int]) -> dict[str, int]:
         return {spec.name: self.field(spec, at, scope) for spec in fields}
 
+    def after(self, scope: dict[str, int], following: Sequence[int]) -> dict[str, int]:
+        """Return the fields that a payload reads of the position after a record; 0 where there is none."""
+        names = self.of.next_names
+        if not names:
+            return {}
+        found = self.record(scope, following[0]) if following else {}
+        return {name: found.get(name.removeprefix(NEXT), 0) for name in names}
+
     def place(self, spec: FieldSpec, at: int, scope: Mapping[str, int]) -> tuple[str, int]:
         """Return the array of a field and the byte from which its bits are counted."""
         return spec.array or MAIN, int(spec.byte.value(scope)) if spec.byte is not None else at
@@ -197,6 +205,7 @@ def decode(
                 continue
             if declaration.record.extends is not None:
                 after = number + 1 + max(0, int(declaration.record.extends.value(record)))
+            record |= scopes.after(scope, positions[number + 1 : number + 2])
             kind, row = read_record(declaration, record, state)
             if kind == "empty":
                 continue

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from lanescope.devices.cuda.formats.declared.declaration import Area, Declaration, FieldSpec
+from lanescope.devices.cuda.formats.declared.declaration import NEXT, Area, Declaration, FieldSpec
 from lanescope.devices.cuda.formats.declared.expression import Expression
 from lanescope.errors import InputError
 
@@ -44,9 +44,11 @@ def check(declaration: Declaration) -> None:
     if taken := sorted(named & (lane | record | {"k"})):
         raise _error("state", f"the name {taken[0]!r} has another meaning already")
     record |= named
+    after = {NEXT + name for name in record}
     for expression in _record_expressions(declaration):
-        _check_names(expression, lane | record | {"k"})
-        found = sorted(expression.operand_names & data)
+        is_payload = expression is declaration.roles.get("payload")
+        _check_names(expression, lane | record | {"k"} | (after if is_payload else set()))
+        found = sorted(expression.operand_names & (data | after))
         if found:
             raise _error(expression.place, f"divisor or shift depends on the field {found[0]!r}: use a parameter")
     _check_search(declaration, lane, lane | record | {"k"})

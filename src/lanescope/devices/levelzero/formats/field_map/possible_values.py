@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from lanescope.devices.levelzero.formats import layout
@@ -71,6 +71,11 @@ def possible_of(name: str, seen: frozenset[Value], *, is_append: bool = False) -
         seen: its values in the trace.
         is_append: it belongs to a call whose result the operations contradict or bear out.
     """
+    parameter, _, field = name.rpartition("desc_")
+    if parameter in ("", "alt", "device_", "host_") and name.removeprefix(parameter).startswith("desc_"):
+        return each(_possible_argument(name, field))
+    if name in _OF_SENSORS:
+        return each(_possible_of_sensor(name, seen))
 
     def possible(index: int, value: Value) -> str:
         if isinstance(value, int) and name in _FACTS:
@@ -98,6 +103,58 @@ def possible_of(name: str, seen: frozenset[Value], *, is_append: bool = False) -
     numbers = _COUNTS | _FACTS | _SIZES | _ADDRESSES | _BITS | _ORDERS
     is_told = name in numbers | _NAMES | _ONE_OF_MANY | _OWNERS or (name == "zeResult" and not is_append)
     return each(possible) if is_told else never
+
+
+#: Largest numbers of parts of descriptors: bits of flags and scopes, enumerations. Source: ze_api.h of API 1.17.
+_MOST_OF = {
+    "altdesc_flags": 7,
+    "device_desc_flags": 7,
+    "host_desc_flags": 31,
+    "desc_flags": 15,
+    "signal": 7,
+    "wait": 7,
+    "mode": 2,
+    "priority": 2,
+    "format": 1,
+    "state": 2,
+    "inputSize": _MOST_SIZE,
+}
+_OF_SENSORS = frozenset(
+    ("alignment", "interval_ns", "failed", "missed", "value", "reference", "sensor", "part", "kind")
+)
+_MEASURED = "a measured value: only impossible rates are noticed"
+_IN_DESCRIPTOR = "a part of a descriptor that the program chose, and that nothing else tells"
+
+
+def _possible_argument(name: str, field: str) -> Callable[[int, Value], str]:
+    most = _MOST_OF.get(name, _MOST_OF.get(field, _MOST_COUNT))
+    least = 1 if field == "count" else 0
+
+    def possible(index: int, value: Value) -> str:
+        if isinstance(value, bytes):
+            return _TOLD_ONCE if _PRINTED.fullmatch(value) else ""
+        return _IN_DESCRIPTOR if least <= value <= most else ""
+
+    return possible
+
+
+def _possible_of_sensor(name: str, seen: frozenset[Value]) -> Callable[[int, Value], str]:
+    numbers = [value for value in seen if isinstance(value, int)]
+
+    def possible(index: int, value: Value) -> str:
+        if name == "kind":
+            return "another kind of sensor, of which as many are declared" if value in seen else ""
+        if isinstance(value, bytes):
+            return _TOLD_ONCE if _PRINTED.fullmatch(value) else ""
+        if name == "alignment":
+            return _CHOSEN if value >= 0 and value & (value - 1) == 0 else ""
+        if name == "interval_ns":
+            return _CHOSEN if 0 < value < 1 << 63 else ""
+        if name == "sensor":
+            return "another one that the trace knows" if 0 <= value <= max(numbers) else ""
+        return (_MEASURED if name in ("value", "reference") else _FACT) if 0 <= value < 1 << 64 else ""
+
+    return possible
 
 
 #: A name, with its quotes or without.

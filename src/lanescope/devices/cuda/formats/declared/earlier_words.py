@@ -1,0 +1,139 @@
+"""Records of earlier launches in buffers of declared layouts whose records are words and whose lanes take turns.
+
+A host that does not clear such a buffer leaves behind the records of a lane what an earlier launch has stored there.
+The rules that find it are those of TIRx, so the words are shown to them as words of TIRx.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from lanescope.devices.cuda.formats import earlier_launch
+from lanescope.devices.cuda.formats.buffer import Summary
+from lanescope.devices.cuda.formats.declared.declaration import Declaration
+from lanescope.devices.cuda.formats.declared.direct import DirectLanes
+from lanescope.devices.cuda.formats.declared.geometry import Geometry
+from lanescope.devices.cuda.formats.lanes import I64
+from lanescope.devices.cuda.formats.layout import FINALIZE, STAMP_BITS, TIRX_MAX_LANES, TIRX_RECORD
+from lanescope.devices.cuda.formats.tirx import TirxBuffer
+from lanescope.devices.cuda.formats.word_source import FileBytes, Words, WordStore
+
+_WORD = 8
+_STAMP, _EVENT, _KIND, _EMPTY, _AGREE, _SM = range(6)
+
+
+def is_alike(declaration: Declaration, geometry: Geometry) -> bool:
+    """Return whether records of a layout are where those of TIRx are: a word each, one of each lane in turn."""
+    lanes, base = geometry.lanes, geometry.base
+    is_words = declaration.record.size == _WORD and declaration.overflow == "unchecked"
+    is_stamped = declaration.clock.bits == STAMP_BITS and declaration.clock.anchor is None
+    if not (is_words and is_stamped and 0 < lanes <= TIRX_MAX_LANES) or int(base[0]) % _WORD:
+        return False
+    return geometry.stride == _WORD * lanes and bool((np.diff(base) == _WORD).all())
+
+
+class AsTirx(WordStore):
+    """The words of a buffer as TIRx would have stored them; those that are no record of their lane name another one.
+
+    Args:
+        main: the bytes of the buffer.
+        geometry: where its records are, as ``is_alike`` wants them.
+        direct: what its fields mean.
+    """
+
+    def __init__(
+        self, main: FileBytes | np.ndarray[tuple[int], np.dtype[np.uint8]], geometry: Geometry, direct: DirectLanes
+    ) -> None:
+        self._main, self._lanes, self._direct = main, geometry.lanes, direct
+        self._first = int(geometry.base[0])
+        self.is_in_memory = not isinstance(main, FileBytes)
+        self._count = 1 + (len(main) - self._first) // _WORD
+        if self.is_in_memory:
+            self._made = self._translated(0, self._count)
+
+    def __len__(self) -> int:
+        return self._count
+
+    def window(self, first: int, last: int) -> Words:
+        """Return the words from ``first`` to before ``last``, or to the end, uint64 [m]."""
+        return self._made[first:last] if self.is_in_memory else self._translated(first, min(last, self._count))
+
+    def sm_of(self, lanes: I64) -> I64:
+        """Return the SM that the first record of lanes names, int64 [n]."""
+        words = self._stored(1, 1 + self._lanes)[lanes]
+        return self._field(words, _SM)
+
+    def _stored(self, first: int, last: int) -> Words:
+        """Return the words from slot ``first`` on as they are stored; slot 0 is the header."""
+        begin, end = (self._first + (slot - 1) * _WORD for slot in (first, last))
+        return np.ascontiguousarray(self._main[begin:end]).view("<u8")
+
+    def _field(self, words: Words, role: int) -> I64:
+        _, shift, width = self._direct.roles.fields[role].tolist()
+        return (words >> np.uint64(shift) & np.uint64((1 << width) - 1)).astype(np.int64)
+
+    def _translated(self, first: int, last: int) -> Words:
+        if first == 0:
+            header = np.array([self._lanes | 1 << 32], np.uint64)
+            return np.concatenate([header, self._translated(1, last)]) if last > 1 else header[:last]
+        words = self._stored(first, last)
+        roles, lane = self._direct.roles, np.arange(first - 1, last - 1) % self._lanes
+        code = self._field(words, _KIND)
+        known = code < len(roles.kinds)
+        kind = np.where(known, roles.kinds[np.where(known, code, 0)], FINALIZE + 1)
+        valid = kind <= FINALIZE
+        if roles.expected is not None:
+            valid &= self._field(words, _AGREE) == self._direct.expected[lane]
+        event = self._field(words, _EVENT) & TIRX_RECORD["event"].mask
+        tag = np.where(valid, lane, lane ^ 1)
+        made = np.where(valid, kind, 0) | event << TIRX_RECORD["event"].lsb | tag << TIRX_RECORD["lane"].lsb
+        found: Words = made.astype(np.uint64) | self._field(words, _STAMP).astype(np.uint64) << np.uint64(32)
+        is_empty = words == np.uint64(0)
+        if roles.empty_value is not None:
+            is_empty = self._field(words, _EMPTY).astype(np.uint64) == np.uint64(self._direct.empty)
+        return np.where(is_empty, np.uint64(0), found)
+
+
+class EarlierWords:
+    """What earlier launches left.
+
+    Args:
+        words: the buffer.
+        found: of the latest launch.
+        keep: whether they become launches of their own.
+        sm: int64 [lanes], the SM of each lane where the layout has it.
+        launch_ns: how long the launch took by the host's clock, if that is known.
+
+    Attributes:
+        cuts: int64 [lanes, launches], the first position of each launch but the latest.
+        records: records that they left, and ``slot``: that of the first, of the words as TIRx would have them.
+    """
+
+    def __init__(
+        self,
+        buffer: TirxBuffer,
+        found: earlier_launch.Earlier,
+        *,
+        keep: bool,
+        sm: I64 | None,
+        launch_ns: int | None,
+    ) -> None:
+        self.keep, self.records, self.slot = keep, found.records, found.first_slot
+        self.cuts = found.cuts[:, None]
+        if keep:
+            self.cuts = earlier_launch.generations(buffer, found, sm=sm, launch_ns=launch_ns)
+
+
+def find(words: AsTirx, summary: Summary, *, keep: bool, sm: I64 | None, launch_ns: int | None) -> EarlierWords | None:
+    """Return what earlier launches left in a buffer; None: nothing that could be told from the latest one.
+
+    Args:
+        words: the buffer.
+        summary: of all lanes, all records taken for those of one launch.
+        keep: whether what is left becomes launches of its own.
+        sm: int64 [lanes], the SM of each lane where the layout has it: the clock may be the SM's own.
+        launch_ns: how long the launch took by the host's clock, if that is known.
+    """
+    buffer = TirxBuffer.read(words, stride=max(1, len(summary["records"])))
+    found = earlier_launch.find(buffer, summary, sm=sm, launch_ns=launch_ns)
+    return None if found is None else EarlierWords(buffer, found, keep=keep, sm=sm, launch_ns=launch_ns)

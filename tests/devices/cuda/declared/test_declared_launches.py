@@ -1,0 +1,109 @@
+"""Launches in buffers of declared layouts that the host did not clear, told apart as in those of TIRx."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import lanescope
+from devices.cuda.declared.producers import WRITERS, Shape
+from devices.cuda.declared.test_declared_producers import decode
+from devices.cuda.helpers import stats
+
+LAYOUTS = {
+    "mirage-mpk": 0,
+    "mirage-transpiler": 0,
+    "triton-distributed": 0x7FFF_FFFF_FFFF_FFFF,
+}
+EARLIER = 5_000_000
+
+
+def laid_over(layout, *, regions=(4, 9), apart=EARLIER, blocks=5, groups=2):
+    """A launch of few regions over one of many regions that ended before it began; and how many records are left."""
+    empty = np.uint64(LAYOUTS[layout])
+    new, old = (
+        WRITERS[layout][0](Shape(blocks=blocks, groups=groups, regions=count, seed=seed))
+        for seed, count in enumerate(regions)
+    )
+    words, before = new.arrays["buffer"].copy(), old.arrays["buffer"].copy()
+    head = len(words) % (blocks * groups) or blocks * groups
+    used = before[head:] != empty
+    before[head:][used] -= np.uint64(apart << 32)
+    if len(words) < len(before):
+        words = np.concatenate([words, np.full(len(before) - len(words), empty)])
+    words, before = words[: len(before)], before[: len(words)]
+    left = (words == empty) & (before != empty)
+    left[:head] = False
+    words[left] = before[left]
+    new.arrays["buffer"] = words
+    new.options.pop("anchor", None)
+    return new, int(left.sum())
+
+
+def regions_of(trace):
+    """Slices as block, group, event and length."""
+    found = trace.tables()["cuda_regions"]
+    rows = zip(found.rows(), trace.slices.rows(), strict=True)
+    return sorted((of["block"], of["group"], of["event_id"], row["dur"] or 0) for of, row in rows)
+
+
+@pytest.mark.parametrize("layout", LAYOUTS)
+def test_what_an_earlier_launch_left_is_left_out_and_counted(layout):
+    made, left = laid_over(layout)
+    assert left > 20
+    trace = decode(made, layout)
+    assert stats(trace)["cuda_stale"] == left
+    closed = sorted((*row[:2], row[3], row[5] - row[4]) for row in made.spans if row[5] is not None)
+    assert regions_of(trace) == closed
+    assert not {"cuda_clock_reversal", "cuda_end_unmatched", "cuda_wrap"} & set(stats(trace))
+
+
+@pytest.mark.parametrize("layout", LAYOUTS)
+def test_an_earlier_launch_can_be_kept_as_one_of_its_own(layout):
+    made, left = laid_over(layout)
+    latest, kept = decode(made, layout), decode(made, layout, stale="keep")
+    launch = kept.tables()["cuda_regions"]["launch"]
+    assert set(launch.tolist()) >= {0, 1}
+    assert np.count_nonzero(launch == 0) == len(latest.slices)
+    assert stats(kept)["cuda_stale"] == left
+
+
+@pytest.mark.parametrize("stale", ["drop", "keep"])
+def test_a_file_that_is_not_read_whole_gives_the_same(stale, tmp_path, monkeypatch):
+    made, left = laid_over("mirage-mpk", blocks=40)
+    path = tmp_path / "run.bin"
+    path.write_bytes(made.file())
+    whole = lanescope.open(path, layout="mirage-mpk", stale=stale)
+    monkeypatch.setattr("lanescope.devices.cuda.decoder.WHOLE_BYTES", 0)
+    monkeypatch.setattr("lanescope.devices.cuda.emit.batches.PART_RECORDS", 100)
+    parts = lanescope.open(path, layout="mirage-mpk", stale=stale)
+    assert stats(parts) == stats(whole)
+    assert stats(parts)["cuda_stale"] == left
+    assert regions_of(parts) == regions_of(whole)
+
+
+@pytest.mark.parametrize("layout", LAYOUTS)
+def test_one_launch_stays_one(layout):
+    for seed in range(4):
+        made = WRITERS[layout][0](Shape(blocks=5, groups=2, regions=None, seed=seed, wrap=seed % 2 == 1))
+        assert "cuda_stale" not in stats(decode(made, layout))
+
+
+def test_blocks_may_have_run_on_other_sms_before():
+    words = WRITERS["flashinfer-v2-clock"][0](Shape(blocks=4, groups=2, regions=4)).arrays["buffer"]
+    old = WRITERS["flashinfer-v2-clock"][0](Shape(blocks=4, groups=2, regions=9, seed=5)).arrays["buffer"]
+    used = old[1:] != 0
+    old[1:][used] = (old[1:][used] - np.uint64(EARLIER << 32)) ^ np.uint64(1 << 30)
+    both = old.copy()
+    both[: len(words)] = np.where(words != 0, words, old[: len(words)])
+    made = WRITERS["flashinfer-v2-clock"][0](Shape(blocks=4, groups=2, regions=4))
+    alone = decode(made, "flashinfer-v2-clock")
+    made.arrays["buffer"] = both
+    trace = decode(made, "flashinfer-v2-clock")
+    assert stats(trace)["cuda_stale"] > 0
+    assert "cuda_multiple_sms" not in stats(trace)
+    assert [row["sm"] for row in trace.tables()["cuda_lanes"].rows()] == [
+        row["sm"] for row in alone.tables()["cuda_lanes"].rows()
+    ]
+    # The last instant of a lane is overwritten or left, as before.
+    assert regions_of(trace) == regions_of(alone)
