@@ -52,8 +52,8 @@ def run() -> list[Row]:
     many = costs["recorded", THREADS][0]
     return [
         *rows,
-        Row("untimed call through the recorder, nothing written", reset[1] / reset[0], "x", 1.6),
-        Row("EventQueryStatus through the recorder, nothing written", status[1] / status[0], "x", 1.5),
+        Row("untimed call through the recorder, nothing written", reset[1] / reset[0], "x", 1.3),
+        Row("EventQueryStatus through the recorder, nothing written", status[1] / status[0], "x", 1.3),
         Row("added to an AppendBarrier, all written", append[3] - append[0], "ns", 150),
         Row(
             f"rate of {THREADS} threads, by processor time",

@@ -46,7 +46,7 @@ def opened(tmp_path):
         )
         for file, content in simulation.files.items():
             (tmp_path / file).write_bytes(content)
-        # A few records that nobody finalized may be those of several layouts.
+        # A few records without a finalize may be those of several layouts.
         layout = {"layout": "tirx"} if name == "cuda" else {}
         return lanescope.open(tmp_path / next(iter(simulation.files)), **layout)
 

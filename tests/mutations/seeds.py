@@ -114,7 +114,7 @@ def _levelzero() -> Sequence[Seed]:
 
 
 def recorded(name: str) -> Seed:
-    """Return a small recording of ours by its name."""
+    """Return a small recording by its name."""
     folder = DATA / f"recording_{name}"
     files = {f"run/{path.name}": path.read_bytes() for path in sorted(folder.iterdir())}
     return Seed("levelzero", levelzero.CTF_FORMAT, files, main="run", which=1)

@@ -92,7 +92,7 @@ MUTANTS = (
         "runs that are taken to have ended",
         "readback/readback.cpp",
         "if (!wait_for_fence(lock, list)) note_overlap(list);",
-        "list.has_ended = true;",
+        "list.has_ended = true;\n            if (!list.has_ended) note_overlap(list);",
         resets="watch",
         cases=(("R29", "regular,out-of-order", "compute", "sticky, torn", False),),
     ),

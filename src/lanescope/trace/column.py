@@ -151,7 +151,7 @@ class Column:
         return values
 
     def read_once(self) -> Array:
-        """Return the values, [n], and do not keep them if they have to be made: nobody reads them again."""
+        """Return the values, [n], and do not keep them if they have to be made: for columns that are read once."""
         return self.values if self._values is not None else self._made()
 
     @property

@@ -6,6 +6,8 @@ import json
 
 import pytest
 
+import lanescope
+from devices.levelzero import thapi_ctf
 from devices.levelzero.helpers import Script, operations, stats
 from lanescope.devices.levelzero.analysis.tally import iprof_json
 from lanescope.devices.levelzero.emit.launch_tracks import numbers_of
@@ -256,6 +258,27 @@ def test_failures_and_impossible_times_of_opencl(tmp_path) -> None:
     assert rows[0]["query_status"] == "OpenCL -58"
     # The end of the last one is after its result was read.
     assert (stats(trace)["levelzero_launch_time"], stats(trace)["levelzero_result_error"]) == (3, 1)
+
+
+def test_launches_by_ctf_are_those_by_text(tmp_path) -> None:
+    script = Launches().context(0xC0, 3).cuda("cuModuleGetFunction", name_val='"mma"', out={"hfunc_val": 0x70})
+    script.timed("cuLaunchKernel", 0x10, f=0x70, hStream=0).cuda_result(0x10, "2")
+    script.timed("cuMemcpy2D_v2", 0x20, pCopy_val={"WidthInBytes": 16, "Height": 4}).cuda_result(0x20, "1")
+    script.cuda("cuMemcpy3DPeer", pCopy_val={"WidthInBytes": 16, "Height": 4, "Depth": 2})
+    script.cuda("cuMemcpy2D", pCopy_val=[1, 2, 3])
+    script.opencl("clGetDeviceIDs", out={"num_devices_val": 1, "devices_vals": [0xD0]})
+    script.opencl("clCreateCommandQueue", device=0xD0, out={"command_queue": 9})
+    script.record("lttng_ust_opencl_arguments:kernel_info", kernel=0x70, function_name='"k"')
+    script.enqueued("clEnqueueNDRangeKernel", 0x10, kernel=0x70).opencl_result(0x10, 100, 150, 175)
+    thapi_ctf.write(script.text, tmp_path / "ctf")
+    text, ctf = script.open(tmp_path), lanescope.open(tmp_path / "ctf")
+    assert measured(ctf) == measured(text)
+    assert len(measured(ctf)) == 3
+    assert devices(ctf) == devices(text)
+    sizes = [[row["bytes"] for row in trace.details["levelzero_calls"].rows()] for trace in (text, ctf)]
+    assert sizes[0] == sizes[1]
+    assert sizes[0][3:6] == [64, 128, None]
+    assert "levelzero_invalid_field" not in stats(ctf)
 
 
 def test_two_processes_share_nothing(tmp_path) -> None:

@@ -28,8 +28,8 @@ void d1(World& world, Shape shape, int) {
         }
         events.back()->sync();
         for (size_t i = 0; i < devices.size(); ++i) {
-            if (events[i]->has_ticks()) events[i]->tell_ticks(numbered("A", i), run);
             works[i]->sync();
+            if (events[i]->has_ticks()) events[i]->tell_ticks(numbered("A", i), run);
             world.due({numbered("A", i), numbered("B", i)}, run);
         }
         // Those that have timestamps may stay signalled, which lets the next one begin early.

@@ -138,7 +138,8 @@ const std::vector<Row> loss_rows = {
      regular | both_orders | both_engines, losing},
     {"L6", "device lost: a wait for the device", loss<Told::by_device, true>, all_lists, losing},
     {"L7", "device lost: nothing can be submitted", loss<Told::by_submission, true>, all_lists, losing},
-    {"L8", "device lost while a thread waits", l8, all_lists, losing | threaded},
+    {"L8", "device lost while a thread waits", l8, all_lists,
+     losing | threaded | interleaving},
     {"L9", "device lost, and nobody notices", l9, all_lists,
      losing | leaving | orphaning},
 };

@@ -1,6 +1,8 @@
 // Which functions tell more than that they were called.
 #include "intercept/hooks.hpp"
 
+#include <sched.h>
+
 #include <string_view>
 
 #include "api/entry_points.hpp"
@@ -12,6 +14,7 @@ namespace lanescope::levelzero {
 
 std::atomic<void*> targets[way_count][function_count];
 std::atomic<bool> is_device_lost{false};
+std::atomic<void*> routes[way_count][function_count];
 
 namespace {
 
@@ -148,6 +151,83 @@ void* entry(InterceptPath way, Function function) {
     return entries[static_cast<size_t>(way)][index(function)];
 }
 
+// --- routes -------------------------------------------------------------------------------------------------------
+
+namespace {
+
+struct Route {
+    void *tell, *pass;   // pass: null where nothing is to be done
+    bool is_collecting;
+};
+
+template <Function F, InterceptPath W>
+Route route_of() {
+    using Its = Entry<F, W>;
+    void* pass = nullptr;
+    if constexpr (Its::is_followed) pass = reinterpret_cast<void*>(&Its::pass);
+    return {reinterpret_cast<void*>(&Its::tell), pass, is_collecting<F>};
+}
+
+// What a route depends on changes under different locks, or none: it is chosen, and stored, by one thread at a time.
+std::atomic_flag is_choosing;
+
+struct Choosing {
+    Choosing() {
+        while (is_choosing.test_and_set(std::memory_order_acquire)) sched_yield();
+    }
+    ~Choosing() { is_choosing.clear(std::memory_order_release); }
+};
+
+void choose(InterceptPath way, size_t function) {
+    static const Route all[way_count][function_count] = {
+        {
+#define CALL(table, function, minor, ...) route_of<Function::function, InterceptPath::layer>(),
+#include "api/functions.def"
+        },
+        {
+#define CALL(table, function, minor, ...) route_of<Function::function, InterceptPath::extension>(),
+#include "api/functions.def"
+        },
+    };
+    const auto place = static_cast<size_t>(way);
+    const Route& one = all[place][function];
+    void* to = targets[place][function].load(std::memory_order_relaxed);
+    if (told[function].load(std::memory_order_relaxed)) {
+        to = one.tell;
+    } else if (one.pass != nullptr && !(one.is_collecting && tracer::live_lists.load(std::memory_order_relaxed) == 0)) {
+        to = one.pass;
+    }
+    routes[place][function].store(to, std::memory_order_release);
+}
+
+}  // namespace
+
+void choose_route(InterceptPath way, Function function) {
+    const Choosing guard;
+    choose(way, index(function));
+}
+
+void choose_routes() {
+    const Choosing guard;
+    for (size_t i = 0; i < function_count; ++i) {
+        choose(InterceptPath::layer, i);
+        choose(InterceptPath::extension, i);
+    }
+}
+
+void choose_collecting_routes() {
+    const Choosing guard;
+    for (const Function each : {Function::zeEventHostSynchronize, Function::zeEventQueryStatus}) {
+        choose(InterceptPath::layer, index(each));
+        choose(InterceptPath::extension, index(each));
+    }
+}
+
+void choose_routes_after_fork() {
+    is_choosing.clear();  // of a thread that is not there
+    choose_routes();
+}
+
 // A hook whose parameters do not fit would be none.
 #define TIMED(function, signal, ...) static_assert(Entry<Function::function, InterceptPath::layer>::is_replaced);
 #include "tracer/readback/timed.def"
@@ -206,6 +286,7 @@ void* wrapped_extension(Text name, void* address) {
         void* expected = nullptr;
         auto& known = targets[static_cast<size_t>(InterceptPath::extension)][i];
         if (!known.compare_exchange_strong(expected, address) && expected != address) return address;
+        choose_route(InterceptPath::extension, function);
         return entry(InterceptPath::extension, function);
     }
     return address;

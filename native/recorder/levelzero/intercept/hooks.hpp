@@ -3,6 +3,7 @@
 
 #include "api/arguments.hpp"
 #include "api/program_memory.hpp"
+#include "intercept/routes.hpp"
 #include "stream/events.hpp"
 
 namespace lanescope::levelzero {
@@ -96,11 +97,13 @@ private:
 template <Function F>
 struct Hook {};
 
-// Whether there is nothing to do after a call of a function now, if it is not written.
+// Whether a function only collects results besides: if it is not written, and none are awaited, there is nothing to do.
 template <Function F>
-bool is_idle() {
-    return false;
-}
+inline constexpr bool is_collecting = false;
+
+// Where each entry goes on: to the driver as long as there is nothing else to do. A call that is not recorded costs one
+// jump so.
+extern std::atomic<void*> routes[way_count][function_count];
 
 // The long ways through a call: one piece of code for both ways that it can come.
 template <Function F, class T = typename Signature<F>::Type>
@@ -236,18 +239,16 @@ private:
 template <Function F, InterceptPath W, class T = typename Signature<F>::Type>
 struct Entry;
 
-// What a program calls: short, where there is nothing to do.
+// What a program calls.
 template <Function F, InterceptPath W, class... A>
 struct Entry<F, W, Result(A...)> : Followed<F> {
     static Result call(A... a) {
-        if (told[index(F)].load(std::memory_order_relaxed)) return Followed<F>::tell(a..., W);
-        if constexpr (!Followed<F>::is_followed) {
-            return target<F>(W)(a...);
-        } else {
-            if (is_idle<F>()) return target<F>(W)(a...);
-            return Followed<F>::pass(a..., W);
-        }
+        const auto route = routes[static_cast<size_t>(W)][index(F)].load(std::memory_order_relaxed);
+        return reinterpret_cast<Pointer<F>>(route)(a...);
     }
+    // Where routes lead.
+    static Result tell(A... a) { return Followed<F>::tell(a..., W); }
+    static Result pass(A... a) { return Followed<F>::pass(a..., W); }
 };
 
 // AFTER(function, parameters) { ... }: what is done once the driver has succeeded.

@@ -44,6 +44,7 @@ bool patch_table(Table table, u32 version, void** members) {
         void* ours = entry(InterceptPath::layer, slot.function);
         if (found == ours) continue;
         targets[static_cast<size_t>(InterceptPath::layer)][index(slot.function)].store(found, std::memory_order_release);
+        choose_route(InterceptPath::layer, slot.function);
         if (is_recorded(slot.function)) found = ours;
     }
     return true;

@@ -14,6 +14,7 @@
 #include <fcntl.h>
 #include <vector>
 
+#include "intercept/routes.hpp"
 #include "stream/environment.hpp"
 #include "stream/events.hpp"
 #include "stream/metadata.hpp"
@@ -149,6 +150,7 @@ void after_fork_in_child() {
     local = Local{};
     tracer::after_fork_in_child();
     telemetry::after_fork_in_child();
+    choose_routes_after_fork();
     if (process.has_key) pthread_setspecific(process.key, nullptr);
     process.mutex.unlock();
 }
@@ -272,6 +274,7 @@ void set_recording(bool on) {
     for (size_t i = 0; i < function_count; ++i) {
         told[i].store(on && process.settings.host_calls && process.selected[i], std::memory_order_relaxed);
     }
+    choose_routes();
 }
 
 bool is_selected(Function function) {

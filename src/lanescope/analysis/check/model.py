@@ -221,12 +221,12 @@ class CheckContext(LaneTime):
 
     def rows_with_flag(self, table: str, flag: int) -> Ints:
         """Return the ids of the slices or instants with a flag, int64."""
-        if not self._flags_of[table] & int(flag):
+        if not self.flags_of[table] & int(flag):
             return np.empty(0, np.int64)
         return np.flatnonzero(self._column(table, "flags") & np.uint32(flag))
 
     @cached_property
-    def _flags_of(self) -> dict[str, int]:
+    def flags_of(self) -> dict[str, int]:
         """Flags that any row of a table has."""
         return {name: int(np.bitwise_or.reduce(self._column(name, "flags"))) for name in ("slices", "instants")}
 

@@ -362,7 +362,7 @@ RUN_STATS = (
         finding="LS404 warning",
     ),
     StatSpec(
-        "aie_second_start",
+        "aie_repeated_start",
         "notice",
         "segments that are not the first of their unit in their slice: stale packets, or a run in place of another",
         finding="LS105 warning",

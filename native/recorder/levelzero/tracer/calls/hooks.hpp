@@ -214,13 +214,9 @@ INSTEAD(zeCommandListImmediateAppendCommandListsWithParameters, Handle list, u32
 
 // Without operations whose results are awaited there is nothing to collect, and no clock to read for their sake.
 template <>
-inline bool is_idle<Function::zeEventHostSynchronize>() {
-    return tracer::live_lists.load(std::memory_order_relaxed) == 0;
-}
+inline constexpr bool is_collecting<Function::zeEventHostSynchronize> = true;
 template <>
-inline bool is_idle<Function::zeEventQueryStatus>() {
-    return tracer::live_lists.load(std::memory_order_relaxed) == 0;
-}
+inline constexpr bool is_collecting<Function::zeEventQueryStatus> = true;
 AFTER(zeEventHostSynchronize, Handle event, u64) { tracer::synced(call, tracer::Waited::event, event, 0); }
 AFTER(zeEventQueryStatus, Handle event) { tracer::synced(call, tracer::Waited::event, event, 0); }
 

@@ -2,6 +2,7 @@
 #include <cstring>
 #include <new>
 
+#include "intercept/routes.hpp"
 #include "tracer/state/internal.hpp"
 
 namespace lanescope::levelzero::tracer {
@@ -99,7 +100,7 @@ void mark_pending(List& list, TimedOp& op) {
     op.live = true;
     op.submitted = all.sequence;
     if (change(list.live, 1) != 1) return;
-    change(live_lists, 1);
+    if (change(live_lists, 1) == 1) choose_collecting_routes();
     list.previous = nullptr;
     list.next = all.active;
     if (all.active != nullptr) all.active->previous = &list;
@@ -115,7 +116,7 @@ void mark_done(List& list, TimedOp& op) {
     State& all = state();
     op.live = false;
     if (change(list.live, -1) != 0) return;
-    change(live_lists, -1);
+    if (change(live_lists, -1) == 0) choose_collecting_routes();
     (list.previous != nullptr ? list.previous->next : all.active) = list.next;
     if (list.next != nullptr) list.next->previous = list.previous;
     list.next = list.previous = nullptr;

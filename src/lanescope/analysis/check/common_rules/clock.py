@@ -44,14 +44,14 @@ def _backward(subject: CheckContext) -> Iterator[Violation]:
 def _falling(subject: CheckContext, table: str) -> Ints:
     """Return the ids of rows that come after another of their lane by ticks, and before it by time."""
     rows = subject.trace.tables()[table]
-    known = np.flatnonzero(rows.valid("ts_ticks"))
-    if not len(known):
-        return known
+    known = rows.column("ts_ticks").valid
+    if not len(rows) or (known is not None and not known.any()):
+        return np.empty(0, np.int64)
     sort = subject.order if table == "slices" else order(rows.values("track_id"), rows.values("ts"))
-    if len(known) < len(rows):
-        sort = sort[rows.valid("ts_ticks")[sort]]
+    if known is not None and not known.all():
+        sort = sort[known[sort]]
     # A valid lane that is sorted by time is sorted by ticks too, except within one nanosecond.
-    if not falls_in(rows.values("track_id"), rows.values("ts_ticks"), sort):
+    if not falls_in(rows.values("track_id"), rows.column("ts_ticks").read_once(), sort):
         return np.empty(0, np.int64)
     lane, ticks = rows.values("track_id")[sort], rows.values("ts_ticks")[sort]
     falls = ~group_starts(lane)

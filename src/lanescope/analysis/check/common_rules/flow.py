@@ -21,7 +21,8 @@ DRIFT_PPM = 100
 def _effect_first(subject: CheckContext) -> Iterator[Violation]:
     """Flows whose effect precedes their cause, by the lane of the effect."""
     flows = subject.trace.flows
-    rows = np.flatnonzero(flows.values("dst_ts") < flows.values("src_ts"))
+    # Nobody else reads the begins.
+    rows = np.flatnonzero(flows.values("dst_ts") < flows.column("src_ts").read_once())
     if not len(rows):
         return
     early = flows.values("src_ts")[rows] - flows.values("dst_ts")[rows]

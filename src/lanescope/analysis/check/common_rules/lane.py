@@ -76,7 +76,7 @@ def _durations(subject: CheckContext) -> Iterator[Violation]:
     """Impossible durations of slices, gaps and coverage."""
     slices = subject.trace.slices
     ts, dur, closed = slices.values("ts"), slices.values("dur"), slices.valid("dur")
-    ticks, longest = slices.values("dur_ticks"), int(dur.max(initial=0))
+    ticks, longest = slices.column("dur_ticks").read_once(), int(dur.max(initial=0))
     nothing: Mask = np.broadcast_to(np.False_, (len(slices),))
     # Most traces show by a few extremes that there is nothing to find.
     negative: Mask = nothing
@@ -137,6 +137,9 @@ def recorded(tree: Tree, coverage: Table) -> Ints:
 def _unfinished(subject: CheckContext) -> Iterator[Violation]:
     """Unfinished and truncated slices."""
     slices = subject.trace.slices
+    is_closed = slices.column("dur").valid is None
+    if is_closed and not subject.flags_of["slices"] & (Flag.UNFINISHED | Flag.TRUNCATED):
+        return
     flags = slices.values("flags")
     negative = (flags & np.uint32(Flag.NEGATIVE_DURATION)) != 0
     never = (~slices.valid("dur") & ~negative) | ((flags & np.uint32(Flag.UNFINISHED)) != 0)

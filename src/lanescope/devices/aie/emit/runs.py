@@ -120,8 +120,9 @@ class Runs:
             total: words of the dump.
         """
         axis = self._axis
+        # Without a configuration nothing says what a timer counts from, as for units of one run.
         for name, found in (
-            ("aie_run_distance", axis.unknown),
+            ("aie_run_distance", axis.unknown if self._known.places else 0),
             ("aie_run_order", axis.contradictory),
             ("aie_run_timers", axis.disagreeing),
         ):
@@ -144,7 +145,7 @@ class Runs:
             ("aie_missing_slice", 0 if total is None else int(np.count_nonzero(words > total))),
             ("aie_outside_slices", int(np.count_nonzero(numbers == 0))),
             ("aie_slice_size", sum(run.offset % 4 > 0 or run.size % _PACKET_BYTES > 0 for run in runs)),
-            ("aie_second_start", int(np.count_nonzero((ordinals > 1) & (numbers > 0)))),
+            ("aie_repeated_start", int(np.count_nonzero((ordinals > 1) & (numbers > 0)))),
         ):
             builder.add_stat(name, found, input_id=input_id)
         codes = builder.dictionary("aie_runs", "distance").codes((*schema.DISTANCES, ""))

@@ -7,7 +7,7 @@ from functools import partial
 import numpy as np
 
 from lanescope.devices.ascend.emit.context import TimelineBuilder
-from lanescope.devices.ascend.formats.layout import PHASE_KINDS
+from lanescope.devices.ascend.formats.layout import PHASE_KINDS, QUEUES
 from lanescope.devices.ascend.formats.versions import Erratum
 from lanescope.trace import Column
 
@@ -23,18 +23,22 @@ def draw_queues(canvas: TimelineBuilder) -> None:
     rows = np.flatnonzero(told.is_kind(*sampling) & phases.has("shared_at_end"))
     if not len(rows) or not canvas.queues:
         return
-    stamp = phases["end_cycles"][rows]
+    stamp, depths = phases["end_cycles"], phases["shared_at_end"]
     if Erratum.DEPTH_COPIED in told.errata:
-        copied = (phases["shared_at_end"][rows] == phases["shared_at_start"][rows]).all(axis=1)
-        at_start = told.is_kind("complete")[rows] & phases.has("shared_at_start")[rows] & copied
-        stamp = np.where(at_start, phases["start_cycles"][rows], stamp)
+        at_start = told.is_kind("complete") & phases.has("shared_at_start")
+        for place in range(len(QUEUES)):
+            at_start &= depths[:, place] == phases["shared_at_start"][:, place]
+        stamp = np.where(at_start, phases["start_cycles"], stamp)
+    stamp = stamp[rows]
     order = np.argsort(stamp, kind="stable")
-    stamp, depth = stamp[order], phases["shared_at_end"][rows[order]]
-    rows = np.flatnonzero(stamp > 0)
-    stamp, depth = stamp[rows], depth[rows]
+    stamp, rows = stamp[order], rows[order]
+    taken = int(np.searchsorted(stamp, 0, side="right"))
+    stamp, rows = stamp[taken:], rows[taken:]
+    is_change = np.ones(len(rows), np.bool_)
     for place, track in enumerate(canvas.queues):
-        value = depth[:, place]
-        changes = np.flatnonzero(np.diff(value, prepend=value[:1] - 1) != 0)
+        value = depths[:, place][rows]
+        np.not_equal(value[1:], value[:-1], out=is_change[1:])
+        changes = np.flatnonzero(is_change)
         at = stamp[changes]
         canvas.builder.append(
             "counters",

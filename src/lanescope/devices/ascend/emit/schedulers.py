@@ -67,7 +67,7 @@ def draw_phases(canvas: TimelineBuilder) -> RecordSlices | None:
 
 
 def _part(values: Array, valid: Mask | None, place: int) -> Column:
-    return Column.derived(len(values), lambda: np.ascontiguousarray(values[:, place]).astype(np.int32), valid=valid)
+    return Column.derived(len(values), lambda: np.ascontiguousarray(values[:, place], np.int32), valid=valid)
 
 
 def _unsigned(values: Array, valid: Mask | None) -> Column:

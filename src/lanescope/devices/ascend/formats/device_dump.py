@@ -96,7 +96,7 @@ def _taken_apart(content: Bytes, path: str, index: int | None) -> Dump:
         if size is not None:
             raise InputError(
                 f"{path} ends within the pools of device memory: {len(content):,} of {size:,} bytes",
-                hint="pass the whole dump, or only the buffers behind their ready entries",
+                hint="pass the whole dump, or only the buffers with their ready entries",
             )
         streams = bare_streams(content)
         if streams:

@@ -244,7 +244,7 @@ class Reader:
                     continue
                 for part in parts:
                     part[(present & bit) == 0] = 0
-            values = parts[0] if cell.count == 1 else np.stack(parts, 1)
+            values = parts[0] if cell.count == 1 else np.stack(parts).T  # a cell's parts are read one by one
             if cell.kind == "text":
                 values, texts = self._texts(values)
             columns[cell.name] = values

@@ -68,7 +68,8 @@ def launch(reader: Recorder, stamp: Stamp, api: HostApi, function: str, fields: 
 
 def copied(api: HostApi, function: str, fields: Fields) -> int | None:
     """Return how many bytes a call accesses by its entry, None if that is not said."""
-    if is_shaped(function) and "pCopy_val" in fields:
+    # Raw bytes are of a version that is not known.
+    if is_shaped(function) and isinstance(fields.get("pCopy_val"), dict):
         shape = fields.structure("pCopy_val")
         sides = [shape.integer(name) for name in ("WidthInBytes", "Height")]
         sides.append(shape.integer("Depth") if "Depth" in shape else 1)

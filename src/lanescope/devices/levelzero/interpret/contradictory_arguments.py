@@ -33,7 +33,7 @@ def note_arguments(events: Events, notes: StatTally) -> None:
     for name in _FLAGS:
         wrong |= _with_text(arguments, name, lambda text: "0x" in text)
     alignment, size = arguments.values("alignment"), arguments.values("bytes")
-    # 0 stands for any; all others are powers of two.
+    # 0 means any alignment; all others are powers of two.
     wrong |= arguments.valid("alignment") & (alignment & (alignment - np.uint64(1)) != 0) & (alignment != 0)
     wrong |= arguments.valid("bytes") & (size > np.uint64(layout.MOST_SIZE))
     wrong |= arguments.valid("count") & (arguments.values("count") == 0)

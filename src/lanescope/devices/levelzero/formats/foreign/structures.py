@@ -1,6 +1,6 @@
-"""Structures of Level Zero that THAPI writes as raw bytes -> their fields, as its text has them.
+"""Structures of Level Zero and CUDA that THAPI writes as raw bytes -> their fields, as its text has them.
 
-Source: ``ze_api.h`` 1.4, on 64-bit machines; members that later versions append come behind.
+Source: ``ze_api.h`` 1.4, ``cuda.h``, on 64-bit machines; members that later versions append come behind.
 """
 
 from __future__ import annotations
@@ -26,11 +26,22 @@ _DEVICE: _Members = {
 }
 _KERNEL: _Members = {"maxSubgroupSize": (40, "I")}
 _MEMORY: _Members = {"type": (16, "I")}
+_PLANE: _Members = {"WidthInBytes": (112, "Q"), "Height": (120, "Q")}
+_BOX: _Members = {"WidthInBytes": (176, "Q"), "Height": (184, "Q"), "Depth": (192, "Q")}
+#: Functions that are given them. Those without a version have others, of 32 bits.
+_PLANES = ("cuMemcpy2D_v2", "cuMemcpy2DUnaligned_v2", "cuMemcpy2DAsync_v2")
+_BOXES = ("cuMemcpy3D_v2", "cuMemcpy3DAsync_v2", "cuMemcpy3DPeer", "cuMemcpy3DPeerAsync")
 #: By event and field; None: of all events.
 STRUCTURES: Mapping[tuple[str | None, str], _Members] = {
     ("zeCommandListCreate_entry", "desc_val"): _LIST,
     ("zeCommandListCreateImmediate_entry", "altdesc_val"): _QUEUE,
     ("zeCommandQueueCreate_entry", "desc_val"): _QUEUE,
+    **{
+        (f"{function}{stream}_entry", "pCopy_val"): members
+        for functions, members in ((_PLANES, _PLANE), (_BOXES, _BOX))
+        for function in functions
+        for stream in ("", "_ptds", "_ptsz")
+    },
     (None, "pLaunchFuncArgs_val"): _GROUPS,
     (None, "pGroupCounts_val"): _GROUPS,
     (None, "pDeviceProperties_val"): _DEVICE,
