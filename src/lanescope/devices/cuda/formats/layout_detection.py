@@ -46,7 +46,7 @@ def judge(content: WordSource) -> tuple[str, bool]:
     if is_proton(first.words(4)):
         return layout.PROTON, False
     try:
-        told = word_layouts.tell(first, content.length)
+        told = word_layouts.tell(first, content.length, content.store())
     except InputError:
         return declared_layout(first, content.length) or layout.TIRX_V1, False
     if told.is_ambiguous:

@@ -115,12 +115,13 @@ def ambiguity(told: Told) -> InputError:
     return InputError(f"layout not certain: {told.summary}", hint=told.advice)
 
 
-def tell(content: WordSource, size: int) -> Told:
+def tell(content: WordSource, size: int, store: WordStore | None = None) -> Told:
     """Return which layouts the beginning of a buffer may have.
 
     Args:
         content: the buffer or its beginning, in memory.
         size: bytes of the whole array.
+        store: the whole buffer, if it is there: lanes are finalized at their ends.
 
     Raises:
         InputError: the header is missing, or no kernel writes it.
@@ -133,11 +134,11 @@ def tell(content: WordSource, size: int) -> Told:
     shares = {TIRX_V1: 1 - found.misplaced / max(1, found.used)}
     if not found.used:
         return Told((), 0)
-    records = _Records(words, geometry.num_groups, geometry.lanes)
-    shares[FLASHINFER_V2] = (Rewritten(words).agree - np.count_nonzero(records.kind == FINALIZE)) / found.used
-    if not found.misplaced and records.is_finalized and records.lane.any():
+    if not found.misplaced and _is_finalized(words, store):
         # No other producer finalizes, and tags of several lanes agree with no other layout by coincidence.
         return Told((TIRX_V1,), found.used, may_be_tirx=True, enough=_ENOUGH_FINALIZED)
+    records = _Records(words, geometry.num_groups, geometry.lanes)
+    shares[FLASHINFER_V2] = (Rewritten(words).agree - np.count_nonzero(records.kind == FINALIZE)) / found.used
     excluded: dict[str, str] = {}
     used = dict.fromkeys(shares, found.used)
     for name, (share, count) in _declared(content, size).items():
@@ -187,14 +188,30 @@ def is_finalized(store: WordStore) -> bool:
     return False
 
 
+def _is_finalized(words: Words, store: WordStore | None) -> bool:
+    """Return whether records of several lanes, all in their slots by TIRx's tags, end with finalize records.
+
+    Args:
+        words: uint64 [n], the beginning of a buffer.
+        store: all of it; None: the beginning alone is judged.
+    """
+    kind, event, tag = (TIRX_RECORD[name] for name in ("kind", "event", "lane"))
+    records = words[1:][words[1:] != 0]
+    if not tag.of(records).any():
+        return False
+    ends = event.of(records[kind.of(records) == FINALIZE])
+    if len(ends):
+        return not ends.any()
+    return store is not None and len(store) > len(words) and is_finalized(store)
+
+
 def _declared(content: WordSource, size: int) -> dict[str, tuple[float, int]]:
     """Return the share of records that agree, and their number, for layouts that have no reader of their own."""
     from lanescope.devices.cuda.formats.declared import recognition
 
-    fits = recognition.fits(content, size)
+    fits = recognition.fits(content, size, (MPK, TRANSPILER, TRITON_DISTRIBUTED))
     # A single record that disagrees excludes them.
-    names = (MPK, TRANSPILER, TRITON_DISTRIBUTED)
-    return {fit.name: (1.0 if not fit.failed else 0.0, fit.used) for fit in fits if fit.name in names}
+    return {fit.name: (1.0 if not fit.failed else 0.0, fit.used) for fit in fits}
 
 
 def _in_order(names: list[str], content: WordSource, size: int) -> list[str]:

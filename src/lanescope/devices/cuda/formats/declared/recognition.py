@@ -6,7 +6,7 @@ the header, each lane's header, each record. Layouts without a header are used o
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 
 import numpy as np
 import numpy.typing as npt
@@ -90,18 +90,19 @@ class Fit:
         return self.failed or f"{what}, {self.good:,} of {self.used:,} records match their lane"
 
 
-def fits(content: WordSource, size: int) -> Iterator[Fit]:
+def fits(content: WordSource, size: int, names: Collection[str] | None = None) -> Iterator[Fit]:
     """Yield the layouts whose header arithmetic holds, the best one first.
 
     Args:
         content: the beginning of the file, in memory.
         size: bytes of the whole array.
+        names: the layouts that are tried; None: all that have a header.
     """
     data = content.words(1)
     if not len(data) or is_npz(data[:4].tobytes()):
         return
     arrays = Arrays({MAIN: data}, {MAIN: content.before}, whole=size)
-    found = [fit for name in _TRIED if (fit := _fit(catalog.load(name), arrays)) is not None]
+    found = [fit for name in names or _TRIED if (fit := _fit(catalog.load(name), arrays)) is not None]
     yield from sorted(found, key=lambda fit: -fit.score)
 
 
