@@ -697,7 +697,7 @@ def _large_tileops():
 
 
 REACHED = {
-    "cuda_layout_assumed": lambda: decode(buffer([LANE])),
+    "cuda_layout_assumed": lambda: decode(buffer([LANE[:-1]])),
     "cuda_read_whole": _large_tileops,
     "cuda_stride_inferred": lambda: decode(buffer([LANE, LANE], stride=9)),
     "cuda_stride_unknown": lambda: decode(_listed()),

@@ -43,9 +43,10 @@ def test_damaged_captures_are_still_recognised():
 
 
 def test_little_evidence_scores_less():
-    few, none = buffer([LANE]), buffer([[]], slots=9)
-    # Five records of one lane are as well records of Mirage.
+    few, closed, none = buffer([LANE[:-1]]), buffer([LANE]), buffer([[]], slots=9)
+    # Four records of one lane are as well records of Mirage, which never finalizes a lane.
     assert 0 < probe(few.tobytes()).score == probe(strided.to_npy(few)).score < MINE
+    assert MINE <= probe(closed.tobytes()).score
     assert probe(none.tobytes()).score < MINE <= probe(strided.to_npy(none)).score < CERTAIN
 
 

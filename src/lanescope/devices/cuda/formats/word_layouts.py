@@ -34,7 +34,7 @@ from lanescope.errors import InputError
 
 #: Records from which on agreement is not a coincidence.
 ENOUGH_RECORDS = 8
-#: The same where one lane of several is finalized: few numbers look like that.
+#: The same where lanes are finalized: few numbers look like that.
 _ENOUGH_FINALIZED = 3
 #: The least share of words that must be where their lane says.
 MOST = 0.9
@@ -166,7 +166,9 @@ def tell(content: WordSource, size: int, store: WordStore | None = None) -> Told
         if records.is_scattered:
             reason = "lanes are far apart, as on counters of cycles, and no common step shows a timer"
     most = max(used[name] for name in names if name in used)
-    return Told(tuple(names), most, reason, excluded, most < ENOUGH_RECORDS or TIRX_V1 in fitting)
+    is_few = most < ENOUGH_RECORDS
+    enough = _ENOUGH_FINALIZED if is_few and names == [TIRX_V1] and records.is_whole else ENOUGH_RECORDS
+    return Told(tuple(names), most, reason, excluded, is_few or TIRX_V1 in fitting, enough)
 
 
 def is_finalized(store: WordStore) -> bool:
@@ -277,6 +279,19 @@ class _Records:
         """Whether every lane with a finalize has one, and ends with it."""
         is_last = np.diff(self.lane, append=-1) != 0
         return self.is_finalized and bool(is_last[self.kind == FINALIZE].all())
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether there is one lane, whose regions are closed, the inner ones first, before it is finalized."""
+        if self.lanes > 1 or not self.is_finalized_once:
+            return False
+        opened: list[int] = []
+        for kind, event in zip(self.kind.tolist(), self.event.tolist(), strict=True):
+            if kind == BEGIN:
+                opened.append(event)
+            elif kind == END and (not opened or opened.pop() != event):
+                return False
+        return not opened
 
     @property
     def is_of_timer(self) -> bool:
