@@ -1,10 +1,29 @@
 // The one Python module of the native core. Each file beside this one binds one room of native/core.
+#include <malloc.h>
 #include <nanobind/nanobind.h>
 
 #include "module.hpp"
 
+namespace {
+
+// Of freed memory: the largest block that is kept, and how much at the end of the heap.
+constexpr int largest_kept = 32 << 20, most_kept = 128 << 20;
+
+bool keep_freed_memory() {
+#ifdef __GLIBC__
+    return mallopt(M_MMAP_THRESHOLD, largest_kept) != 0 && mallopt(M_TRIM_THRESHOLD, most_kept) != 0;
+#else
+    return false;
+#endif
+}
+
+}  // namespace
+
 NB_MODULE(core, m) {
     m.doc() = "lanescope's native core: codecs, writers and Arrow export.";
+    m.def("keep_freed_memory", &keep_freed_memory,
+          "Keep freed blocks of up to 32 MiB for what is allocated next: pages that are given back to the system are "
+          "cleared when they are needed again. For processes that end with their work. Return whether that is so now.");
     lanescope::bind::aie(m);
     lanescope::bind::aie_walk(m);
     lanescope::bind::arrow(m);

@@ -13,6 +13,7 @@ import pytest
 
 import lanescope
 from error_text import is_one_error
+from lanescope._native import core
 from lanescope.families import registry
 from lanescope.io import parquet
 from lanescope.trace import TimeBase, TraceBuilder
@@ -33,6 +34,14 @@ name	severity	count	input_id	first_offset	first_ts	meaning
 blinker_lost	data_loss	10	0	72	2468110000	{lost}
 blinker_unpaired	notice	12	0		3119864000	{unpaired}
 """
+
+
+def test_a_command_keeps_freed_memory(call, run_file, monkeypatch):
+    kept = []
+    keep = core.keep_freed_memory
+    monkeypatch.setattr(core, "keep_freed_memory", lambda: kept.append(keep()))
+    call("info", run_file)
+    assert kept == [True]
 
 
 def test_info_says_what_it_is_and_what_is_lost(call, lossy_file):

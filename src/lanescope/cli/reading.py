@@ -18,8 +18,10 @@ if TYPE_CHECKING:
 @contextmanager
 def opened(path: str, args: argparse.Namespace, *, hashes: bool = True) -> Iterator[CaptureSource]:
     """Open a capture with the options that the user gave; ``hashes`` as ``CaptureSource`` takes it."""
+    from lanescope._native import core
     from lanescope.pipeline.sources import CaptureSource  # and with it numpy, which starts threads
 
+    core.keep_freed_memory()  # a command ends with its work
     with CaptureSource(path, args.family, parse_options(args), hashes=hashes) as source:
         yield source
 
