@@ -102,6 +102,8 @@ def _cuda() -> Sequence[Seed]:
     for form, name in (("tables", "iket_pid_1.trace.json"), ("inline", "inline.trace.json")):
         files = {name: (GOLDEN / "cuda/golden/iket" / name).read_bytes()}
         found.append(Seed("cuda", f"iket-json, {form}", files, which=1))
+    name = "flytrace.json"
+    found.append(Seed("cuda", "flytrace-json", {name: (GOLDEN / "cuda/golden" / name).read_bytes()}, which=2))
     return found
 
 

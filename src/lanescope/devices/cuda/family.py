@@ -145,6 +145,7 @@ FAMILY = Family(
             "flytrace-json",
             detect=_detect_flytrace,
             decode_file=_HERE + "emit.iket:decode_flytrace",
+            fields=_HERE + "formats.flytrace_fields:field_map",
             bytes_per_row=4000,
         ),
     ),

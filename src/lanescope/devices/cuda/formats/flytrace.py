@@ -20,6 +20,8 @@ _MOST_COORDINATE = 1 << 21
 _OVERLAPPING, _NESTED = 1, 2
 _OPENS = {"push": "stack", "range_start": "range", "boundary": "boundary"}
 _CLOSES = {"pop": "stack", "range_end": "range", "end": "boundary", "boundary": "boundary"}
+#: Kinds of records.
+KINDS = tuple(dict.fromkeys((*_OPENS, *_CLOSES, "mark")))
 
 
 @frozen_class
@@ -29,7 +31,7 @@ class Flytrace:
     Attributes:
         launches: one for each kernel, in the order of the file.
         hz: rate of the ticks.
-        bad: waves and records that cannot be read.
+        bad: waves, their compute units and records that cannot be read.
         unmatched: ends without a start.
         dropped: records that had no room.
     """
@@ -83,9 +85,9 @@ class _Reader:
         x, y, z = wave["block"]
         hardware = wave.get("hardware")
         compute_unit = hardware.get("cu") if isinstance(hardware, dict) else None
-        place = Place(
-            (z * grid[1] + y) * grid[0] + x, wave["wave"], compute_unit if _is_natural(compute_unit) else None
-        )
+        if not (compute_unit is None or _is_natural(compute_unit)):
+            self.bad, compute_unit = self.bad + 1, None
+        place = Place((z * grid[1] + y) * grid[0] + x, wave["wave"], compute_unit)
         launch.lifetimes.append(Event("", wave["epoch"], wave["end_tick"], place, place))
         self.dropped += max(0, wave["attempted_events"] - len(wave["events"]))
         open_: dict[Any, list[Mapping[str, Any]]] = {}
@@ -112,8 +114,7 @@ class _Reader:
         """Yield the records of a wave that can be read: those in order, and within its life."""
         last = wave["epoch"]
         for record in wave["events"]:
-            kinds = (*_OPENS, *_CLOSES, "mark")
-            is_one = isinstance(record, dict) and isinstance(record.get("name"), str) and record.get("kind") in kinds
+            is_one = isinstance(record, dict) and isinstance(record.get("name"), str) and record.get("kind") in KINDS
             if is_one and _is_natural(record.get("tick")) and last <= record["tick"] <= wave["end_tick"]:
                 last = record["tick"]
                 yield record

@@ -2,10 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Collection, Mapping
 
 from lanescope.devices.cuda.formats.iket_contradictions import PAYLOAD_TYPES, RANGE_TYPES
-from lanescope.families.field_sites import DROPPED, FieldMap, FieldSites, Possible, RecordSites, Value, each, never
+from lanescope.families.field_sites import (
+    DROPPED,
+    EXCHANGED,
+    FieldMap,
+    FieldSites,
+    Possible,
+    RecordSites,
+    Value,
+    each,
+    never,
+)
 from lanescope.wire.json_spans import spans
 
 _EVENTS = ("ranges", "markers", "warpLifetimes")
@@ -17,6 +27,23 @@ _MOST = 1 << 63
 
 def field_map(files: Mapping[str, bytes]) -> FieldMap:
     """Return the sites of a file, the first of ``files``."""
+    return fields_of_json(files, _EVENTS, _possible)
+
+
+def fields_of_json(
+    files: Mapping[str, bytes],
+    lists: Collection[str],
+    possible: Callable[[str, str], Possible],
+    unordered: Collection[str] = (),
+) -> FieldMap:
+    """Return the sites of a JSON file, the first of ``files``.
+
+    Args:
+        files: contents by their names.
+        lists: names of the lists whose items are records.
+        possible: which values of a record's field are possible, and why.
+        unordered: those of the lists whose order means nothing.
+    """
     file, content = next(iter(files.items()))
     fields: dict[tuple[str, str], list[tuple[int, int]]] = {}
     records: dict[str, list[tuple[int, int]]] = {}
@@ -24,25 +51,27 @@ def field_map(files: Mapping[str, bytes]) -> FieldMap:
         names = [part for part in span.path if isinstance(part, str)]
         if span.is_leaf:
             fields.setdefault((".".join(names[:-1]) or "file", names[-1]), []).append((span.begin, span.end))
-        elif names and isinstance(span.path[-1], int) and names[-1] in _EVENTS:
+        elif names and isinstance(span.path[-1], int) and names[-1] in lists:
             records.setdefault(".".join(names), []).append((span.begin, span.end))
     made = FieldMap()
     for (record, name), places in fields.items():
         begin, end = (list(values) for values in zip(*places, strict=True))
-        doc = f"{name} of {record}."
-        possible = _possible(record, name)
-        made.fields.append(
-            FieldSites(record, name, doc, file, begin, end=end, lane=[0] * len(begin), possible=possible)
-        )
+        doc, lane = f"{name} of {record}.", [0] * len(begin)
+        sites = FieldSites(record, name, doc, file, begin, end=end, lane=lane, possible=possible(record, name))
+        made.fields.append(sites)
     for record, places in records.items():
         begin, end = (list(values) for values in zip(*places, strict=True))
-        lane = [0] * len(begin)
-        made.records.append(RecordSites(record, file, begin, end, lane, joint=b",", possible=_dropped))
+        lane, changes = [0] * len(begin), _reordered if record in unordered else _dropped
+        made.records.append(RecordSites(record, file, begin, end, lane, joint=b",", possible=changes))
     return made
 
 
 def _dropped(change: str, _: int) -> str:
     return "events are not counted" if change == DROPPED else ""
+
+
+def _reordered(change: str, index: int) -> str:
+    return "in any order" if change == EXCHANGED else _dropped(change, index)
 
 
 def _possible(record: str, name: str) -> Possible:
