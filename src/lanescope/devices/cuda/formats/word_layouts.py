@@ -137,6 +137,9 @@ def tell(content: WordSource, size: int, store: WordStore | None = None) -> Told
     if not found.misplaced and _is_finalized(words, store):
         # No other producer finalizes, and tags of several lanes agree with no other layout by coincidence.
         return Told((TIRX_V1,), found.used, may_be_tirx=True, enough=_ENOUGH_FINALIZED)
+    if store is None and 8 * len(words) < size and not found.misplaced and _is_of_blocks(words, geometry.num_groups):
+        # Only the whole buffer tells these two apart, and excludes all others.
+        return Told((TIRX_V1, TRANSPILER), found.used, "its beginning has no finalize", may_be_tirx=True)
     records = _Records(words, geometry.num_groups, geometry.lanes)
     shares[FLASHINFER_V2] = (Rewritten(words).agree - np.count_nonzero(records.kind == FINALIZE)) / found.used
     excluded: dict[str, str] = {}
@@ -205,6 +208,16 @@ def _is_finalized(words: Words, store: WordStore | None) -> bool:
     if len(ends):
         return not ends.any()
     return store is not None and len(store) > len(words) and is_finalized(store)
+
+
+def _is_of_blocks(words: Words, groups: int) -> bool:
+    """Return whether records that are in their slots by TIRx's tags are of several blocks, with ends among them.
+
+    FlashInfer has SMs there, which differ between blocks, and early versions of Mirage's transpiler store no such ends.
+    """
+    records = words[1:][words[1:] != 0]
+    kind, tag = TIRX_RECORD["kind"], TIRX_RECORD["lane"]
+    return bool((kind.of(records) == END).any() and (tag.of(records) >= groups).any())
 
 
 def _declared(content: WordSource, size: int) -> dict[str, tuple[float, int]]:
