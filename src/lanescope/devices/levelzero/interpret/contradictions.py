@@ -17,7 +17,6 @@ from lanescope.devices.levelzero.formats.host_apis import backend_of
 from lanescope.devices.levelzero.interpret.appends import Appends
 from lanescope.devices.levelzero.interpret.attribution import Operations
 from lanescope.devices.levelzero.interpret.call_matching import Calls
-from lanescope.devices.levelzero.interpret.contradictory_arguments import note_arguments, note_sensors
 from lanescope.devices.levelzero.interpret.device_time import Devices, Times
 from lanescope.trace import Flag, Table
 
@@ -63,8 +62,11 @@ def note_contradictions(
     _note_words(events, notes)
     _note_returns(events["calls"], notes)
     _note_values(events, notes)
-    note_arguments(events, notes)
-    note_sensors(events, notes)
+    if any(len(events[name]) for name in ("arguments", "sensors", "samples")):  # recordings have them
+        from lanescope.devices.levelzero.interpret.contradictory_arguments import note_arguments, note_sensors
+
+        note_arguments(events, notes)
+        note_sensors(events, notes)
     _note_devices(events, devices, notes)
     _note_readings(events, notes)
     _note_kernels(events, notes)
