@@ -414,6 +414,15 @@ def test_flags_of_no_name_are_kept_as_a_number():
     assert only(builder.finish(), "odd").args == (("flags", "truncated|0x80000000"),)
 
 
+def test_flags_that_all_rows_have_are_on_each():
+    builder = TraceBuilder(TimeBase())
+    builder.append("slices", track_id=[lane(builder)] * 3, ts=[3, 5, 7], dur=1, name="odd", flags=2)
+    trace = builder.finish()
+    assert trace.slices.column("flags").constant_value == 2
+    drawn = by_bindings(written(trace)[0]).slices
+    assert [shape.args for shape in drawn if shape.name == "odd"] == [(("flags", "truncated"),)] * 3
+
+
 def test_what_is_ordinary_costs_nothing():
     plain, _ = written(two_slices().finish(), compress=False)
     builder = two_slices()

@@ -123,7 +123,7 @@ def _facts(table: Table) -> _Arguments:
     flags = table.column("flags")
     if flags.constant_value != 0 and flags.values.any():
         codes = np.empty(len(flags), np.int32)
-        words = Dictionary(map(_words, core.distinct_bits(flags.values, codes)))
+        words = Dictionary(map(_words, core.distinct_bits(np.ascontiguousarray(flags.values), codes)))
         columns.append(("flags", "text", Column.array(codes, valid=flags.values != 0, dictionary=words)))
     if "last_known_ts" in table.spec.names:
         columns += _declared(table, ["last_known_ts"])
