@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from lanescope.families.family import Family, Format
+from lanescope.families.family import Family, Format, Summary
 
 _HERE = "lanescope.foreign.kineto."
 
@@ -20,4 +20,24 @@ FAMILY = Family(
     ),
     tables=_HERE + "schema:TABLES",
     stats=_HERE + "schema:STATS",
+    rules=_HERE + "analysis.rules:RULES",
+    limits=_HERE + "analysis.limits:LIMITS",
+    summaries=(
+        Summary("breakdown", "time of each device by kind of work", _HERE + "analysis.breakdown:breakdown"),
+        Summary(
+            "breakdown-before-last-step",
+            "the same of work launched before the last ProfilerStep",
+            _HERE + "analysis.breakdown:breakdown_before_last_step",
+        ),
+        Summary(
+            "combinations",
+            "time of each device by what ran at the same time",
+            _HERE + "analysis.breakdown:combinations",
+        ),
+        Summary(
+            "combinations-before-last-step",
+            "the same of work launched before the last ProfilerStep",
+            _HERE + "analysis.breakdown:combinations_before_last_step",
+        ),
+    ),
 )

@@ -16,7 +16,7 @@ Mask = npt.NDArray[np.bool_]
 
 _DEVICE_CLASSES = (layout.WORK, layout.DEVICE_ANNOTATION, layout.SYNC, layout.RANGE)
 #: Calls after which a device row with their correlation is due.
-_LAUNCH = re.compile(r"(?:cuda|hip|cu)\w*(?:Launch(?!HostFunc)|Memcpy|Memset)\w*")
+LAUNCH = re.compile(r"(?:cuda|hip|cu)\w*(?:Launch(?!HostFunc)|Memcpy|Memset)\w*")
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,6 +85,6 @@ def is_on_device(of: int) -> bool:
 
 def launches(events: TraceEvents) -> Mask:
     """Return which events have the name of a call that starts device work, bool [n]."""
-    table = np.array([*(_LAUNCH.fullmatch(name) is not None for name in events.names), False], np.bool_)
+    table = np.array([*(LAUNCH.fullmatch(name) is not None for name in events.names), False], np.bool_)
     found: Mask = table[events.name]
     return found
