@@ -81,8 +81,25 @@ def _crossing(context: RuleContext) -> Iterator[Violation]:
     ts = slices.values("ts")[rows]
     extents = Intervals(lane[rows], ts, ts + slices.values("dur")[rows])
     sort = order(*extents)
-    found = rows[sort[partially_overlapping(extents.take(sort))]]
-    yield from context.violations("slices", found, lambda ids: f"{len(ids)} rows end inside others that began later")
+    some = sort[partially_overlapping(extents.take(sort))]
+    found = rows[some[_reaching_beyond(extents.take(some))]]
+    yield from context.violations("slices", found, lambda ids: "rows end after the row that they start in")
+
+
+def _reaching_beyond(extents: Intervals) -> list[int]:
+    """Return which of the sorted rows end after the innermost row of their lane that they start in."""
+    found = []
+    open_until: list[int] = []
+    lane = -1
+    for row, (group, begin, end) in enumerate(zip(*(part.tolist() for part in extents), strict=True)):
+        if group != lane:
+            open_until, lane = [], group
+        while open_until and open_until[-1] <= begin:
+            open_until.pop()
+        if open_until and open_until[-1] < end:
+            found.append(row)
+        open_until.append(end)
+    return found
 
 
 def _outside(context: RuleContext) -> Iterator[Violation]:
