@@ -116,14 +116,21 @@ def test_null_is_missing_and_the_last_of_a_repeated_key_counts():
 def test_values_of_counters():
     events = read(b'[{"ph": "C", "args": {"": 2.5, "a": 3, "b": "x"}}, {"args": {"a": 9}, "ph": "C"}]')
     event, key, found = events.series
-    assert (event.tolist(), [events.texts[code] for code in key], found.tolist()) == ([0, 0, 1], ["", "a", "a"], [2.5, 3, 9])
+    assert (event.tolist(), [events.texts[code] for code in key], found.tolist()) == (
+        [0, 0, 1],
+        ["", "a", "a"],
+        [2.5, 3, 9],
+    )
     assert events.odd_series == 1
 
 
 def test_members_before_and_behind_the_list():
     content = b'\xef\xbb\xbf {"a": {"x": [1]}, "traceEvents": [{"ph":"X"}], "b": 2, "traceEvents": [{"ph":"i"}]} \n'
     events = read(content)
-    assert [(content[a:b], content[c:d]) for a, b, c, d in events.member_places] == [(b"a", b'{"x": [1]}'), (b"b", b"2")]
+    assert [(content[a:b], content[c:d]) for a, b, c, d in events.member_places] == [
+        (b"a", b'{"x": [1]}'),
+        (b"b", b"2"),
+    ]
     assert events.phase.tolist() == [ord("X"), ord("i")]
     assert (events.ending, events.is_bare, events.decoded) == ("whole", False, len(content))
 
@@ -137,7 +144,12 @@ def test_members_before_and_behind_the_list():
         (b'[{"ph":"X"},{"ph":"X","na', [b'{"ph":"X","na'], 1, "unterminated"),
         (b'[{"ph":"X"}] x', [b"x"], 1, "whole"),
         (b'[{"ph":"X"}, nul, {"ph":"i"}]', [b"nul, "], 2, "whole"),
-        (b'[{"ph":"X", "args": {"a": {"ph": 1}, }}, {"ph":"i"}]', [b'{"ph":"X", "args": {"a": {"ph": 1}, }}, '], 1, "whole"),
+        (
+            b'[{"ph":"X", "args": {"a": {"ph": 1}, }}, {"ph":"i"}]',
+            [b'{"ph":"X", "args": {"a": {"ph": 1}, }}, '],
+            1,
+            "whole",
+        ),
         (b'{"x": ?, "traceEvents": [{"ph":"X"}]}', [b'"x": ?, '], 1, "whole"),
         (b"hello", [b"hello"], 0, "foreign"),
         (b'{"x": 1', [b'"x": 1'], 0, "unterminated"),
@@ -187,11 +199,16 @@ def sample(seed):
         }
         for _ in range(12)
     ]
-    return json.dumps({"schemaVersion": 1, "traceEvents": events, "end": [1, {"a": "]"}]}, indent=draw.choice([None, 1])).encode()
+    return json.dumps(
+        {"schemaVersion": 1, "traceEvents": events, "end": [1, {"a": "]"}]}, indent=draw.choice([None, 1])
+    ).encode()
 
 
 def columns(events):
-    found = [getattr(events, name).tolist() for name in ("begin", "size", "phase", "ts", "name", "place", "bits", "args_size")]
+    found = [
+        getattr(events, name).tolist()
+        for name in ("begin", "size", "phase", "ts", "name", "place", "bits", "args_size")
+    ]
     found += [(values.event.tolist(), values.value.tolist(), values.odd.tolist()) for values in events.values.values()]
     return [*found, events.lost, events.ending, events.member_places, events.decoded]
 
@@ -223,5 +240,7 @@ def test_a_sound_text_is_that_of_the_standard_library():
         events, wanted = read(content, size=7), json.loads(content)["traceEvents"]
         assert [events.names[code] for code in events.name.tolist()] == [event["name"] for event in wanted]
         assert events.ts.tolist() == [int(event["ts"] * 1000) for event in wanted]
-        assert [json.loads(content[b : b + s]) for b, s in zip(events.begin.tolist(), events.size.tolist(), strict=True)] == wanted
+        assert [
+            json.loads(content[b : b + s]) for b, s in zip(events.begin.tolist(), events.size.tolist(), strict=True)
+        ] == wanted
         assert not np.count_nonzero(events.bits & Bit.BAD_TS)
