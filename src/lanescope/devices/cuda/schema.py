@@ -1,4 +1,4 @@
-"""Detail tables and stats of the CUDA family. More than 500 lines: every column has its text here."""
+"""Detail tables and stats of the CUDA family."""
 
 from __future__ import annotations
 
@@ -369,7 +369,7 @@ STATS = (
     StatSpec(
         "cuda_trailing_bytes", "data_loss", "trailing bytes: after the array, or of an incomplete word at the end"
     ),
-    StatSpec("cuda_dropped", "data_loss", "dropped records: counted by the probe"),
+    StatSpec("cuda_dropped", "data_loss", "dropped records: counted by the probe", dropped_units=("record",)),
     StatSpec(
         "cuda_unallocated_lane",
         "data_loss",
@@ -398,7 +398,7 @@ STATS = (
     StatSpec(
         "cuda_iket_contradicts",
         "notice",
-        "places, times and payloads of IKET files that contradict their launch or the lifetimes of warps",
+        "places, times, counts and payloads of IKET and FlyDSL files that contradict other values of the file",
         finding="LS404 warning",
     ),
     StatSpec("cuda_iket_unreadable", "data_loss", "entries of an IKET file without a name, time or place: skipped"),
