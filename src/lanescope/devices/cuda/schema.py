@@ -65,6 +65,7 @@ MARKS = TableSpec(
         _SM,
         _EVENT,
         _PAYLOAD,
+        argument("payload2", "uint64", "second value of the record; NULL without one", nullable=True),
         ColumnSpec("slot", "int64", "slot of the record"),
     ),
     key="instant_id",

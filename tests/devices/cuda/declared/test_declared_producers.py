@@ -67,7 +67,7 @@ def test_what_a_producer_stores_is_decoded_to_its_truth(layout, writer, shape):
     }
 
 
-def test_a_marker_of_tt_metal_has_the_first_pair_of_words_after_it_as_its_payload():
+def test_a_marker_of_tt_metal_has_the_pairs_of_words_after_it_as_its_payloads():
     value = 0xFEDC_BA98_7654_3210
 
     def marker(kind, number, clock):
@@ -75,7 +75,8 @@ def test_a_marker_of_tt_metal_has_the_first_pair_of_words_after_it_as_its_payloa
 
     pair = [value >> 32, value & 0xFFFF_FFFF]
     words = [0, 0, 1 << 11, 7, *[0x8000_0000, 0] * 4]
-    words += marker(3, 5, 1000) + pair + marker(4, 6, 1100) + marker(5, 7, 1200) + [1, 2, 3, 4] + marker(3, 8, 1300)
+    words += marker(3, 5, 1000) + pair + marker(4, 6, 1100) + marker(5, 7, 1200) + [1, 2, *pair]
+    words += [*marker(5, 9, 1250), 3, 4, 0, 0, *marker(5, 8, 1300), 6, 7]
     data, control = np.zeros((1, 40), np.uint32), np.zeros((1, 32), np.uint32)
     data[0, : len(words)], control[0, 0] = words, len(words)
     params = {"words": 40, "riscs": 1}
@@ -83,8 +84,14 @@ def test_a_marker_of_tt_metal_has_the_first_pair_of_words_after_it_as_its_payloa
     np.savez(file, buffer=data, control=control)
     trace = cuda.decode(file.getvalue(), layout="tt-metal", layout_params=params)
     rows = trace.tables()["cuda_instants"].rows()
-    # The last marker has lost its data.
-    assert [(row["event_id"], row["payload"]) for row in rows] == [(5, value), (6, 0), (7, 1 << 32 | 2), (8, 0)]
+    # The last marker has lost its second value.
+    assert [(row["event_id"], row["payload"], row["payload2"]) for row in rows] == [
+        (5, value, 0),
+        (6, 0, 0),
+        (7, 1 << 32 | 2, value),
+        (9, 3 << 32 | 4, 0),
+        (8, 6 << 32 | 7, 0),
+    ]
 
 
 #: Layouts that count what they drop, or cannot drop anything.

@@ -220,6 +220,8 @@ def _instants(making: TraceAssembly, rows: Rows, where: Mask | None) -> None:
     slots = Column.derived(count, lambda: slots_of(rows.lane, index))
     carried = making.carried(slots)
     carried.pop("token", None)
+    if making.buffer.has_second_payloads:
+        carried["payload2"] = Column.array(making.buffer.second_payloads(slots.values))
     making.builder.append(MARKS.name, instant_id=counting(first, count), slot=slots, **carried, **making.identity(rows))
 
 

@@ -70,8 +70,8 @@ class Lanes(Protocol):
     def kinds_of(self, lane: U32 | I64, index: U32) -> npt.NDArray[np.uint8]:
         """Return the kinds of records of the part that was decoded last."""
 
-    def payloads(self, slots: I64) -> npt.NDArray[np.uint64]:
-        """Return the payloads of records of the part that was decoded last."""
+    def payloads(self, slots: I64, *, second: bool = False) -> npt.NDArray[np.uint64]:
+        """Return the payloads of records of the part that was decoded last, or their second ones."""
 
     def records(self) -> Records:
         """Return all records."""
@@ -239,7 +239,7 @@ class WordLanes(_LanesInOrder):
         """Lanes of regions that end in other lanes are read by columns."""
         raise NotImplementedError
 
-    def payloads(self, slots: I64) -> npt.NDArray[np.uint64]:
+    def payloads(self, slots: I64, *, second: bool = False) -> npt.NDArray[np.uint64]:
         """Layouts of payloads are read by columns."""
         raise NotImplementedError
 
@@ -378,13 +378,14 @@ class ColumnLanes(_LanesInOrder):
         found: I64 = np.minimum(records.start[lanes] + at, max(0, len(records.slot) - 1))
         return found
 
-    def payloads(self, slots: I64) -> npt.NDArray[np.uint64]:
-        """Return the payloads of records of the part that was decoded last."""
+    def payloads(self, slots: I64, *, second: bool = False) -> npt.NDArray[np.uint64]:
+        """Return the payloads of records of the part that was decoded last, or their second ones."""
         records = self._read(self._parts[0]) if self._last is None else self._last[1]
-        assert records.payload is not None
+        values = records.payload2 if second else records.payload
+        assert values is not None
         order = np.argsort(records.slot, kind="stable")
         at = np.searchsorted(records.slot, slots, sorter=order)
-        return records.payload[order[np.minimum(at, len(order) - 1)]].view(np.uint64)
+        return values[order[np.minimum(at, len(order) - 1)]].view(np.uint64)
 
 
 def _earliest(records: Records) -> int | None:

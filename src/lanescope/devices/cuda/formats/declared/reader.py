@@ -55,7 +55,7 @@ class DeclaredBuffer:
         self.unit_bytes = declaration.unit_bytes
         self.has_special = declaration.pairing == "token"
         self.has_tokens = False
-        self.has_payloads = "payload" in declaration.roles
+        self.has_payloads, self.has_second_payloads = ("payload" in declaration.roles, "payload2" in declaration.roles)
         self.event_names: Mapping[int, str] = declaration.names
         self.frequency_hz = clock.hz
         self.main_at, self.envelope = arrays.at[MAIN], arrays.envelope
@@ -176,6 +176,10 @@ class DeclaredBuffer:
     def payloads(self, slots: I64) -> tuple[npt.NDArray[np.uint64], Mask | None]:
         """Return the payloads of records at slots."""
         return self._lanes.payloads(slots), None
+
+    def second_payloads(self, slots: I64) -> npt.NDArray[np.uint64]:
+        """Return the second payloads of records at slots."""
+        return self._lanes.payloads(slots, second=True)
 
     def values(self, slots: I64, tokens: I64) -> npt.NDArray[np.float64]:
         """There are none."""
