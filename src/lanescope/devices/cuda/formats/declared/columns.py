@@ -110,6 +110,7 @@ class Columns:
             first = base[rows] + position * stride
             if spec.byte is not None:
                 first = full(spec.byte.value(scope), len(rows))
+                first += base[rows] - geometry.base[rows]
             values = gather(self._arrays, spec, first)
             assert values is not None  # the position is inside of the file
             scope[name] = values
@@ -176,7 +177,10 @@ class Columns:
         data = self._arrays.data[spec.array or MAIN]
         if spec.byte is not None:
             first, second = (full(spec.byte.value({**geometry.lane_scope, "k": k}), geometry.lanes) for k in (0, 1))
-            base, stride = first, int(second[0] - first[0])
+            if geometry.window is None:
+                base, stride = first, int(second[0] - first[0])
+            else:  # as far behind the record as in the file
+                base = base + (first - geometry.base)
         out = np.empty(len(self), out_type(spec.width))
         core.cuda_gather(
             np.ascontiguousarray(data), base, self.first, self.ring, self.start, stride, spec.bit, spec.width, out

@@ -183,7 +183,7 @@ def _lanes(
     """
     geometry, roles = columns.geometry, declaration.roles
     names = {spec.name for spec in (*declaration.record.fields, *declaration.record.views)} | {"k"}
-    block, group = slot_identity(declaration, columns)
+    block, group = slot_identity(declaration, geometry)
     by_record = any(role in roles and roles[role].names & names for role in ("block", "group"))
     source = np.arange(geometry.lanes, dtype=np.int64)
     is_list = declaration.positions == "sequence"
