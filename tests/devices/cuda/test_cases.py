@@ -697,7 +697,14 @@ def _large_npkit():
         return lanescope.open(path, "cuda", layout="npkit", layout_params={"gpu_mhz": 1000})
 
 
+def _nuggets():
+    """A region of a layout that stores 24 bits of its length."""
+    words = np.array([1 << 40, 5 | 7 << 32 | 1 << 56], np.uint64)
+    return decode(words, layout="nuggets-compact", layout_params={"max_events": 1})
+
+
 REACHED = {
+    "cuda_length_assumed": _nuggets,
     "cuda_layout_assumed": lambda: decode(buffer([LANE[:-1]])),
     "cuda_read_whole": _large_npkit,
     "cuda_stride_inferred": lambda: decode(buffer([LANE, LANE], stride=9)),

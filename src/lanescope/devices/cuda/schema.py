@@ -320,11 +320,7 @@ STATS = (
         "records of an earlier launch in a buffer that was not cleared: excluded unless `stale` is keep",
         finding="LS006",
     ),
-    StatSpec(
-        "cuda_ignored_after_finalize",
-        "data_loss",
-        "records after a finalize: excluded by option",
-    ),
+    StatSpec("cuda_ignored_after_finalize", "data_loss", "records after a finalize: excluded by option"),
     StatSpec("cuda_clock_reversal", "error", "timestamps smaller than the preceding one of their lane"),
     StatSpec(
         "cuda_multiple_writers",
@@ -482,6 +478,12 @@ STATS = (
         "unwrapped timestamps with the assumption of at most one wrap between records: use --launch-ns",
         finding="LS305 notice",
         share_of="events",
+    ),
+    StatSpec(
+        "cuda_length_assumed",
+        "notice",
+        "regions assumed to be shorter than the wrap period of their stored length: use --launch-ns",
+        finding="LS305 notice",
     ),
     StatSpec("cuda_clock_mismatch", "error", "lanes whose counter and timer contradict those of their SM"),
     StatSpec(

@@ -141,6 +141,7 @@ class OwnNumbers:
     main_at = envelope = 0
     tokens_leave_lanes = True
     has_second_payloads = False
+    length_wrap: int | None = None
 
     def second_payloads(self, slots: I64) -> npt.NDArray[np.uint64]:
         """There are none."""
@@ -167,6 +168,7 @@ class Buffer(Protocol):
         tokens_leave_lanes: whether a region with a token other than 0 may end in another lane of its block.
         has_payloads: whether records have payloads.
         has_second_payloads: whether instants have a second one.
+        length_wrap: what the lengths of regions are stored modulo; None: they are complete.
         counters: int64 [lanes], which counter each lane reads; None: that of its SM, or the GPU's.
         frequency_hz: rate of the counter where the layout declares it.
         event_ids: int64, the event number of each code in the core's columns; None: codes are numbers.
@@ -207,6 +209,8 @@ class Buffer(Protocol):
     def has_payloads(self) -> bool: ...  # noqa: D102
     @property
     def has_second_payloads(self) -> bool: ...  # noqa: D102
+    @property
+    def length_wrap(self) -> int | None: ...  # noqa: D102
     @property
     def counters(self) -> I64 | None: ...  # noqa: D102
     @property

@@ -216,6 +216,8 @@ class Declaration:
         names: of events, by number.
         pointers: whether ids are addresses.
         match: tests of a file, for detection.
+        length_bits: regions are stored with their length modulo 2 to the power of it; None: with all of it.
+        overwrites_instants: whether the record after an instant is stored in its place.
         state: records that set values for those after them.
         tables: small tables that expressions may index.
         example: how to write a small file; None: the declaration has none.
@@ -250,6 +252,8 @@ class Declaration:
     names: Mapping[int, str] = field(default_factory=dict)
     pointers: bool = False
     match: tuple[Expression, ...] = ()
+    length_bits: int | None = None
+    overwrites_instants: bool = False
     state: tuple[StateSpec, ...] = ()
     tables: Mapping[str, Mapping[int, int]] = field(default_factory=dict)
     example: Example | None = None

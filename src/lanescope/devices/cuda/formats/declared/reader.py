@@ -58,6 +58,8 @@ class DeclaredBuffer:
         self.has_payloads, self.has_second_payloads = ("payload" in declaration.roles, "payload2" in declaration.roles)
         self.event_names: Mapping[int, str] = declaration.names
         self.frequency_hz = clock.hz
+        bits = declaration.length_bits
+        self.length_wrap = None if bits is None else 1 << bits
         self.main_at, self.envelope = arrays.at[MAIN], arrays.envelope
         self._lanes = lanes_of(declaration, arrays, self._geometry)
         self._stale: tuple[int, int] | None = None
@@ -221,6 +223,8 @@ class DeclaredBuffer:
         yield "cuda_bad_lane_header", int(np.count_nonzero(~self._geometry.is_sound)), None
         yield "cuda_bad_count", lanes.bad_counts, None
         yield "cuda_multiple_sms", lanes.moved, None
+        if self.declaration.overwrites_instants:
+            yield "cuda_instants_unreliable", int((summary["instants"] - summary["unmatched"]).sum()), None
         if lanes.lost is None:
             yield "cuda_dropped", lanes.lost_by_slots, None
         if lanes.capacity is None:

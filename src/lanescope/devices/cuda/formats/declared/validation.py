@@ -152,6 +152,8 @@ def _check_roles(declaration: Declaration, record: set[str]) -> None:
             raise _error(role, f"not used: the kind makes {', '.join(needed)} the timestamps")
     if ("begin" in kinds) != ("end" in kinds) and declaration.pairing != "boundary":
         raise _error("kind", "one of begin and end is missing")
+    if declaration.length_bits is not None and not spans:
+        raise _error("length_bits", "only regions of one record have a length")
     if "payload2" in roles and "instant" not in kinds:
         raise _error("payload2", "only instants have a second payload")
     if "open" in roles and not spans:
