@@ -196,7 +196,7 @@ def summarize(trace: Trace) -> Table:
     stalls = union(join(*(time.kinds[kind] for kind in _CORE_STALLS)))
     window = total_length(time.windows, count)
     sums = {kind: length(time.kinds[kind]) for kind in _KINDS}
-    computing = length(subtract(kernel, stalls))
+    inside, computing = length(kernel), length(subtract(kernel, stalls))
     unexplained = window - length(kernel, stalls, time.kinds["vector"])
     invocations = np.bincount(time.kernels.group, minlength=count)
     rows = []
@@ -218,7 +218,7 @@ def summarize(trace: Trace) -> Table:
                 "bound": bound,
                 "invocations": int(invocations[index]) if has_kernel else None,
                 "window": int(window[index]),
-                "kernel_cycles": int(length(kernel)[index]) if has_kernel else None,
+                "kernel_cycles": int(inside[index]) if has_kernel else None,
                 "compute_cycles": parts["compute"] if has_kernel else None,
                 **{f"{kind}_cycles": int(sums[kind][index]) if kind in tile.traced else None for kind in _KINDS},
                 "unexplained_cycles": int(unexplained[index]),
