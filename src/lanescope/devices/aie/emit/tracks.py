@@ -10,11 +10,13 @@ import numpy.typing as npt
 from lanescope.devices.aie import config
 from lanescope.devices.aie.formats import events
 from lanescope.devices.aie.formats.events import MODULES
-from lanescope.devices.aie.formats.layout import FLOW_KINDS, HEADER, MODES, module_name
+from lanescope.devices.aie.formats.layout import FLOW_KINDS, HEADER, MODES, fits_row, is_unset, module_of
 from lanescope.devices.aie.interpret.derived_state import Labelled
 from lanescope.devices.aie.interpret.notes import EXECUTION
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from lanescope.devices.aie.config import Config, Place
     from lanescope.trace import TraceBuilder
 
@@ -107,13 +109,14 @@ class TileTracks:
         self._designs: dict[str, int] = {}
         self._places: dict[int, Place] = {}
         self._names: dict[tuple[str, str], int] = {}  # of tiles in a design, and the header that has each
+        self._ids: dict[tuple[str, int], set[Place]] = {}  # of a design, and the units that have each
 
     def place_of(self, packet_header: int) -> Place:
         """Return module, column of the design and row of the unit with a header."""
         place = self._places.get(packet_header)
         if place is None:
             header = HEADER.decode(packet_header)
-            place = module_name(header["type"]), header["column"] - self._column_shift, header["row"]
+            place = module_of(header), header["column"] - self._column_shift, header["row"]
             self._places[packet_header] = place
         return place
 
@@ -178,12 +181,29 @@ class TileTracks:
             for slot, watched in enumerate(group.slots):
                 if watched:
                     self._make_lane(group, slot)
-        if place not in known.units:
-            if place in known.contradictions:
-                self._builder.add_stat("aie_contradictory_config", track_id=track, input_id=self._input)
-            elif known.places:
-                self._builder.add_stat("aie_unknown_tile", track_id=track, input_id=self._input)
+        self._judge(group, header, design or "")
         return group
+
+    def _judge(self, group: _Group, header: Mapping[str, int], design: str) -> None:
+        """Count what a unit and its packet header contradict."""
+        known, place = group.known, group.place
+        unit = known.units.get(place)
+        found = []
+        if unit is None:
+            if place in known.contradictions:
+                found.append("aie_contradictory_config")
+            elif known.places:
+                found.append("aie_unknown_tile")
+        elif not is_unset(header) and unit.packet_id not in (None, header["id"]):
+            found.append("aie_packet_id")
+        if not fits_row(header):
+            found.append("aie_packet_type")
+        sharing = self._ids.setdefault((design, header["id"]), set())
+        if not is_unset(header) and sharing - {place}:
+            found.append("aie_shared_packet_id")
+        sharing.add(place)
+        for name in found:
+            self._builder.add_stat(name, track_id=group.track, input_id=self._input)
 
     def design(self, name: str) -> int:
         """Return the group track of a design."""
