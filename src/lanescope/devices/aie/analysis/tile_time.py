@@ -99,13 +99,15 @@ class _Time:
     def __init__(self, trace: Trace) -> None:
         names = trace.tracks.values("name").tolist()
         parents = np.where(trace.tracks.valid("parent_id"), trace.tracks.values("parent_id"), -1)
+        roles = trace.tracks.values("role")
+        designs = np.where((parents >= 0) & (roles[parents] == "array tile"), parents[parents], parents)
         tile_of = np.full(len(parents), -1, np.int64)  # of groups, then of lanes
         self.tiles: list[_Tile] = []
         known: dict[tuple[int, int, int], int] = {}
         segments = [row for row in trace.details["aie_segments"].rows() if row["mode"] == 0]
         for row in segments:
             group = row["track_id"]
-            key = int(parents[group]), row["col"], row["row"]
+            key = int(designs[group]), row["col"], row["row"]
             if key not in known:
                 design = f"{names[key[0]]} " if key[0] >= 0 else ""
                 place = names[group].partition(" ")[2].partition(")")[0] + ")"
@@ -121,7 +123,6 @@ class _Time:
                 kind_of[lane] = _KINDS.index(kind)
                 tile_of[lane] = tile_of[parents[lane]]
                 self.tiles[int(tile_of[lane])].traced.add(kind)
-        roles = trace.tracks.values("role")
         for lane in np.flatnonzero(roles == "kernel").tolist():
             tile_of[lane] = tile_of[parents[lane]]
             self.tiles[int(tile_of[lane])].traced.add("kernel")
