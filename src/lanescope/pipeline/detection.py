@@ -127,7 +127,9 @@ def _main_of(path: PathLike) -> PathLike:
         files = sorted(file for file in folder.iterdir() if file.is_file() and not file.name.startswith("."))
     except OSError:
         return path
-    found = [file for file in files[:MOST_FILES] if recognized(file) is not None]
+    known = {file: candidate for file in files[:MOST_FILES] if (candidate := recognized(file)) is not None}
+    # What another tool made of a capture may lie next to it.
+    found = [file for file, candidate in known.items() if candidate.family not in registry.FOREIGN] or list(known)
     if len(found) > 1:
         names = ", ".join(file.name for file in found[:3]) + (", ..." if len(found) > 3 else "")
         raise InputError(
@@ -154,14 +156,8 @@ def _head(path: PathLike) -> FileHead | None:
 def recognized(path: PathLike) -> Candidate | None:
     """Return the family that takes a file, or a folder that is one capture, for its own; None if none does."""
     head = _head(path)
-<<<<<<< HEAD
-    return head is not None and bool(_first_matches(head, []))
-=======
-    if head is None:
-        return None
-    matches = _matches(registry.builtin(), head, []) or _matches(registry.plugin_families(), head, [])
+    matches = [] if head is None else _first_matches(head, [])
     return Candidate(matches[0][0].name, *_told(matches[0][1])) if matches else None
->>>>>>> 9dbd7de987b64496301dcd038c027b3e1e66ec72
 
 
 def _near(path: PathLike) -> tuple[str, str] | None:
@@ -240,18 +236,13 @@ def detect(path: PathLike) -> list[Candidate]:
     """
     with capture(path) as opened:
         failed: list[Candidate] = []
-<<<<<<< HEAD
         head = opened.main.head()
         matches = _matches((*_of_the_tree(head), *registry.plugin_families()), head, failed, least=1)
-    return [*(Candidate(family.name, match.score, match.format, match.reason) for family, match in matches), *failed]
-=======
-        matches = _matches((*registry.builtin(), *registry.plugin_families()), opened.main.head(), failed, least=1)
     return [*(Candidate(family.name, *_told(match)) for family, match in matches), *failed]
 
 
 def _told(match: Detection) -> tuple[int, str, str]:
     return match.score, match.format, match.reason
->>>>>>> 9dbd7de987b64496301dcd038c027b3e1e66ec72
 
 
 def is_parquet_dataset(path: PathLike) -> bool:
