@@ -86,7 +86,7 @@ def _note_lists(events: Events, notes: StatTally) -> None:
 def note_sensors(events: Events, notes: StatTally) -> None:
     """Note sensors and samples of what was not declared, and sensors that are not as many as were."""
     sensors, samples, kinds, samplings = (events[name] for name in ("sensors", "samples", "sensor_kinds", "samplings"))
-    if not len(sensors) and not len(samples):
+    if not any(map(len, (sensors, samples, kinds, samplings))):
         return
     notes.add_times(
         "levelzero_impossible_value",
