@@ -65,7 +65,7 @@ MUTANTS = (
         "host reset in its place",
         "calls/execute.cpp",
         "if (list.rerun != Rerun::prologue || is_first || list.first == nullptr) continue;",
-        "continue;",
+        "if (is_first || list.run != 0) continue;",
         cases=(("N6", "regular,out-of-order", "compute", "sticky resets", False),),
     ),
     Mutant(
@@ -98,7 +98,7 @@ MUTANTS = (
     ),
     Mutant(
         "lists that wait for captured ones",
-        "calls/lists.cpp",
+        "calls/captures.cpp",
         "if (each->event == waits[i]) list->capture = each->capture;",
         "",
         cases=(("G2", "immediate,in-order", "compute", "plain", False),),

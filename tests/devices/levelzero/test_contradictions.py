@@ -286,11 +286,33 @@ def test_a_packet_that_is_missing(tmp_path) -> None:
     assert stats(recording(tmp_path, second))["levelzero_missing_packet"] == 3
 
 
+def test_a_stream_that_is_missing(tmp_path) -> None:
+    """The recorder states at its end how many packets there are; no stream is needed to notice that one is gone."""
+    place = tmp_path / "run"
+    shutil.copytree(RECORDING.parent / "recording_sampled", place)
+    before = stats(lanescope.open(place))
+    (place / "stream_1").unlink()
+    assert "levelzero_missing_packet" not in before
+    assert stats(lanescope.open(place))["levelzero_missing_packet"] == 1
+
+
+@pytest.mark.parametrize("by", [-1, 1])
+def test_a_packet_ends_with_its_last_event(by, tmp_path) -> None:
+    files = {f"run/{path.name}": path.read_bytes() for path in sorted(RECORDING.iterdir())}
+    (end,) = (site for site in FAMILY.formats[1].fields(files).fields if site.name == "timestamp_end")
+
+    def moved(content: bytes) -> bytes:
+        return end.write(content, 0, end.read(content, 0) + by)
+
+    assert stats(recording(tmp_path, moved))["levelzero_late_event"] == 1
+
+
 @pytest.mark.parametrize(
     ("table", "row", "stat"),
     [
         ("sensor_kinds", {"device": 1, "kind": "power", "count": 2}, "levelzero_inconsistent_device"),
-        ("samplings", {"interval": 0, "reason": ""}, "levelzero_impossible_value"),
+        ("samplings", {"interval": 999_999, "reason": ""}, "levelzero_impossible_value"),
+        ("samplings", {"interval": 3_600_000_000_001, "reason": ""}, "levelzero_impossible_value"),
         ("sensors", {"sensor": 0, "device": 1, "kind": "power"}, "levelzero_unknown_handle"),
         ("samples", {"sensor": 0, "value": 1}, "levelzero_unknown_handle"),
     ],
