@@ -41,4 +41,5 @@ NB_MODULE(core, m) {
     lanescope::bind::perfetto(m);
     lanescope::bind::profile(m);
     lanescope::bind::rows(m);
+    lanescope::bind::trace_events(m);
 }

@@ -19,4 +19,5 @@ void levelzero(nanobind::module_& m);
 void perfetto(nanobind::module_& m);
 void profile(nanobind::module_& m);
 void rows(nanobind::module_& m);
+void trace_events(nanobind::module_& m);
 }  // namespace lanescope::bind
