@@ -208,7 +208,21 @@ size_t EventReader::feed(std::span<const char> window, bool is_last) {
     return done;
 }
 
-Events EventReader::take() { return std::exchange(events_, {}); }
+Events EventReader::take() {
+    Events taken = std::exchange(events_, {});
+    const size_t count = taken.offset.size() + taken.offset.size() / 8;  // the next window will hold about as many
+    events_.offset.reserve(count);
+    events_.size.reserve(count);
+    events_.flags.reserve(count);
+    events_.ts.reserve(count);
+    events_.dur.reserve(count);
+    events_.lane.reserve(count);
+    events_.name.reserve(count);
+    events_.category.reserve(count);
+    events_.args_begin.reserve(count);
+    events_.args_size.reserve(count);
+    return taken;
+}
 
 // One unit of the file; false if the window ends inside of it.
 bool EventReader::step(bool is_last) {
@@ -579,16 +593,35 @@ EventReader::Result EventReader::read_event() {
 }
 
 EventReader::Result EventReader::read_member(std::string_view key, uint32_t* seen) {
-    static constexpr std::string_view kKeys[] = {"ph",  "ts",    "dur",     "pid",  "tid",     "name",     "cat",  "args", "id",   "id2",
-                                                 "bp",  "s",     "bind_id", "tts",  "tdur",    "flow_in",  "flow_out", "sf", "stack", "esf",
-                                                 "estack"};
-    enum { ph, ts, dur, pid, tid, name, cat, args, id, id2, bp, s, bind_id, tts, tdur, flow_in, flow_out, sf, stack, esf, estack };
-    size_t which = 0;
-    while (which < std::size(kKeys) && kKeys[which] != key) ++which;
+    enum Key { none, ph, ts, dur, pid, tid, name, cat, args, id, id2, bp, s, bind_id, thread_time, flow_in, flow_out, stack };
+    const auto one_of = [&](std::string_view word, Key found) { return key == word ? found : none; };
+    Key which = none;
+    switch (key.size()) {
+        case 1: which = one_of("s", s); break;
+        case 2:
+            which = key[0] == 'p' ? one_of("ph", ph) : key[0] == 't' ? one_of("ts", ts) : key[0] == 'i' ? one_of("id", id) : one_of("bp", bp);
+            if (which == none) which = one_of("sf", stack);
+            break;
+        case 3:
+            which = key[0] == 'd'   ? one_of("dur", dur)
+                    : key[0] == 'p' ? one_of("pid", pid)
+                    : key[0] == 'c' ? one_of("cat", cat)
+                    : key[0] == 'i' ? one_of("id2", id2)
+                    : key[0] == 'e' ? one_of("esf", stack)
+                    : key[1] == 'i' ? one_of("tid", tid)
+                                    : one_of("tts", thread_time);
+            break;
+        case 4: which = key[0] == 'n' ? one_of("name", name) : key[0] == 'a' ? one_of("args", args) : one_of("tdur", thread_time); break;
+        case 5: which = one_of("stack", stack); break;
+        case 6: which = one_of("estack", stack); break;
+        case 7: which = key[0] == 'b' ? one_of("bind_id", bind_id) : one_of("flow_in", flow_in); break;
+        case 8: which = one_of("flow_out", flow_out); break;
+        default: break;
+    }
     bool is_deep = false;
-    if (which == std::size(kKeys)) return skip_value(&is_deep);
+    if (which == none) return skip_value(&is_deep);
     const uint32_t bit = uint32_t{1} << which;
-    if ((*seen & bit) != 0) flags_ |= kRepeatedKey;
+    if ((*seen & bit) != 0 && which != thread_time && which != stack) flags_ |= kRepeatedKey;  // these are several keys
     *seen |= bit;
     switch (which) {
         case ph: {
@@ -600,10 +633,10 @@ EventReader::Result EventReader::read_member(std::string_view key, uint32_t* see
         }
         case ts: return read_time(&ts_, kHasTime, kBadTime);
         case dur: return read_time(&dur_, kHasDuration, kBadDuration);
-        case pid: return read_text(&process_);
-        case tid: return read_text(&thread_);
-        case name: return read_text(&name_);
-        case cat: return read_text(&category_);
+        case pid: return read_text(&process_, &last_process_);
+        case tid: return read_text(&thread_, &last_thread_);
+        case name: return read_text(&name_, nullptr);
+        case cat: return read_text(&category_, &last_category_);
         case id: return read_id(&id_, 0);
         case id2: return read_scoped_id();
         case bind_id: return read_id(&bind_id_, 0);
@@ -618,8 +651,7 @@ EventReader::Result EventReader::read_member(std::string_view key, uint32_t* see
             if (*args_ != 'n') flags_ |= kHasArguments;
             return result;
         }
-        case tts:
-        case tdur: flags_ |= kHasThreadTime; return skip_value(&is_deep);
+        case thread_time: flags_ |= kHasThreadTime; return skip_value(&is_deep);
         case bp:
         case s: {
             const char* begin = at_;
@@ -638,17 +670,34 @@ EventReader::Result EventReader::read_member(std::string_view key, uint32_t* see
     }
 }
 
-// A text as it stands; other values as their characters, and null as nothing.
-EventReader::Result EventReader::read_text(int32_t* code) {
+// A text as it stands; other values as their characters, and null as nothing. Often it is the one before once more.
+EventReader::Result EventReader::read_text(int32_t* code, Last* last) {
     const char* begin = at_;
-    if (*at_ == '"') {
-        const Result result = skip_string();
-        if (result == Result::ok) *code = texts_.code({begin + 1, static_cast<size_t>(at_ - begin) - 2});
+    Result result = Result::ok;
+    const bool is_text = *at_ == '"';
+    bool is_deep = false;
+    if (is_text) {
+        result = skip_string();
+    } else if (is_digit(*at_)) {
+        result = skip_number();
+    } else {
+        result = skip_value(&is_deep);
+    }
+    if (result != Result::ok) return result;
+    const std::string_view text(begin + (is_text ? 1 : 0), static_cast<size_t>(at_ - begin) - (is_text ? 2 : 0));
+    if (*begin == 'n') {
+        *code = -1;
         return result;
     }
-    bool is_deep = false;
-    const Result result = skip_value(&is_deep);
-    if (result == Result::ok) *code = *begin == 'n' ? -1 : texts_.code({begin, static_cast<size_t>(at_ - begin)});
+    if (last == nullptr) {
+        *code = texts_.code(text);
+        return result;
+    }
+    if (text != last->text) {
+        last->text.assign(text);
+        last->code = texts_.code(text);
+    }
+    *code = last->code;
     return result;
 }
 

@@ -126,6 +126,10 @@ public:
 private:
     enum class State : uint8_t { start, key, value, between, list, resync, done };
     enum class Result : uint8_t { ok, incomplete, fault };
+    struct Last {
+        std::string text;
+        int32_t code = -1;
+    };
     struct Id {
         uint64_t value = 0;
         uint8_t kind = 0;
@@ -146,7 +150,7 @@ private:
     Result skip_value(bool* is_deep);
     Result read_event();
     Result read_member(std::string_view key, uint32_t* seen);
-    Result read_text(int32_t* code);
+    Result read_text(int32_t* code, Last* last);
     Result read_time(int64_t* out, uint32_t has, uint32_t bad);
     Result read_id(Id* out, uint8_t scope);
     Result read_scoped_id();
@@ -182,6 +186,7 @@ private:
     int64_t rows_ = 0;
     Events events_;
     Interner texts_;
+    Last last_process_, last_thread_, last_category_;
     std::vector<std::pair<int32_t, int32_t>> lanes_;
     std::vector<uint32_t> lane_table_;
     uint64_t last_lane_ = ~uint64_t{0};

@@ -114,9 +114,12 @@ def _about(events: Events, text: FileText) -> Written | None:
 
 def _first_time(events: Events) -> int:
     """Return the first time of anything that is drawn; 0 if nothing is."""
-    drawn = np.zeros(256, np.bool_)
-    drawn[[phase for phase in layout.READ if phase != layout.METADATA]] = True
-    timed = events.ts[drawn[events.phase] & ((events.flags & layout.HAS_TIME) != 0)]
+    if events.has_times and set(np.flatnonzero(events.by_phase).tolist()) <= {*layout.READ}:
+        rows = events.of_phase(layout.METADATA)
+        timed = np.delete(events.ts, rows) if len(rows) else events.ts
+    else:
+        rows = events.of_phase(*(phase for phase in layout.READ if phase != layout.METADATA))
+        timed = events.ts[rows[(events.flags[rows] & layout.HAS_TIME) != 0]]
     return int(timed.min()) if len(timed) else 0
 
 
@@ -158,7 +161,7 @@ def _count(events: Events, stats: StatTally) -> Any:
     stats.add("chrome_not_an_event", tally["not_events"])
     stats.add("chrome_bad_text", events.texts.bad)
     stats.add("chrome_long_text", events.texts.long)
-    by_phase = np.bincount(events.phase, minlength=256)
+    by_phase = events.by_phase
     is_read = np.zeros(256, np.bool_)
     is_read[list(layout.READ)] = True
     counted = {0, *layout.READ}

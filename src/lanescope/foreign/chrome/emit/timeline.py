@@ -48,19 +48,15 @@ class Timeline:
         self.place = places.place[events.lane] if len(events) else _NONE
         self.names = self._codes(builder.names, events.name)
         self.categories = self._codes(builder.categories, events.category)
-        # What flows may be bound to: rows of the slices of threads.
-        self._slice_row: list[Int64] = []
-        self._slice_track: list[Int64] = []
-        self._slice_begin: list[Int64] = []
-        self._slice_end: list[Int64] = []
-        self._slice_id: list[Int64] = []
+        # What flows may be bound to, slices of threads: rows, tracks, durations and ids.
+        self._slices: list[tuple[Int64, Int64, Int64, Int64]] = []
 
     def _codes(self, dictionary: Dictionary, codes: Int32) -> Int32:
         """Return codes of a dictionary of the trace for codes of the file."""
         texts = self.events.texts.texts
         mapping = np.zeros(len(texts), np.int32)  # the last one is that of no text
         if len(codes):
-            found = distinct(codes)
+            found = np.flatnonzero(np.bincount(codes + 1)) - 1
             mapping[found] = dictionary.codes(texts[code] for code in found.tolist())
         return mapping[codes]
 
@@ -78,13 +74,11 @@ class Timeline:
         """Append complete events, and starts with their ends."""
         events = self.events
         rows = self._timed(events.of_phase(layout.COMPLETE))
-        flags = events.flags[rows]
-        known = (flags & layout.HAS_DURATION) != 0
-        missing, negative = rows[~known], rows[events.dur[rows] < 0]
-        self._count("chrome_missing_duration", missing)
-        self._count("chrome_negative_duration", negative)
-        end = events.ts[rows] + events.dur[rows]
-        self._append_slices(rows, self.tracks.threads(self.place[rows]), end, known)
+        known = (events.flags[rows] & layout.HAS_DURATION) != 0
+        dur = events.dur[rows]
+        if not known.all():
+            self._count("chrome_missing_duration", rows[~known])
+        self._append_slices(rows, self.tracks.threads(self.place[rows]), dur, known)
         rows = self._timed(events.of_phase(layout.BEGIN, layout.END))
         if len(rows):
             names = np.where(events.name[rows] < 0, -1, self.names[rows])
@@ -99,46 +93,42 @@ class Timeline:
         self.stats.add("chrome_time_order", paired.disordered)
         known = paired.end >= 0
         self._count("chrome_unfinished", paired.begin[~known])
-        end = np.where(known, events.ts[paired.end], 0)
-        ids = self._append_slices(paired.begin, track, end, known, is_thread=is_thread)
+        dur = np.where(known, events.ts[paired.end] - events.ts[paired.begin], 0)
+        ids = self._append_slices(paired.begin, track, dur, known, is_thread=is_thread)
         if known.any():
             self._append_arguments("chrome_arguments", "slice_id", ids[known], paired.end[known])
         return ids
 
-    def _append_slices(self, rows: Int64, track: Int64, end: Int64, known: Mask, *, is_thread: bool = True) -> Int64:
+    def _append_slices(self, rows: Int64, track: Int64, dur: Int64, known: Mask, *, is_thread: bool = True) -> Int64:
         """Append slices of events; return their ids, int64 [n]."""
         if not len(rows):
             return _NONE
-        begin = self.events.ts[rows]
-        is_negative = known & (end < begin)
-        flags = np.zeros(len(rows), np.uint32)
-        closed = known
-        last = None
-        if not known.all() or is_negative.any():
+        columns: dict[str, Any] = {"dur": dur}
+        if not known.all() or int(dur.min()) < 0:
+            is_negative = known & (dur < 0)
+            self._count("chrome_negative_duration", rows[is_negative])
+            flags = np.zeros(len(rows), np.uint32)
             flags[~known] |= np.uint32(Flag.UNFINISHED)
             flags[is_negative] |= np.uint32(Flag.NEGATIVE_DURATION)
-            closed = known & ~is_negative
-            last = self._last_times(rows)
+            columns = {
+                "dur": dur,
+                "dur_valid": known & ~is_negative,
+                "flags": flags,
+                "last_known_ts": self._last_times(rows) - self.zero,
+                "last_known_ts_valid": ~known,
+            }
         first = self.builder.append(
             "slices",
             track_id=track,
-            ts=begin - self.zero,
-            dur=end - begin,
-            dur_valid=closed,
+            ts=self.events.ts[rows] - self.zero,
             name=self.names[rows],
             category=self.categories[rows],
-            flags=flags if flags.any() else 0,
-            last_known_ts=None if last is None else last - self.zero,
-            last_known_ts_valid=None if last is None else ~known,
+            **columns,
         )
-        ids = first + np.arange(len(rows))
+        ids = np.arange(first, first + len(rows))
         self._append_arguments("chrome_arguments", "slice_id", ids, rows)
         if is_thread:
-            self._slice_row.append(rows)
-            self._slice_track.append(track)
-            self._slice_begin.append(begin)
-            self._slice_end.append(np.where(closed, end, np.where(is_negative, begin, _NEVER)))
-            self._slice_id.append(ids)
+            self._slices.append((rows, track, np.where(known, np.maximum(dur, 0), _NEVER), ids))
         return ids
 
     def _last_times(self, rows: Int64) -> Int64:
@@ -152,19 +142,24 @@ class Timeline:
 
     def _append_arguments(self, table: str, key: str, ids: Int64, rows: Int64) -> None:
         """Append the arguments of events, which stay in the file until somebody reads them."""
-        has = self.events.args_size[rows] != 0
-        if not has.any():
+        size = self.events.args_size[rows]
+        has = size != 0
+        count = int(np.count_nonzero(has))
+        if not count:
             return
-        kept = rows[has]
-        begin = self.events.offset[kept] + self.events.args_begin[kept]
-        size, file = self.events.args_size[kept], self.file
+        offset, begin, file = self.events.offset, self.events.args_begin, self.file
 
-        def made() -> npt.NDArray[np.object_]:
-            found = np.empty(len(begin), object)
-            found[:] = [text.decode(errors="replace") for text in file.at(begin, size.astype(np.int64))]
+        def texts() -> npt.NDArray[np.object_]:
+            kept = rows[has]
+            found = np.empty(count, object)
+            found[:] = [
+                text.decode(errors="replace")
+                for text in file.at(offset[kept] + begin[kept], size[has].astype(np.int64))
+            ]
             return found
 
-        self.builder.append(table, **{key: ids[has]}, args=Column.derived(len(begin), made))
+        given = {key: Column.derived(count, lambda: ids[has]), "args": Column.derived(count, texts)}
+        self.builder.append(table, **given)
 
     # --- asynchronous slices ----------------------------------------------------------------------------------
 
@@ -365,12 +360,11 @@ class Timeline:
     def _slices_at(self, track: Int64, rows: Int64, is_bound: Mask, is_next: Mask) -> Int64:
         """Return the id of the slice at each point, int64 [points], -1: none."""
         found: Int64 = np.full(len(rows), -1)
-        if not self._slice_id:
+        if not self._slices:
             return found
-        lane, begin, end, ids, owner = (
-            np.concatenate(parts)
-            for parts in (self._slice_track, self._slice_begin, self._slice_end, self._slice_id, self._slice_row)
-        )
+        owner, lane, dur, ids = (np.concatenate(parts) for parts in zip(*self._slices, strict=True))
+        begin = self.events.ts[owner]
+        end = np.where(dur == _NEVER, _NEVER, begin + np.where(dur == _NEVER, 0, dur))
         at = flow_links.slices_at(lane, begin, end, track, self.events.ts[rows], is_next)
         found = np.asarray(np.append(ids, -1)[at], np.int64)
         if is_bound.any():  # these are events of slices themselves
@@ -386,6 +380,8 @@ class Timeline:
 
     def _timed(self, rows: Int64) -> Int64:
         """Return the events that have a time; count the others."""
+        if self.events.has_times:
+            return rows
         has = (self.events.flags[rows] & layout.HAS_TIME) != 0
         if has.all():
             return rows

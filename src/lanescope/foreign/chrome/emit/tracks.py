@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-
 import numpy as np
 
-from lanescope.common.distinct import distinct
 from lanescope.foreign.chrome.formats.events import Int64
 from lanescope.foreign.chrome.interpret.places import Named, Places
 from lanescope.trace import TraceBuilder
@@ -35,7 +32,7 @@ class Tracks:
             lanes: int64 [n], places of the events.
         """
         tracks = np.zeros(len(self._places.keys) + 1, np.int64)
-        for place in distinct(lanes).tolist():
+        for place in np.flatnonzero(np.bincount(lanes)).tolist():
             tracks[place] = self.thread(*self._places.keys[place])
         return tracks[lanes]
 
@@ -95,9 +92,3 @@ class Tracks:
                 sort_key=sort_key,
             )
         return self._made[key]
-
-
-def used(codes: Iterable[Int64]) -> Int64:
-    """Return the distinct values of several columns of codes that are not -1."""
-    found = distinct(np.concatenate(list(codes)))
-    return found[found >= 0]

@@ -6,13 +6,14 @@ import json
 import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from lanescope._native import core
-from lanescope.foreign.chrome.formats.layout import MOST_CHARACTERS, PADDING
+from lanescope.foreign.chrome.formats.layout import HAS_TIME, METADATA, MOST_CHARACTERS, PADDING
 from lanescope.source import Source
 
 Array = npt.NDArray[Any]
@@ -125,6 +126,8 @@ class Events:
         args_begin, args_size: uint32 [n], place of the arguments from ``offset``; a size of 0: none are kept.
         id_row, id_value, id_kind: int64, uint64, uint8 [ids], ids of events, and likewise ``bind_``.
         series_row, series_name, series_value: int64, int32, float64 [samples], values of counters.
+        phase: uint8 [n].
+        by_phase: int64 [256], how many events there are of each phase.
         texts: by code.
         lanes: codes of process and thread.
         entries: key, begin and end of the other values of the outermost object.
@@ -149,15 +152,31 @@ class Events:
         self.series_value = columns["series_value"]
         self.texts, self.lanes, self.entries, self.tally = texts, lanes, entries, tally
         self.phase: npt.NDArray[np.uint8] = self.flags.astype(np.uint8)  # its low byte
+        self.by_phase = np.bincount(self.phase, minlength=256)
 
     def __len__(self) -> int:
         return len(self.offset)
 
     def of_phase(self, *phases: int) -> Int64:
         """Return the rows of some phases."""
-        wanted = np.zeros(256, np.bool_)
-        wanted[list(phases)] = True
-        return np.flatnonzero(wanted[self.phase])
+        there = [phase for phase in phases if self.by_phase[phase]]
+        if not there:
+            return np.empty(0, np.int64)
+        wanted = self.phase == there[0]
+        for phase in there[1:]:
+            wanted |= self.phase == phase
+        return np.flatnonzero(wanted)
+
+    @cached_property
+    def has_times(self) -> bool:
+        """Whether all events but metadata have a time."""
+        timed = int(np.count_nonzero(self.flags & HAS_TIME))
+        return timed == len(self) - int(self.by_phase[METADATA]) and self.metadata_has_no_time
+
+    @cached_property
+    def metadata_has_no_time(self) -> bool:
+        """Whether no metadata event has a time."""
+        return not bool((self.flags[self.of_phase(METADATA)] & HAS_TIME).any())
 
     def arguments(self, rows: Int64, file: FileText) -> Iterator[bytes]:
         """Yield the arguments of events as they stand in the file; empty where none are kept."""
