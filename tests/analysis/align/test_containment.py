@@ -5,8 +5,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lanescope.analysis import containment
-from lanescope.analysis.containment import containments
+from lanescope.analysis.align import containment
+from lanescope.analysis.align.containment import containments
 
 
 def spans(*pairs):
