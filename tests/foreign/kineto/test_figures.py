@@ -5,12 +5,12 @@ import pytest
 
 import lanescope
 from lanescope.analysis import check
+from lanescope.errors import UsageError
 from lanescope.foreign.kineto.analysis.breakdown import (
     breakdown,
     breakdown_before_last_step,
     combinations_before_last_step,
 )
-from lanescope.errors import UsageError
 
 
 @pytest.fixture

@@ -1,4 +1,4 @@
-"""Simulated runs against their truth: healthy ones have no finding, and each planted fault has its own."""
+"""Simulated runs against their truth: healthy ones have no finding, and each fault has its own."""
 
 import json
 
@@ -63,15 +63,14 @@ def test_simulated_runs_are_read_as_they_were_and_are_healthy(simulated, seed, o
     assert trace.time.epoch_ns == truth["epoch_ns"]
     lanes = trace.tracks.values("name")[trace.slices.values("track_id")]
     threads = [lane.removeprefix("stream ").removeprefix("thread ").split(" ")[0] for lane in lanes.tolist()]
-    rows = zip(
-        trace.slices.column("name").texts.tolist(), trace.slices.values("ts").tolist(), trace.slices.values("dur").tolist(),
-        threads, trace.slices.column("category").texts.tolist(), strict=True,
-    )  # fmt: skip
+    names, categories = (trace.slices.column(name).texts.tolist() for name in ("name", "category"))
+    ts, dur = (trace.slices.values(name).tolist() for name in ("ts", "dur"))
+    rows = zip(names, ts, dur, threads, categories, strict=True)
     assert (
         sorted([name, ts, dur, thread] for name, ts, dur, thread, category in rows if category != "Trace")
         == truth["rows"]
     )
-    busy = {name: 0 for name in truth["busy_ns"]} | {
+    busy = dict.fromkeys(truth["busy_ns"], 0) | {
         key: row[f"{'busy' if key == 'all' else key}_ns"] for row in breakdown(trace).rows() for key in truth["busy_ns"]
     }
     assert busy == truth["busy_ns"]
@@ -88,7 +87,7 @@ def test_simulated_runs_are_read_as_they_were_and_are_healthy(simulated, seed, o
     [("overlaps", "KINETO101"), ("clamped", "KINETO102"), ("early", "KINETO201"), ("fast_copies", "KINETO401")],
 )
 @pytest.mark.parametrize("count", [1, 3])
-def test_planted_faults_are_found(simulated, fault, code, count):
+def test_faults_are_found(simulated, fault, code, count):
     trace, truth = simulated(5, **{fault: count})
     assert truth["faults"] == {fault: count}
     findings = [finding for finding in check.run(trace) if finding.code == code]
@@ -276,8 +275,9 @@ def test_what_the_producer_never_writes_is_counted(written, event, stat):
 
 def test_repeated_calls_and_flows_without_rows_are_counted(written):
     flows = [
-        {"ph": phase, "id": 1, "cat": "fwdbwd", "name": "fwdbwd", "pid": 1, "tid": 1, "ts": ts} for phase, ts in (("s", 1), ("f", 5))
-    ]  # fmt: skip
+        {"ph": phase, "id": 1, "cat": "fwdbwd", "name": "fwdbwd", "pid": 1, "tid": 1, "ts": ts}
+        for phase, ts in (("s", 1), ("f", 5))
+    ]
     trace = written([call(0, 1, 1), call(3, 1, 1), kernel(10, 1, 1), *flows, row("a", "cpu_op", 5, 1, pid=1, tid=1)])
     counts = stats(trace)
     assert (counts["kineto_repeated_call"], counts["kineto_unplaced_flow"]) == (1, 1)
@@ -332,7 +332,7 @@ def test_what_is_no_such_file_is_refused_in_one_line(tmp_path):
     path = tmp_path / "trace.json"
     for text, words in (
         ("[1, 2", "no list|unrecognized|contains"),
-        ("hello", "is no JSON"),
+        ("hello", "is not JSON"),
         ('{"a": 1}', "contains no list"),
     ):
         path.write_text(text)

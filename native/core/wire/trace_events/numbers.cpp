@@ -81,7 +81,7 @@ Nanoseconds nanoseconds(const char*& at, const char* end) {
             ++p;
         }
         behind = p - point - 1;
-        // What is not all there yet is no fault.
+        // What is not all there yet is not a fault.
         if (behind == 0 && p < end) p = point;
     }
     const char* const digits_end = p;

@@ -226,9 +226,9 @@ RULES = (
         "KINETO101",
         "overlap on a stream",
         "warning",
-        "Rows of a stream run one after the other, but some end after the next one started, by more than 5 us. Nodes of "
-        "a graph, and kernels that may start early (compute capability 9 and above), are not counted. The duration of "
-        "the named rows is wrong.",
+        "Rows of a stream run one after the other, but some end after the next one started, by more than 5 us. Nodes "
+        "of a graph, and kernels that may start early (compute capability 9 and above), are not counted. The duration "
+        "of the named rows is wrong.",
         "Exclude these rows from totals of the stream. Report them to the producer together with the file.",
         _overlap,
     ),
@@ -244,8 +244,8 @@ RULES = (
         "KINETO103",
         "crossing host rows",
         "notice",
-        "Rows of one thread and kind are a stack, but some end inside another one that began later. Two readings of the "
-        "clock are apart, or the rows belong to different threads.",
+        "Rows of one thread and kind are a stack, but some end inside another one that began later. Two readings of "
+        "the clock are apart, or the rows belong to different threads.",
         "Do not derive parents of these rows from their times.",
         _crossing,
     ),
@@ -271,8 +271,9 @@ RULES = (
         "KINETO202",
         "launches without execution",
         "notice",
-        "Calls that start device work have no row of it. The producer drops rows outside of its window and does not count "
-        "them; fills of no bytes start nothing. It is a warning if all launches at the start of the record lack it.",
+        "Calls that start device work have no row of it. The producer drops rows outside of its window and does not "
+        "count them; fills of no bytes start nothing. It is a warning if all launches at the start of the record "
+        "lack it.",
         "Run a few warm-up steps before the record starts, so that the device activities are enabled in time.",
         _unexecuted,
     ),
@@ -280,8 +281,8 @@ RULES = (
         "KINETO203",
         "several rows for one launch",
         "warning",
-        "A call that launches one kernel or copy has several rows. Correlations were given twice, so launches and their "
-        "rows may be joined wrongly.",
+        "A call that launches one kernel or copy has several rows. Correlations were given twice, so launches and "
+        "their rows may be joined wrongly.",
         "Do not use the flows of these rows.",
         _repeated,
     ),
@@ -289,8 +290,8 @@ RULES = (
         "KINETO401",
         "impossible bandwidth",
         "warning",
-        "A copy is faster than 1 TB/s between host and device or 20 TB/s within a device, or its size and duration "
-        "contradict the bandwidth that the producer gives. Its size or its duration is wrong.",
+        "A copy is faster than 1 TB/s between host and device, or 20 TB/s within a device. Or its size and duration "
+        "contradict the recorded bandwidth. Its size or its duration is wrong.",
         "Exclude these rows from totals.",
         _bandwidth,
     ),
