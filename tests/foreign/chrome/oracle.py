@@ -12,7 +12,7 @@ MOST = 1 << 62
 
 
 def nanoseconds(value: Any) -> int | None:
-    """Return microseconds of JSON as whole nanoseconds; None for what is no number."""
+    """Return microseconds of JSON as whole nanoseconds; None for anything else."""
     try:
         number = Decimal(value) if isinstance(value, (int, str, Decimal)) and not isinstance(value, bool) else None
     except ArithmeticError:

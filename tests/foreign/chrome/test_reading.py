@@ -195,12 +195,12 @@ FAULTS = {
         0,
         {"chrome_no_events": 1, "chrome_unterminated": 1, "truncated": 1},
     ),
-    "an event that is no JSON": (
+    "an event that is not JSON": (
         "[" + dumped([one()])[1:-1] + ', {"ph": "X", nonsense}, ' + dumped([one(ts=9)])[1:],
         2,
         {"chrome_broken": 1},
     ),
-    "elements that are no events": ("[1, null, " + dumped([one()])[1:-1] + ', "a", {}]', 1, {"chrome_not_an_event": 4}),
+    "elements other than events": ("[1, null, " + dumped([one()])[1:-1] + ', "a", {}]', 1, {"chrome_not_an_event": 4}),
     "events without commas": (
         "[" + dumped([one()])[1:-1] + "\n" + dumped([one(ts=9)])[1:],
         2,
@@ -213,7 +213,7 @@ FAULTS = {
         1,
         {"chrome_missing_duration": 1},
     ),
-    "a duration that is no number": (dumped([one(dur="=NaN=")]), 1, {"chrome_missing_duration": 1}),
+    "a duration that is not a number": (dumped([one(dur="=NaN=")]), 1, {"chrome_missing_duration": 1}),
     "an infinite time": (dumped([one(), one(ts="=-Infinity=")]), 1, {"chrome_missing_time": 1}),
     "a time out of range": (dumped([one(), one(ts="=1e300=")]), 1, {"chrome_missing_time": 1}),
     "times finer than a nanosecond": (dumped([one(ts="=1.00050001=")]), 1, {"chrome_rounded": 1}),
@@ -256,7 +256,7 @@ FAULTS = {
         {"chrome_clock_syncs": 1},
     ),
     "an unknown phase": (dumped([one(), {"ph": "?", "ts": 1}]), 1, {"chrome_unknown_phase": 1}),
-    "a counter that is no number": (
+    "a counter that is not a number": (
         dumped([one(), {"ph": "C", "pid": 1, "ts": 1, "name": "c", "args": {"v": "many"}}]),
         1,
         {"chrome_bad_sample": 1},
