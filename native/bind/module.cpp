@@ -40,6 +40,8 @@ NB_MODULE(core, m) {
     lanescope::bind::layout(m);
     lanescope::bind::levelzero(m);
     lanescope::bind::perfetto(m);
+    lanescope::bind::perfetto_reader(m);
     lanescope::bind::profile(m);
     lanescope::bind::rows(m);
+    lanescope::bind::trace_events(m);
 }
