@@ -351,3 +351,32 @@ def test_what_is_no_list_of_events_is_not_recognized(tmp_path):
         path.write_text(content)
         with pytest.raises(InputError):
             lanescope.open(path)
+
+
+#: Files of others that a slow oracle reads in a moment.
+SMALL_FILES = (
+    "hta/amd_trace",
+    "hta/benchmark_simple_add_trace",
+    "hta/cpu_only",
+    "hta/critical_path_simple_add",
+    "hta/cuda_event_sync_multi_stream",
+    "hta/trace_compare_base",
+    "hta/triton_example",
+    "tracelens/h100_bert_small",
+    "tracelens/mi210_gpu_only",
+    "tracelens/mi300_bert_small",
+)
+
+
+@pytest.mark.parametrize("name", SMALL_FILES)
+def test_files_of_others_are_read_as_by_a_reader_in_plain_python(corpus, tmp_path, name):
+    text = gzip.decompress((corpus / f"foreign/{name}.json.gz").read_bytes()).decode()
+    wanted = Reading(text)
+    trace = read(tmp_path, text)
+    assert sorted(slices(trace), key=repr) == sorted(wanted.slices.elements(), key=repr)
+    assert instants(trace) == wanted.instants
+    assert samples(trace) == wanted.samples
+    assert len(trace.flows) == wanted.flows.total()
+    found = {stat: count for stat, count in stats(trace).items() if stat not in UNSEEN}
+    assert found == {stat: count for stat, count in wanted.stats.items() if count}
+    assert_accounted(trace)
