@@ -41,6 +41,7 @@ FAMILY = Family(
             _HERE + "analysis.breakdown:combinations_before_last_step",
         ),
     ),
+    kernels=_HERE + "analysis.kernel_spans:kernel_spans",
     simulator=Simulator(
         _HERE + "simulate.simulator:simulate",
         options=(
