@@ -181,6 +181,33 @@ def add_stats(
         stat("kineto_empty", 1)
 
 
+def add_accounting(builder: TraceBuilder, events: TraceEvents) -> None:
+    """Add which bytes were read; of those the ones of events that are on the timeline, and of those that are not."""
+    builder.add_bytes(decoded=events.decoded)
+    size = events.size.astype(np.int64)
+    dropped = int(size[_without_row(events)].sum())
+    every = int(size.sum())
+    builder.add_accounting(
+        input_id=0,
+        layer=1,
+        unit="event byte",
+        unit_bytes=1,
+        total=events.decoded,
+        decoded=every - dropped,
+        padding=events.decoded - every,
+        lost=dropped,
+    )
+
+
+def _without_row(events: TraceEvents) -> npt.NDArray[np.bool_]:
+    """Return which events have no place on the timeline: of an unknown phase, or without a time, bool [n]."""
+    known = np.zeros(256, np.bool_)
+    known[[ord(phase) for phase in _KNOWN_PHASES]] = True
+    untimed = ~events.has_ts & ~events.of_phase("M") & ~events.of_phase("N")
+    found: npt.NDArray[np.bool_] = ~known[events.phase] | untimed
+    return found
+
+
 def is_unix(smallest_ns: int) -> bool:
     """Return whether times without a base are Unix time: they were before spring 2024."""
     return smallest_ns >= _UNIX_NS
