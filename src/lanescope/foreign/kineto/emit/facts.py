@@ -149,7 +149,7 @@ def add_stats(
         in_list = [run for run in in_list if run.end != events.file_size]
     stat("kineto_unreadable_event", len(in_list), in_list[0].begin if in_list else None)
     stat("kineto_unreadable_bytes", sum(run.end - run.begin for run in outside), outside[0].begin if outside else None)
-    stat("kineto_unreadable_metadata", len(metadata.unreadable))
+    stat("kineto_unreadable_metadata", len(metadata.unreadable), min(metadata.unreadable.values(), default=None))
     known = np.zeros(256, np.bool_)
     known[[ord(phase) for phase in _KNOWN_PHASES]] = True
     timed = known[events.phase] & ~events.of_phase("M") & ~events.of_phase("N")
