@@ -21,6 +21,8 @@ Int64 = npt.NDArray[np.int64]
 _KNOWN_PHASES = "XiIRCMsftN"
 #: Stamps of Unix time begin here: September 2001. What counts from a base never gets so far.
 _UNIX_NS = 10**18
+#: Below it neighbours of float64 are less than a nanosecond apart, when they are microseconds.
+_EXACT_NS = (1 << 42) * 1000
 
 
 def _whole(value: Any) -> int | None:
@@ -121,6 +123,8 @@ def inexact_floats(absolute_us: npt.NDArray[np.int64], is_whole: npt.NDArray[np.
         is_whole: which of them to look at.
     """
     times = absolute_us[is_whole]
+    if not len(times) or max(abs(int(times.min())), abs(int(times.max()))) < _EXACT_NS:
+        return 0
     whole, rest = np.divmod(times, 1000)
     # Of numbers this large the nearest float is that of the sum: both parts are exact.
     read = whole.astype(np.float64) + rest.astype(np.float64) / 1000
