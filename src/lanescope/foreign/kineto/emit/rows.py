@@ -251,6 +251,7 @@ def add_backward(
 def _starting_at(events: TraceEvents, classes: Classes, made: Rows, rows: Int64) -> Int64:
     """Return the innermost operator that starts where each event lies, its slice; -1: none, int64 [n]."""
     operators = made.slices[classes.of[made.slices] == layout.OP]
+    operators = operators[np.isin(made.ts[operators], made.ts[rows])]
     sort = np.lexsort((-events.dur[operators], made.ts[operators], events.place[operators]))
     operators = operators[sort]
     place, ts = events.place[operators].astype(np.int64), made.ts[operators]
