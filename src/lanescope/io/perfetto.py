@@ -38,7 +38,16 @@ from lanescope.io.event_args import drawn_events, drawn_samples, with_arguments
 from lanescope.io.event_stream import EventStream, Int64, encode_utf8
 from lanescope.io.file_sink import FileSink, drive_trace
 from lanescope.io.part_rows import PartRows
-from lanescope.io.perfetto_packets import Rows, blocks, compressed_head, descriptors, id_offset, snapshot, uuids
+from lanescope.io.perfetto_packets import (
+    Rows,
+    blocks,
+    compressed_head,
+    counter_descriptors,
+    descriptors,
+    id_offset,
+    snapshot,
+    uuids,
+)
 from lanescope.trace import Table, Trace
 from lanescope.trace.streams import StreamInfo, Takes, bare
 from lanescope.trace.trace import SHARED
@@ -336,7 +345,7 @@ def _compressed_blocks(encoder: core.PerfettoEncoder) -> list[_Compressed]:
 
 
 class _Parts:
-    """Writes the events of every batch, then the descriptors of all tracks.
+    """Writes the events of every batch, then the descriptors of all tracks; those of counters before their samples.
 
     Batches are laid out and compressed side by side, also while the next ones are decoded, and written in their order.
     The packets do not depend on the number of threads.
@@ -349,6 +358,7 @@ class _Parts:
         self._encoded: deque[Future[list[_Compressed]]] = deque()
         self._rows_seen: PartRows | None = None
         self._known: dict[tuple[int, int], int] = {}  # uuids by track and row
+        self._described: set[int] = set()  # counters
         self._further = 0
         self._last: Trace | None = None
         self._salt = 0
@@ -383,7 +393,8 @@ class _Parts:
             self._put()
         rows = self._rows(extra_track=extra_track)
         lost = _lost(last)
-        for packets in blocks(descriptors(last, rows, self._salt), lost, BLOCK):
+        all_tracks = enumerate(descriptors(last, rows, self._salt))
+        for packets in blocks((each for row, each in all_tracks if row not in self._described), lost, BLOCK):
             self._sink.write(packets)
         return _report(
             self._sink, **self._counts, rows=len(rows.track), overflow_rows=int(np.count_nonzero(rows.row)), lost=lost
@@ -425,6 +436,8 @@ class _Parts:
             if self._origin is None and (origin := drawing.start()) is not None:
                 self._origin = origin
                 self._sink.write(snapshot(origin))
+            for packets in blocks(counter_descriptors(part, self._salt, self._described), 0, BLOCK):
+                self._sink.write(packets)
             row_uuids, start = self._uuids(drawing), self._origin or 0
             encoder = _encoder(part, drawing, row_uuids, is_part=True, origin=start, flow_base=flow_base)
             self._count(part, drawing)
