@@ -437,6 +437,8 @@ class _Parts:
                 self._origin = origin
                 self._sink.write(snapshot(origin))
             for packets in blocks(counter_descriptors(part, self._salt, self._described), 0, BLOCK):
+                while self._encoded:  # what is written does not depend on how fast others were
+                    self._put()
                 self._sink.write(packets)
             row_uuids, start = self._uuids(drawing), self._origin or 0
             encoder = _encoder(part, drawing, row_uuids, is_part=True, origin=start, flow_base=flow_base)
