@@ -149,10 +149,13 @@ class TileTracks:
         self.modes.append(mode)
         self.begins.append(begin)
         self._members.append(group)
-        self.lanes.reserve(config.SLOTS * len(self.groups))
-        lanes = slice(config.SLOTS * segment, config.SLOTS * len(self.groups))
-        self.lanes.track[lanes], self.lanes.name[lanes] = group.lanes, group.names
-        self.lanes.category[lanes] = group.category
+        lanes, first = self.lanes, config.SLOTS * segment
+        end = first + config.SLOTS
+        if end > len(lanes.track):
+            lanes.reserve(end)
+        lanes.track[first:end] = group.lanes
+        lanes.name[first:end] = group.names
+        lanes.category[first:end] = group.category
         return group.place
 
     def _make(self, packet_header: int, mode: int, known: Config, design: str | None, own: int) -> _Group:
