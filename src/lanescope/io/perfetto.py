@@ -33,21 +33,13 @@ import numpy as np
 
 from lanescope._native import core
 from lanescope.errors import InternalError
+from lanescope.io import perfetto_packets
 from lanescope.io.atomic_file import Output, is_regular
 from lanescope.io.event_args import drawn_events, drawn_samples, with_arguments
 from lanescope.io.event_stream import EventStream, Int64, encode_utf8
 from lanescope.io.file_sink import FileSink, drive_trace
 from lanescope.io.part_rows import PartRows
-from lanescope.io.perfetto_packets import (
-    Rows,
-    blocks,
-    compressed_head,
-    counter_descriptors,
-    descriptors,
-    id_offset,
-    snapshot,
-    uuids,
-)
+from lanescope.io.perfetto_packets import Rows, blocks, compressed_head, descriptors, id_offset, snapshot, uuids
 from lanescope.trace import Table, Trace
 from lanescope.trace.streams import StreamInfo, Takes, bare
 from lanescope.trace.trace import SHARED
@@ -451,7 +443,7 @@ class _Parts:
             if self._origin is None and (origin := drawing.start()) is not None:
                 self._origin = origin
                 self._sink.write(snapshot(origin))
-            for packets in blocks(counter_descriptors(part, self._salt, self._described), 0, BLOCK):
+            for packets in blocks(perfetto_packets.counter_descriptors(part, self._salt, self._described), 0, BLOCK):
                 while self._encoded:  # what is written does not depend on how fast others were
                     self._put()
                 self._sink.write(packets)
