@@ -103,6 +103,7 @@ def used_fields(declaration):
         record.empty,
         record.agree,
         record.extends,
+        record.stale,
         declaration.capacity,
     ]
     expressions += [declaration.offered, declaration.next, declaration.used, declaration.lane_check]

@@ -337,6 +337,8 @@ def read_record(declaration: Declaration, scope: dict[str, int], state: dict[str
         if one.test.value(scope) != 0:
             state |= {name: value.value(scope) for name, value in one.values.items()}
             return "ignored", ()
+    if declaration.record.stale is not None and declaration.record.stale.value(scope) != 0:
+        return "ignored", ()
     needed = {name for one in declaration.state for name in one.values}
     unreadable = "unreadable", ("unreadable", at)
     if needed - set(state) or (declaration.record.agree is not None and declaration.record.agree.value(scope) == 0):
