@@ -195,7 +195,7 @@ def _lanes(
     if not by_record:
         if is_list and not has_ignored:
             return None, source, columns.start, block, group
-        order = np.flatnonzero((kind != _IGNORED) if is_list else (kind < EMPTY))
+        order = np.flatnonzero((kind != _IGNORED) if is_list else (kind < UNREADABLE))
         lane_of = columns.spread(source)[order]
         if not is_list:
             by = np.lexsort((begin[order], lane_of))

@@ -240,6 +240,7 @@ def decode(
             _of_several(lane, users[id(lane)])
     if declaration.positions == "events":
         for lane in found:
+            orphans += sum(row[0] == "unreadable" for row in lane.records)
             lane.records = sorted((row for row in lane.records if row[0] != "unreadable"), key=lambda row: row[2])
     return found, orphans, ignored
 
