@@ -32,7 +32,7 @@ from lanescope.devices.cuda.formats.declared.geometry import Geometry, extent_of
 from lanescope.devices.cuda.formats.declared.lane_table import LaneTable, joined, of_columns, slot_identity
 from lanescope.devices.cuda.formats.declared.records import CODES, UNREADABLE, Records, check_events, records_of
 from lanescope.devices.cuda.formats.declared.windows import Windows, cut
-from lanescope.devices.cuda.formats.earlier_launch import NEVER
+from lanescope.devices.cuda.formats.earlier_launch import NEVER, odd_lanes
 from lanescope.devices.cuda.formats.lanes import I64, U32, Decoded, Outputs
 from lanescope.devices.cuda.formats.word_source import FileBytes
 
@@ -216,6 +216,10 @@ class WordLanes(_LanesInOrder):
         """Leave out or tell apart what earlier launches left; return how many records, and the slot of the first."""
         declaration, geometry, table = self._declaration, self._geometry, self.table
         if not earlier_words.is_alike(declaration, geometry):
+            return None
+        earlier_words.slots_in(self._arrays.main, geometry)
+        if not odd_lanes(summary).any():
+            # Nothing is to be found, so no word has to be shown as TIRx would have stored it.
             return None
         words = earlier_words.AsTirx(self._arrays.main, geometry, self._direct)
         clock_of = table.sm if declaration.clock.across != "device" else None
