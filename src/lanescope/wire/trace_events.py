@@ -150,7 +150,9 @@ class TraceEvents:
         self.id: Int64 = events["id"]
         self.args_begin: npt.NDArray[np.uint32] = events["args_begin"]
         self.args_size: npt.NDArray[np.uint32] = events["args_size"]
-        self.values = {name: ArgValues(*found) for name, found in zip(columns, scanner.take_values(), strict=True)}
+        self.values = {
+            name: ArgValues(*found) for name, found in zip(columns, scanner.take_values(), strict=True)
+        }
         self.series: tuple[Int64, npt.NDArray[np.int32], npt.NDArray[np.float64]] = scanner.take_series()
         self.damaged_texts = 0
         self.names = self._decoded(scanner.names)

@@ -144,11 +144,7 @@ def event_table(events: TraceEvents) -> Table:
             "category": texts(events.categories, events.category),
             "process": texts(processes, events.place),
             "thread": texts(threads, events.place),
-            "time_ns": [
-                ts if known else None for ts, known in zip(events.ts.tolist(), events.has_ts.tolist(), strict=True)
-            ],
-            "dur_ns": [
-                dur if known else None for dur, known in zip(events.dur.tolist(), events.has_dur.tolist(), strict=True)
-            ],
+            "time_ns": [ts if known else None for ts, known in zip(events.ts.tolist(), events.has_ts.tolist(), strict=True)],
+            "dur_ns": [dur if known else None for dur, known in zip(events.dur.tolist(), events.has_dur.tolist(), strict=True)],
         },
     )

@@ -67,9 +67,7 @@ COLLECTIVES = TableSpec(
         argument("group_size", "int64", "ranks in the process group", nullable=True),
         argument("group_name", "text", "name of the process group", nullable=True),
         argument("group_description", "text", "description of the process group", nullable=True),
-        argument(
-            "group_ranks", "text", "ranks of the process group as text; the producer may shorten it", nullable=True
-        ),
+        argument("group_ranks", "text", "ranks of the process group as text; the producer may shorten it", nullable=True),
         argument("sequence", "int64", "number of the operation in its group: equal on all ranks", nullable=True),
         argument("source_rank", "int64", "rank that sends", nullable=True),
         argument("destination_rank", "int64", "rank that receives", nullable=True),
@@ -135,9 +133,7 @@ RUNS = TableSpec(
         ColumnSpec("world_size", "int64", "number of ranks", nullable=True),
         ColumnSpec("backend", "utf8", "communication library; empty if not distributed"),
         ColumnSpec("schema_version", "int64", "version of the format; NULL if not given", nullable=True),
-        ColumnSpec(
-            "base_ns", "int64", "Unix time that the times of the file count from; NULL if absolute", nullable=True
-        ),
+        ColumnSpec("base_ns", "int64", "Unix time that the times of the file count from; NULL if absolute", nullable=True),
         ColumnSpec("trace_name", "utf8", "name that the producer gave the file"),
     ),
     key="input_id",
@@ -200,9 +196,7 @@ EVENTS = TableSpec(
 STATS: tuple[StatSpec, ...] = (
     StatSpec("kineto_unreadable_event", "data_loss", "places in the list of events with something else: lost"),
     StatSpec("kineto_unreadable_bytes", "data_loss", "bytes outside of the list of events that are no member: lost"),
-    StatSpec(
-        "kineto_unreadable_metadata", "data_loss", "members besides the events whose value is no JSON: kept as text"
-    ),
+    StatSpec("kineto_unreadable_metadata", "data_loss", "members besides the events whose value is no JSON: kept as text"),
     StatSpec("kineto_missing_time", "data_loss", "events without a time, or after the year 2116: not on the timeline"),
     StatSpec("kineto_unknown_phase", "data_loss", "events of a phase that the profiler does not write: lost"),
     StatSpec("kineto_odd_counter", "data_loss", "values of counters that are no number: lost"),

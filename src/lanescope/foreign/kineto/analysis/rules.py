@@ -196,19 +196,14 @@ def _bandwidth(context: RuleContext) -> Iterator[Violation]:
     dur = slices.values("dur")[row].astype(np.float64)
     usable = copies.valid("bytes") & slices.valid("dur")[row] & (dur > 0) & _is_work(trace)[row]
     rate = np.divide(size, dur, out=np.zeros(len(row)), where=usable)
-    is_link = _table(
-        trace, "name", lambda text: "HtoD" in text or "DtoH" in text or "HostToDevice" in text or "DeviceToHost" in text
-    )[row]
+    is_link = _table(trace, "name", lambda text: "HtoD" in text or "DtoH" in text or "HostToDevice" in text or "DeviceToHost" in text)[row]
     too_fast = usable & (rate > np.where(is_link, _LINK_LIMIT, _MEMORY_LIMIT))
     # Of times in whole microseconds each end may be off by one.
     grain = 1000 if not (slices.values("dur") % 1000).any() else 1
     low, high = size / (dur + grain), np.divide(size, dur - grain, out=np.full(len(row), np.inf), where=dur > grain)
     is_told = usable & copies.valid("bandwidth") & (told > 0)
     differs = is_told & ((told < low * (1 - _BANDWIDTH_SHARE)) | (told > high * (1 + _BANDWIDTH_SHARE)))
-    words = (
-        ("faster than any link or memory", too_fast),
-        ("not of the bandwidth that the producer gives", differs & ~too_fast),
-    )
+    words = (("faster than any link or memory", too_fast), ("not of the bandwidth that the producer gives", differs & ~too_fast))
     for text, mask in words:
         yield from context.violations("slices", np.sort(row[mask]), lambda ids, text=text: f"{len(ids)} copies {text}")  # type: ignore[misc]
 

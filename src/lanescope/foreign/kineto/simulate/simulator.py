@@ -54,9 +54,7 @@ class _Run:
         self.correlation += 1
         number = self.correlation
         took = self.pass_time(2_000, 9_000)
-        self.row(
-            call, "cuda_runtime", begin, took, **{"External id": self.external, "cbid": 211, "correlation": number}
-        )
+        self.row(call, "cuda_runtime", begin, took, **{"External id": self.external, "cbid": 211, "correlation": number})
         self.events.append(_flow("s", "ac2g", number, _PID, _PID, begin))
         if self.options["unexecuted"] > self.faults.get("unexecuted", 0) and call == "cudaLaunchKernel":
             self.faults["unexecuted"] = self.faults.get("unexecuted", 0) + 1
@@ -112,12 +110,7 @@ class _Run:
         """Launch a graph of some kernels."""
         self.external += 1
         rows = [
-            (
-                self.random.choice(_KERNELS),
-                "kernel",
-                self.random.randint(2_000, 9_000),
-                {"graph id": 1, "graph node id": node},
-            )
+            (self.random.choice(_KERNELS), "kernel", self.random.randint(2_000, 9_000), {"graph id": 1, "graph node id": node})
             for node in range(4)
         ]
         self.launch("cudaGraphLaunch", rows, stream)
@@ -160,9 +153,7 @@ class _Run:
         end = max([begin, *(row["ts"] + row["dur"] for row in self.work)]) + 4_500
         self.correlation += 1
         self.now = max(end, begin + 2_000)
-        self.row(
-            "cudaDeviceSynchronize", "cuda_runtime", begin, self.now - begin, cbid=165, correlation=self.correlation
-        )
+        self.row("cudaDeviceSynchronize", "cuda_runtime", begin, self.now - begin, cbid=165, correlation=self.correlation)
         self.pass_time(1_000, 5_000)
 
 
@@ -321,10 +312,7 @@ def simulate(options: Mapping[str, Any], seed: int) -> Simulation:
         "calls_without_work": len(calls - launched),
         "busy_ns": {
             "all": _busy(run.work),
-            **{
-                kind: _busy([row for row in run.work if _kind(row) == kind])
-                for kind in ("compute", "communication", "memory")
-            },
+            **{kind: _busy([row for row in run.work if _kind(row) == kind]) for kind in ("compute", "communication", "memory")},
         },
         "faults": {name: count for name, count in run.faults.items() if count},
     }
