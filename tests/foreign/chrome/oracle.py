@@ -8,7 +8,8 @@ from decimal import Decimal
 from fractions import Fraction
 from typing import Any
 
-MOST = 1 << 62
+#: Times and durations beyond are not read.
+MOST, LONGEST = 1 << 62, 1 << 60
 
 
 def nanoseconds(value: Any) -> int | None:
@@ -92,7 +93,7 @@ class Reading:
                 self.stats["chrome_objects"] += 1
                 continue
             ts = nanoseconds(event.get("ts"))
-            if ts is None:
+            if ts is None or ts < -LONGEST:
                 self.stats["chrome_missing_time"] += 1
                 continue
             self.times.append(ts)
@@ -131,6 +132,7 @@ class Reading:
         for ts, number, event in timed:
             if event["ph"] == "X":
                 dur = nanoseconds(event.get("dur"))
+                dur = None if dur is None or abs(dur) > LONGEST else dur
                 self.stats["chrome_missing_duration"] += dur is None
                 self._slice(self.lane(event), ts, None if dur is None else ts + dur, event, number, bound=True)
             elif event["ph"] in "BE":

@@ -35,7 +35,20 @@ TIMES = st.one_of(
     st.integers(0, 60).map(str),
     st.integers(0, 60_000).map(lambda ns: f"={ns // 1000}.{ns % 1000:03}="),
     st.integers(0, 600_000).map(lambda part: f"={part // 10_000}.{part % 10_000:04}="),
-    st.sampled_from(["=1e1=", "=2.5E+1=", "=400e-1=", "=-0=", "=12.0000000000000000001=", "=0.0005="]),
+    st.sampled_from(
+        [
+            "=1e1=",
+            "=2.5E+1=",
+            "=400e-1=",
+            "=-0=",
+            "=12.0000000000000000001=",
+            "=0.0005=",
+            "=4611686018427387.904=",
+            "=4611686018427387.905=",
+            "=-1152921504606846.976=",
+            "=-1152921504606846.977=",
+        ]
+    ),
 )
 NAMES = st.sampled_from(["a", "b", "c", 'quoted "d"', "ünï", "back\\slash", "line\nbreak", ""])
 CATEGORIES = st.sampled_from(["x", "y,z"])
