@@ -346,6 +346,11 @@ void EventReader::keep() {
     add_id(events_.ids, id_, kHasId);
     add_id(events_.bind_ids, bind_id_, kHasBindId);
     const bool has_args = args_ != nullptr && (flags_ & (kHasArguments | kTooDeep)) == kHasArguments;
+    if (has_args && args_size_ > 8) {
+        for (const std::string_view fact : {"{\"flags\":", "{\"quality\":", "{\"last_known_ts\":"}) {
+            if (std::memcmp(args_, fact.data(), std::min(fact.size(), args_size_)) == 0) flags_ |= kHasFacts;
+        }
+    }
     events_.offset.push_back(offset(event_));
     events_.size.push_back(static_cast<uint32_t>(end - event_));
     events_.flags.push_back(flags_);
