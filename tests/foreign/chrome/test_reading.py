@@ -168,7 +168,7 @@ def test_what_is_changed_or_cut_anywhere_is_accounted_for(tmp_path_factory, data
 @pytest.mark.parametrize("window", [64, 100, 333, 1 << 20])
 @pytest.mark.parametrize("broken", [False, True])
 def test_any_window_gives_the_same_rows(tmp_path, monkeypatch, window, broken):
-    text = SOUND.replace('"n3"', '"n3"" ') if broken else SOUND
+    text = SOUND.replace('"n3"', '"n3"" ') + " and  more " if broken else SOUND
     whole = read(tmp_path, text)
     monkeypatch.setattr(event_file, "WINDOW", window)
     for size in (1, 7, 1 << 16):
@@ -177,6 +177,7 @@ def test_any_window_gives_the_same_rows(tmp_path, monkeypatch, window, broken):
         for begin in range(0, len(data), size):
             file.feed(memoryview(data[begin : begin + size]))
         again = file.finish()
+        assert again.tally["lost_bytes"] == int(whole.accounting.values("lost")[0])
         assert again.offset.tolist() == whole.records["chrome.event"].values("offset").tolist()
     assert_same(read(tmp_path, text), whole)
 
