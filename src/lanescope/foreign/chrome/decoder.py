@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 #: Values next to the list of events that are longer are not kept.
 _LONGEST_VALUE = 1 << 16
-#: Times of ours are below: what slices last is added to them.
+#: Times in files of lanescope are below: durations are added to them.
 _LATEST = 3 << 61
 #: Stats of bits of the flags of events.
 _BITS = {
