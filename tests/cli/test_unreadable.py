@@ -76,8 +76,6 @@ def test_real_captures_read_by_the_wrong_family_are_refused(call, corpus, tmp_pa
 # --- what lanescope wrote -------------------------------------------------------------------------------------------
 
 MADE = {
-    "out.pftrace": "a Perfetto trace",
-    "plain.pftrace": "a Perfetto trace",
     "out.json": "a timeline in Chrome's JSON format",
     "out.json.gz": "a timeline in Chrome's JSON format",
     "out.vcd": "a file of waveforms (VCD)",
@@ -107,7 +105,15 @@ def test_own_outputs_are_named_for_what_they_are(call, made):
             assert done.err.startswith(f"lanescope: error: {path} is {what}, not a capture\n  hint: ")
             assert "--family" not in done.err
     done = call("convert", "--family", "aie", "out.pftrace", "-o", "again.pftrace")
-    assert (done.status, "open it at https://ui.perfetto.dev" in done.err) == (3, True)
+    assert (done.status, "remove --family aie: the file looks like perfetto" in done.err) == (3, True)
+
+
+def test_perfetto_traces_of_our_own_are_read(call, made):
+    for name in ("out.pftrace", "plain.pftrace"):
+        for path in (name, "renamed"):
+            (made / "renamed").write_bytes((made / name).read_bytes())
+            assert call("info", path).status == 0
+            assert call("summary", path).out == call("summary", name).out
 
 
 def test_timelines_of_others_are_named_too(call, tmp_path):
