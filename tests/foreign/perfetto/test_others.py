@@ -347,7 +347,7 @@ def test_faulty_events_are_lost_each_under_its_name(tmp_path):
     packet.interned_data.event_names.add(iid=1, name="before its state")
     made.event(1 << 63, INSTANT, 2, "late")
     bare = made.proto.packet.add()
-    bare.timestamp, nobody.track_event.type = 5, INSTANT
+    bare.timestamp, bare.track_event.type = 5, INSTANT
     trace = made.read(tmp_path)
     assert_accounted(trace)
     assert stats_of(trace) == {
