@@ -20,6 +20,7 @@ SMALL = {
     "cuda": {"blocks": 2, "tiles": 4},
     "levelzero": {"ops": 60},
     "perfetto": {"slices": 40},
+    "chrome": {"events": 60},
 }
 
 

@@ -127,10 +127,15 @@ def _main_of(path: PathLike) -> PathLike:
         files = sorted(file for file in folder.iterdir() if file.is_file() and not file.name.startswith("."))
     except OSError:
         return path
-    found = [file for file in files[:MOST_FILES] if _is_capture(file)]
+    known = {file: candidate for file in files[:MOST_FILES] if (candidate := recognized(file)) is not None}
+    # What another tool made of a capture may lie next to it.
+    found = [file for file, candidate in known.items() if candidate.family not in registry.FOREIGN] or list(known)
     if len(found) > 1:
         names = ", ".join(file.name for file in found[:3]) + (", ..." if len(found) > 3 else "")
-        raise InputError(f"{os.fspath(path)!r} contains {len(found)} captures: {names}", hint="pass one of them")
+        raise InputError(
+            f"{os.fspath(path)!r} contains {len(found)} captures: {names}",
+            hint="pass one of them; 'lanescope info FOLDER' lists all",
+        )
     if not found:
         near = next(filter(None, map(_near, files[:MOST_FILES])), None)
         if near is not None:
@@ -148,9 +153,11 @@ def _head(path: PathLike) -> FileHead | None:
     return head if head.size else None
 
 
-def _is_capture(path: PathLike) -> bool:
+def recognized(path: PathLike) -> Candidate | None:
+    """Return the family that takes a file, or a folder that is one capture, for its own; None if none does."""
     head = _head(path)
-    return head is not None and bool(_first_matches(head, []))
+    matches = [] if head is None else _first_matches(head, [])
+    return Candidate(matches[0][0].name, *_told(matches[0][1])) if matches else None
 
 
 def _near(path: PathLike) -> tuple[str, str] | None:
@@ -231,7 +238,11 @@ def detect(path: PathLike) -> list[Candidate]:
         failed: list[Candidate] = []
         head = opened.main.head()
         matches = _matches((*_of_the_tree(head), *registry.plugin_families()), head, failed, least=1)
-    return [*(Candidate(family.name, match.score, match.format, match.reason) for family, match in matches), *failed]
+    return [*(Candidate(family.name, *_told(match)) for family, match in matches), *failed]
+
+
+def _told(match: Detection) -> tuple[int, str, str]:
+    return match.score, match.format, match.reason
 
 
 def is_parquet_dataset(path: PathLike) -> bool:
