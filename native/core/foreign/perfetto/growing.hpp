@@ -20,6 +20,9 @@ public:
         if (size_ == room_) [[unlikely]] grow();
         data_[size_++] = value;
     }
+    void reserve(size_t room) {
+        if (room > room_) make_room(room);
+    }
     size_t size() const { return size_; }
     bool empty() const { return size_ == 0; }
     T& operator[](size_t i) { return data_[i]; }
@@ -33,8 +36,8 @@ public:
     }
 
 private:
-    void grow() {
-        const size_t room = std::max<size_t>(64, room_ + room_ / 2);
+    void grow() { make_room(std::max<size_t>(64, room_ + room_ / 2)); }
+    void make_room(size_t room) {
         void* const moved = std::realloc(data_, room * sizeof(T));
         if (moved == nullptr) ::operator delete(::operator new(~size_t{0} >> 1));  // raises what running out of memory raises
         data_ = static_cast<T*>(moved);

@@ -44,6 +44,14 @@ bool pair_slices(const TrackEvents& events, Slices& found) {
         for (size_t i = 0; i < n; ++i) order[next[static_cast<size_t>(events.track[i])]++] = static_cast<int64_t>(i);
     }
     const auto ts_of = [&](int64_t i) { return events.ts[static_cast<size_t>(i)]; };
+    size_t begun = 0;
+    for (size_t i = 0; i < n; ++i) {
+        const auto type = static_cast<EventType>(events.type[i]);
+        begun += type == EventType::begin || type == EventType::complete || type == EventType::state;
+    }
+    const auto reserve = [begun](auto&... columns) { (columns.reserve(begun), ...); };
+    reserve(found.begin, found.end, found.ts, found.dur, found.is_open, found.crosses, found.last, found.track, found.name,
+            found.category);
     std::vector<size_t> open;
     for (size_t t = 0; t < tracks; ++t) {
         const auto first = order.begin() + static_cast<ptrdiff_t>(start[t]);

@@ -145,7 +145,8 @@ class Timeline:
             for column in ("begin", "end", "instants", "unmatched"):
                 slices[column] = np.where(slices[column] < 0, -1, rows[slices[column]])
         instants = slices["instants"]
-        is_lane = np.bincount(slices["track"], minlength=len(self.tree.nodes)) > 0
+        is_lane = np.zeros(len(self.tree.nodes), np.bool_)
+        is_lane[slices["track"]] = True
         is_lane[self.track[instants]] = True
         has_samples = np.bincount(self.samples["track"][self.sample_known], minlength=len(self.tree.nodes))
         self.tree.make(builder, np.flatnonzero(is_lane).tolist(), np.flatnonzero(has_samples).tolist(), input_id)
@@ -168,13 +169,14 @@ class Timeline:
         return kept
 
     def _codes(self, builder: TraceBuilder, column: str) -> npt.NDArray[np.int32]:
-        """Return the builder's codes of names or categories, by code of the file plus 1."""
-        codes = self.events[column]
+        """Return the builder's codes of names or categories, by code of the file; the last one is that of -1."""
         dictionary = builder.dictionary("slices", column)
         texts = self.found.texts
-        used = np.flatnonzero(np.bincount(codes + 1, minlength=1))
+        is_used = np.zeros(len(texts) + 1, np.bool_)
+        is_used[self.events[column]] = True
+        used = np.flatnonzero(is_used)
         mapping = np.zeros(len(texts) + 1, np.int32)
-        mapping[used] = dictionary.codes(texts[code - 1] if code else "" for code in used.tolist())
+        mapping[used] = dictionary.codes(texts[code] if code < len(texts) else "" for code in used.tolist())
         return mapping
 
     def _add_slices(self, builder: TraceBuilder, slices: Columns, input_id: int) -> None:
@@ -187,18 +189,20 @@ class Timeline:
             "ts": slices["ts"] - self.zero if self.zero else slices["ts"],
             "dur": slices["dur"],
             "dur_valid": ~is_open,
-            "name": self._names[slices["name"] + 1],
-            "category": self._categories[slices["category"] + 1],
-            "quality": np.zeros(len(is_open), np.int32),
             "flags": slices["crosses"].astype(np.uint32) * np.uint32(Flag.PARTIAL_OVERLAP),
-            "last_known_ts": np.where(is_open, slices["last"] - self.zero, 0),
-            "last_known_ts_valid": is_open,
+            "name": self._names[slices["name"]],
+            "category": self._categories[slices["category"]],
         }
-        columns["flags"][is_open] |= np.uint32(Flag.UNFINISHED)
+        is_annotated = self.is_own and len(self.found.tables["annotated"]["event"]) > 0
+        if is_annotated or is_open.any():
+            columns["flags"][is_open] |= np.uint32(Flag.UNFINISHED)
+            columns["quality"] = np.zeros(len(is_open), np.int32)
+            columns["last_known_ts"] = np.where(is_open, slices["last"] - self.zero, 0)
+            columns["last_known_ts_valid"] = is_open
         self.begin, self.end = slices["begin"], slices["end"]
         self.slice_ts, self.slice_dur = slices["ts"], slices["dur"]
         if self.is_own:
-            restored = self._restore(self.begin, columns)
+            restored = self._restore(self.begin, columns) if is_annotated else restored
             is_gap = slices["category"] == self.code_of(own_traces.GAP)
             if is_gap.any():
                 self._add_gaps(builder, self.begin[is_gap], columns, is_gap, input_id)
@@ -214,8 +218,8 @@ class Timeline:
         unfinished = int(np.count_nonzero(is_open & ~restored))
         builder.add_stat("perfetto_unfinished_slice", unfinished, input_id=input_id)
         if len(self.begin):
-            columns["quality"] = self._qualities(builder, columns["quality"])
-            first = builder.append("slices", **columns)
+            quality = self._qualities(builder, columns.pop("quality", None))
+            first = builder.append("slices", quality=quality, **columns)
             self._add_arguments(builder, "perfetto_slices", "slice_id", self.begin, self.end, first)
 
     def _complete(self, slices: Columns) -> None:
@@ -236,8 +240,8 @@ class Timeline:
         found[self.begin] = np.arange(len(self.begin))
         return found
 
-    def _qualities(self, builder: TraceBuilder, places: npt.NDArray[np.int32]) -> Any:
-        if not places.any():
+    def _qualities(self, builder: TraceBuilder, places: npt.NDArray[np.int32] | None) -> Any:
+        if places is None or not places.any():
             return QUALITIES[0]
         codes = builder.dictionary("slices", "quality").codes(QUALITIES)
         return codes[places]
@@ -267,8 +271,8 @@ class Timeline:
             "instants",
             track_id=self.lanes[self.track[instants]],
             ts=self.ts[instants] - self.zero,
-            name=self._names[self.events["name"][instants] + 1],
-            category=self._categories[self.events["category"][instants] + 1],
+            name=self._names[self.events["name"][instants]],
+            category=self._categories[self.events["category"][instants]],
             quality=self._qualities(builder, columns["quality"]),
             flags=columns["flags"],
         )
