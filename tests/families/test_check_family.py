@@ -21,6 +21,7 @@ SMALL = {
     "levelzero": {"ops": 60},
     "perfetto": {"slices": 40},
     "chrome": {"events": 60},
+    "kineto": {"steps": 1, "kernels": 12},
 }
 
 
