@@ -32,6 +32,8 @@ NAMES = {
 REALTIME, MONOTONIC, BOOTTIME = 1, 3, 6
 #: Clocks up to here mean the same in all files.
 _MOST_KNOWN = 63
+#: So many clocks of one snapshot are related to each other; files have fewer than 20.
+_MOST_CLOCKS = 64
 #: Times beyond are no times: half of what an int64 holds, so that differences of two fit.
 LATEST = 1 << 62
 
@@ -121,7 +123,8 @@ class ClockMap:
         starts = np.flatnonzero(np.diff(number, prepend=-1, append=-1)) if len(number) else np.empty(0, np.int64)
         clocks, times = clock.tolist(), ts.tolist()
         for begin, end in zip(starts.tolist(), starts[1:].tolist(), strict=False):
-            together = dict(zip(clocks[begin:end], times[begin:end], strict=True))
+            few = slice(begin, min(end, begin + _MOST_CLOCKS))
+            together = dict(zip(clocks[few], times[few], strict=True))
             for one, one_ts in together.items():
                 for other, other_ts in together.items():
                     if one != other:
