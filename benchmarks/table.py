@@ -37,6 +37,9 @@ def simulated(family: str, slices: int) -> dict[str, Any]:
         "ascend": {"tasks": slices / 4.95, "truth": "totals"},
         "cuda": {"tiles": slices / 1584},
         "levelzero": {"ops": slices / 3.35},
+        "chrome": {"events": slices / 1.01},
+        "kineto": {"steps": slices / 216},
+        "perfetto": {"slices": slices / 5.36},
     }[family]
 
 
