@@ -155,7 +155,7 @@ class _Drawing:
         self._missing_last_packets(following)
 
     def _missing_last_packets(self, following: Mapping[str, int]) -> None:
-        """Count packets that are missing behind all others of their stream: at its end, the recorder states how many."""
+        """Count packets that are missing behind all others of their stream: the recorder states how many there are."""
         for number, process in enumerate(self._recording.processes):
             streams = [stream.part for stream in self._recording.streams if stream.process == number]
             there = sum(following.get(part, 0) for part in {part.removesuffix(ctf_reader.LIVE) for part in streams})
