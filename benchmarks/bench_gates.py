@@ -163,8 +163,13 @@ def _write(writer: str, slices: int) -> Gate:
 
 #: What simulated captures are asked for: so many slices that a count takes seconds under callgrind.
 SLICES = {
-    "aie": 100_000, "ascend": 20_000, "cuda": 100_000, "levelzero": 3_000,
-    "chrome": 20_000, "kineto": 5_000, "perfetto": 20_000,
+    "aie": 100_000,
+    "ascend": 20_000,
+    "cuda": 100_000,
+    "levelzero": 3_000,
+    "chrome": 20_000,
+    "kineto": 5_000,
+    "perfetto": 20_000,
 }
 
 GATES = (

@@ -118,10 +118,14 @@ def test_lttng_event_by_event_as_babeltrace2_reads_it(name, recorded):
     foreign.same_events(foreign.events(folder), seen["events"])
     trace = lanescope.open(folder)
     found = stats(trace)
-    assert name != "overflow" or seen["discarded"]["events"]
-    assert found.get("levelzero_discarded", 0) == seen["discarded"]["events"]
+    discarded = seen["discarded"]["events"]
+    assert name != "overflow" or discarded
     lost = sum(row["lost_count"] or 0 for row in trace.gaps.rows() if row["cause"] == "discarded")
-    assert lost == seen["discarded"]["events"]
+    assert found.get("levelzero_discarded", 0) == lost
+    # On a busy machine LTTng's own counter once went back; babeltrace2 takes that for a step of almost 64 bits.
+    went_back = discarded >= 1 << 63
+    assert (found.get("levelzero_packet_counter", 0) > 0) == went_back
+    assert went_back or lost == discarded
     calls = [event for event in seen["events"] if event[2].endswith(("_entry", "_begin"))]
     points = [event for event in seen["events"] if event[2] in ("program:numbers", "program:texts", "program:nothing")]
     if not lost:
