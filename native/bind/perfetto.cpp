@@ -73,7 +73,7 @@ struct Writer {
         return found;
     }
 
-    nb::object fill(size_t target) {
+    nb::object fill(size_t target, bool keeps_last) {
         static char none;
         if (is_done) return nb::steal(PyMemoryView_FromMemory(&none, 0, PyBUF_READ));
         std::span<const uint8_t> block;
@@ -83,7 +83,7 @@ struct Writer {
                 encoder = drawing->encoder();
                 if (part) encoder->restrict_to(*part);
             }
-            block = encoder->fill(target);
+            block = encoder->fill(target, keeps_last);
         }
         switch (encoder->status()) {
             case pf::Status::ok: break;
@@ -94,7 +94,7 @@ struct Writer {
         auto* bytes = const_cast<char*>(reinterpret_cast<const char*>(block.data()));
         if (block.empty()) {
             is_done = true;
-            encoder.reset();
+            if (!keeps_last) encoder.reset();
         }
         return nb::steal(PyMemoryView_FromMemory(block.empty() ? &none : bytes, static_cast<Py_ssize_t>(block.size()), PyBUF_READ));
     }
@@ -244,6 +244,8 @@ void lanescope::bind::perfetto(nb::module_& m) {
              "Return encoders that together write the same packets, one after the other, each of at least about so many "
              "events; they may work at the same time.")
         .def_prop_ro("events", [](const Writer& self) { return self.part ? self.part->events : 0; }, "Events of a part.")
-        .def("fill", &Writer::fill, "target"_a, nb::sig("def fill(self, target: int) -> memoryview"),
-             "Return a view of the next whole packets, about `target` bytes, valid until the next call; empty at the end.");
+        .def("fill", &Writer::fill, "target"_a, "keeps_last"_a = false,
+             nb::sig("def fill(self, target: int, keeps_last: bool = False) -> memoryview"),
+             "Return a view of the next whole packets, about `target` bytes; empty at the end. It is valid until the next call; where "
+             "that `keeps_last`, until the one after it.");
 }

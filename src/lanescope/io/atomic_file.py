@@ -64,6 +64,16 @@ def atomic_writer(out: Output) -> Iterator[BinaryIO]:
         temporary.replace(target)
 
 
+def is_regular(file: BinaryIO) -> bool:
+    """Return whether only the system is behind an open file, and nothing that may keep a writer waiting, as a pipe."""
+    if not isinstance(file, io.BufferedWriter | io.BufferedRandom | io.FileIO):
+        return False
+    try:
+        return stat.S_ISREG(os.fstat(file.fileno()).st_mode)
+    except (OSError, ValueError):
+        return False
+
+
 @contextmanager
 def folder(out: str | os.PathLike[str]) -> Iterator[Path]:
     """Yield a new folder, which is renamed to ``out`` when the block ends without an error.

@@ -33,7 +33,7 @@ import numpy as np
 
 from lanescope._native import core
 from lanescope.errors import InternalError
-from lanescope.io.atomic_file import Output
+from lanescope.io.atomic_file import Output, is_regular
 from lanescope.io.event_args import drawn_events, drawn_samples, with_arguments
 from lanescope.io.event_stream import EventStream, Int64, encode_utf8
 from lanescope.io.file_sink import FileSink, drive_trace
@@ -212,10 +212,10 @@ def _lost(trace: Trace) -> int:
     return int(stats.values("count")[stats.values("severity") == "data_loss"].sum())
 
 
-def _filled(encoder: core.PerfettoEncoder) -> Iterator[memoryview]:
-    """Yield blocks of whole packets; each is valid until the next one is asked for."""
+def _filled(encoder: core.PerfettoEncoder, *, keeps_last: bool = False) -> Iterator[memoryview]:
+    """Yield blocks of whole packets; each is valid until the next one is asked for, or the one after that."""
     try:
-        while block := encoder.fill(BLOCK):
+        while block := encoder.fill(BLOCK, keeps_last):
             yield block
     except ValueError as error:
         raise InternalError(f"the trace cannot be drawn: {error}") from error
@@ -270,7 +270,7 @@ class _Packets:
 
     def write_events(self, encoder: core.PerfettoEncoder) -> None:
         """Write all that an encoder has; where it is compressed, parts of it are encoded side by side."""
-        # What is written as it is is still in the processor's caches, and takes less than handing it over.
+        # What is written as it is would have to be kept until all before it is written; one thread writes it instead.
         parts = encoder.parts(_PART_EVENTS) if self.compress else [encoder]
         if _CORES == 1 or len(parts) == 1:
             for part in parts:
@@ -294,8 +294,23 @@ class _Packets:
                 raise
 
     def _write_blocks(self, encoder: core.PerfettoEncoder) -> None:
-        for block in _filled(encoder):
-            self.write(block)
+        if self.compress or _CORES == 1 or not is_regular(self._file):
+            for block in _filled(encoder):
+                self.write(block)
+            return
+        # The system copies a block while the next one is encoded.
+        writing: Future[None] | None = None
+        with ThreadPoolExecutor(1, "lanescope-write") as writer:
+            for block in _filled(encoder, keeps_last=True):
+                if writing is not None:
+                    writing.result()
+                elif len(block) < BLOCK:  # the only one
+                    self.write(block)
+                    continue
+                self.raw_bytes += len(block)
+                writing = writer.submit(self._put, block)
+            if writing is not None:
+                writing.result()
 
     def _put_all(self, blocks: list[_Compressed]) -> None:
         for compressed in blocks:

@@ -130,7 +130,8 @@ int64_t Encoder::last_time(const Lane& lane) const {
     return last;
 }
 
-std::span<const uint8_t> Encoder::fill(size_t target) {
+std::span<const uint8_t> Encoder::fill(size_t target, bool keeps_last) {
+    if (keeps_last) std::swap(out_, last_);
     if (out_.size() < target + kSlack) out_.resize(target + kSlack);
     at_ = out_.data();
     while (status_ == Status::ok && lane_ < last_lane_ && used() < target) {

@@ -112,8 +112,9 @@ public:
     void restrict_to(const Part& part);
 
     // Encode whole packets until about `target` bytes are ready; nothing at the end, or when status() is not ok.
-    // The bytes stay valid until the next call.
-    std::span<const uint8_t> fill(size_t target);
+    // The bytes stay valid until the next call; where it `keeps_last`, until the one after that, so that a block can be
+    // written while the next one is encoded.
+    std::span<const uint8_t> fill(size_t target, bool keeps_last = false);
 
     Status status() const { return status_; }
 
@@ -219,6 +220,7 @@ private:
     uint32_t next_iid_[4] = {};
 
     std::vector<uint8_t> out_;
+    std::vector<uint8_t> last_;  // the block before, where it is kept
     uint8_t* at_ = nullptr;
     Bytes event_;
     Bytes argument_;

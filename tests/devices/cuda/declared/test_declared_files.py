@@ -75,6 +75,18 @@ def test_a_layout_file_next_to_a_buffer_is_used(tmp_path):
         lanescope.open(path, layout=str(tmp_path / "other.toml"))
 
 
+def test_a_layout_file_is_parsed_once_and_again_when_it_has_changed(tmp_path):
+    path = layout(tmp_path)
+    first = catalog.load(path)
+    assert catalog.load(path) is first
+    Path(path).write_text(LAYOUT.replace('"event"', '"0"'))
+    assert catalog.load(path).roles["id"].text == "0"
+    for _ in range(2):
+        Path(path).write_text("name = 1")
+        with pytest.raises(InputError, match="expected a string"):
+            catalog.load(path)
+
+
 def test_stack_pairing_needs_no_event_at_the_end(tmp_path):
     text = LAYOUT.replace('id = "event"', 'id = "event if type == 0 else 0"\npairing = "stack"')
     buffer = words((0, 0, 0, 5, 100), (0, 1, 0, 6, 110), (0, 2, 1, 0, 120), (0, 3, 1, 0, 150), (0, 4, 1, 0, 160))

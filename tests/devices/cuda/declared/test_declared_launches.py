@@ -2,13 +2,22 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import numpy as np
 import pytest
+from hypothesis import given, settings
 
 import lanescope
 from devices.cuda.declared.producers import WRITERS, Shape
 from devices.cuda.declared.test_declared_producers import decode
-from devices.cuda.helpers import stats
+from devices.cuda.helpers import buffer, instants, lanes, spans, stats
+from devices.cuda.helpers import decode as decode_words
+from devices.cuda.test_earlier_launch import laid_over as laid_over_words
+from devices.cuda.test_earlier_launch import launches
+from effort import some
+from lanescope.devices.cuda.formats.declared import catalog, earlier_words
+from lanescope.errors import InputError
 
 LAYOUTS = {
     "mirage-mpk": 0,
@@ -16,6 +25,7 @@ LAYOUTS = {
     "triton-distributed": 0x7FFF_FFFF_FFFF_FFFF,
 }
 EARLIER = 5_000_000
+TIRX = str(Path(catalog.__file__).parent / "shipped/tirx-v1.toml")
 
 
 def laid_over(layout, *, regions=(4, 9), apart=EARLIER, blocks=5, groups=2):
@@ -107,3 +117,49 @@ def test_blocks_may_have_run_on_other_sms_before():
     ]
     # The last instant of a lane is overwritten or left, as before.
     assert regions_of(trace) == regions_of(alone)
+
+
+def found_in(trace):
+    """What a trace says of records and launches, whichever layout it is read by."""
+    regions, counted = trace.tables()["cuda_regions"], stats(trace)
+    known = "launch", "block", "group", "begin_slot", "end_slot"
+    rows = [tuple(row[name] for name in known) for row in regions.rows()] if len(trace.slices) else []
+    return spans(trace), instants(trace), lanes(trace), rows, {name: counted.get(name) for name in _OF_LAUNCHES}
+
+
+_OF_LAUNCHES = "cuda_stale", "cuda_clock_reversal", "cuda_corrupt_record", "cuda_end_unmatched", "cuda_after_finalize"
+
+
+@settings(max_examples=some(150))
+@given(launches())
+def test_any_two_launches_are_what_the_reader_of_the_layout_finds(made):
+    words = laid_over_words(*made)
+    for stale in ("drop", "keep"):
+        declared = decode_words(words, layout=TIRX, stale=stale)
+        assert found_in(declared) == found_in(decode_words(words, layout="tirx-v1", stale=stale))
+
+
+def looked_at(monkeypatch):
+    """Count how often words are shown as TIRx would have stored them."""
+    calls, made = [], earlier_words.AsTirx
+
+    def counted(*arguments):
+        calls.append(1)
+        return made(*arguments)
+
+    monkeypatch.setattr(earlier_words, "AsTirx", counted)
+    return calls
+
+
+def test_only_lanes_that_may_hold_two_launches_are_looked_at(monkeypatch):
+    calls = looked_at(monkeypatch)
+    decode_words(buffer([[("B", 0, 10), ("E", 0, 30)], [("B", 1, 20), ("E", 1, 40)]]), layout=TIRX)
+    assert not calls
+    decode_words(buffer([[("B", 0, 10**9), ("E", 0, 10**9 + 30), ("B", 1, 20), ("E", 1, 40)]]), layout=TIRX)
+    assert calls
+
+
+def test_a_buffer_without_a_slot_for_each_lane_is_refused():
+    words = buffer([[("B", lane, 10), ("E", lane, 30)] for lane in range(4)])[:4]
+    with pytest.raises(InputError, match="buffer is too short: 3 slots for 4 lanes"):
+        decode_words(words, layout=TIRX)

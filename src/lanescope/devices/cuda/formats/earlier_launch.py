@@ -61,6 +61,16 @@ class Earlier:
     first_slot: int
 
 
+def odd_lanes(summary: Summary) -> Mask:
+    """Return the lanes that may hold records of two launches, bool [lanes]; without any there is nothing to find.
+
+    Args:
+        summary: as ``find`` takes it.
+    """
+    odd: Mask = (summary["backward"] > 0) | (summary["jumps"] > 0) | (summary["after_finalize"] > 0)
+    return odd
+
+
 def find(buffer: TirxBuffer, summary: Summary, *, sm: I64 | None, launch_ns: int | None) -> Earlier | None:
     """Return what an earlier launch left in a buffer; None: nothing that could be told from records of the latest one.
 
@@ -70,7 +80,7 @@ def find(buffer: TirxBuffer, summary: Summary, *, sm: I64 | None, launch_ns: int
         sm: int64 [lanes], the SM of each lane where the layout says it: the clock may be the SM's own.
         launch_ns: how long the launch took by the host's clock, if that is known.
     """
-    odd = (summary["backward"] > 0) | (summary["jumps"] > 0) | (summary["after_finalize"] > 0)
+    odd = odd_lanes(summary)
     if not buffer.geometry.stride or not odd.any():
         return None
     lanes = _Lanes(buffer, summary, np.flatnonzero(odd), sm)

@@ -99,6 +99,25 @@ def header(words: Words | WordStore) -> Geometry:
     return Geometry(blocks, groups)
 
 
+def check_size(slots: int, lanes: int) -> None:
+    """Check that a buffer has a slot for each lane, and no more slots than positions can count.
+
+    Args:
+        slots: of the whole buffer, that of the header included.
+        lanes: of the grid.
+
+    Raises:
+        InputError: it has fewer, or more.
+    """
+    if lanes > slots - 1:
+        raise InputError(
+            f"buffer is too short: {slots - 1} slots for {lanes} lanes",
+            hint="save the complete buffer",
+        )
+    if slots > MAX_SLOTS:
+        raise InputError(f"buffer is too large: {slots} slots, the limit is {MAX_SLOTS}", hint="use fewer slots")
+
+
 @frozen_class
 class Scan:
     """Result of a pass over all slots, for one stride.
@@ -240,15 +259,7 @@ class TirxBuffer:
         store = store_of(words)
         geometry = header(store)
         lanes = geometry.lanes
-        if lanes > len(store) - 1:
-            raise InputError(
-                f"buffer is too short: {len(store) - 1} slots for {lanes} lanes",
-                hint="save the complete buffer",
-            )
-        if len(store) > MAX_SLOTS:
-            raise InputError(
-                f"buffer is too large: {len(store)} slots, the limit is {MAX_SLOTS}", hint="use fewer slots"
-            )
+        check_size(len(store), lanes)
         if stride is None:
             geometry, found = find_stride(store, geometry)
         elif stride < lanes:

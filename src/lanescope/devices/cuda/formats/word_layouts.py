@@ -186,9 +186,10 @@ def is_finalized(store: WordStore) -> bool:
     lanes, kind, event, tag = header(store).lanes, *(TIRX_RECORD[name] for name in ("kind", "event", "lane"))
     last = np.uint64(FINALIZE << kind.lsb)
     mask = np.uint64(kind.mask << kind.lsb | event.mask << event.lsb)
-    for first, piece in store.pieces(1, len(store), 1):
+    # Lanes are finalized at their ends, so most buffers show it in the last words that are looked at first.
+    for first, piece in store.pieces_from_end(1):
         at = np.flatnonzero((piece & mask) == last)
-        if (tag.of(piece[at]).astype(np.int64) == (first - 1 + at) % lanes).any():
+        if len(at) and (tag.of(piece[at]).astype(np.int64) == (first - 1 + at) % lanes).any():
             return True
     return False
 
@@ -201,10 +202,10 @@ def _is_finalized(words: Words, store: WordStore | None) -> bool:
         store: all of it; None: the beginning alone is judged.
     """
     kind, event, tag = (TIRX_RECORD[name] for name in ("kind", "event", "lane"))
-    records = words[1:][words[1:] != 0]
-    if not tag.of(records).any():
+    slots = words[1:]
+    if not int(np.bitwise_or.reduce(slots, initial=0)) >> tag.lsb & tag.mask:
         return False
-    ends = event.of(records[kind.of(records) == FINALIZE])
+    ends = event.of(slots[(slots & np.uint64(kind.mask << kind.lsb)) == np.uint64(FINALIZE << kind.lsb)])
     if len(ends):
         return not ends.any()
     return store is not None and len(store) > len(words) and is_finalized(store)

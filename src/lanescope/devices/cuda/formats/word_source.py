@@ -23,6 +23,8 @@ _TYPES = {"<u8": 8, "<i8": 8, "<u4": 4, "<i4": 4, "|u1": 1, "|i1": 1}
 _BEGINNING = 1 << 20
 #: Words of a piece: what is held at a time of a buffer that is not in memory.
 PIECE_WORDS = 1 << 21
+#: Words of a piece where the search for something ends with the first piece that has it.
+SEARCHED_WORDS = 1 << 16
 
 
 class WordStore:
@@ -62,6 +64,17 @@ class WordStore:
         step = last - first if self.is_in_memory else max(1, PIECE_WORDS // unit) * unit
         for at in range(first, last, max(1, step)):
             yield at, self.window(at, min(at + step, last))
+
+    def pieces_from_end(self, first: int) -> Iterator[tuple[int, Words]]:
+        """Yield the words from ``first`` on as small pieces, the last one first, to look for what is near the end.
+
+        Yields:
+            As ``pieces``.
+        """
+        step = min(SEARCHED_WORDS, PIECE_WORDS)
+        for end in range(len(self), first, -step):
+            begin = max(first, end - step)
+            yield begin, self.window(begin, end)
 
 
 class FileStore(WordStore):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from functools import cache
+from functools import cache, lru_cache
 from pathlib import Path
 
 from lanescope.devices.cuda.formats.declared import validation
@@ -11,6 +11,8 @@ from lanescope.devices.cuda.formats.declared.parsing import parse
 from lanescope.errors import InputError, UsageError, os_reason
 
 SUFFIX = ".toml"
+#: Declarations of the user that are kept.
+_MOST_KEPT = 16
 _SHIPPED = Path(__file__).parent / "shipped"
 
 
@@ -25,8 +27,9 @@ def is_file(name: str) -> bool:
     return name.endswith(SUFFIX)
 
 
+@lru_cache(_MOST_KEPT)
 def read(text: str, where: str) -> Declaration:
-    """Return the declaration in a text.
+    """Return the declaration in a text: the same one each time, as the files of all ranks may be read by it.
 
     Raises:
         InputError: it is not a valid declaration.

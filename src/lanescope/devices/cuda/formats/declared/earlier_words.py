@@ -7,6 +7,7 @@ The rules that find it are those of TIRx, so the words are shown to them as word
 from __future__ import annotations
 
 import numpy as np
+import numpy.typing as npt
 
 from lanescope.devices.cuda.formats import earlier_launch
 from lanescope.devices.cuda.formats.buffer import Summary
@@ -15,7 +16,7 @@ from lanescope.devices.cuda.formats.declared.direct import DirectLanes
 from lanescope.devices.cuda.formats.declared.geometry import Geometry
 from lanescope.devices.cuda.formats.lanes import I64
 from lanescope.devices.cuda.formats.layout import FINALIZE, STAMP_BITS, TIRX_MAX_LANES, TIRX_RECORD
-from lanescope.devices.cuda.formats.tirx import TirxBuffer
+from lanescope.devices.cuda.formats.tirx import TirxBuffer, check_size
 from lanescope.devices.cuda.formats.word_source import FileBytes, Words, WordStore
 
 _WORD = 8
@@ -32,6 +33,17 @@ def is_alike(declaration: Declaration, geometry: Geometry) -> bool:
     return geometry.stride == _WORD * lanes and bool((np.diff(base) == _WORD).all())
 
 
+def slots_in(main: FileBytes | npt.NDArray[np.uint8], geometry: Geometry) -> int:
+    """Return how many words a buffer has that ``is_alike``, counted as TIRx would: one for the header.
+
+    Raises:
+        InputError: it has none for some lane, or more than can be counted.
+    """
+    slots = 1 + (len(main) - int(geometry.base[0])) // _WORD
+    check_size(slots, geometry.lanes)
+    return slots
+
+
 class AsTirx(WordStore):
     """The words of a buffer as TIRx would have stored them; those that are no record of their lane name another one.
 
@@ -41,13 +53,11 @@ class AsTirx(WordStore):
         direct: what its fields mean.
     """
 
-    def __init__(
-        self, main: FileBytes | np.ndarray[tuple[int], np.dtype[np.uint8]], geometry: Geometry, direct: DirectLanes
-    ) -> None:
+    def __init__(self, main: FileBytes | npt.NDArray[np.uint8], geometry: Geometry, direct: DirectLanes) -> None:
         self._main, self._lanes, self._direct = main, geometry.lanes, direct
         self._first = int(geometry.base[0])
         self.is_in_memory = not isinstance(main, FileBytes)
-        self._count = 1 + (len(main) - self._first) // _WORD
+        self._count = slots_in(main, geometry)
         if self.is_in_memory:
             self._made = self._translated(0, self._count)
 
