@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import re
 from importlib import import_module
 from pathlib import Path
 
@@ -165,8 +166,10 @@ def layouts() -> str:
         "buffer that was packed after the producer's stores. *read*: declared from the producer's source, and tested "
         "with buffers that a test writes as that source does. {doc}`/explain/kernel-profilers` has what is not read.",
     ]
-    for name in catalog.shipped():
-        of = catalog.load(name)
+    declarations = [catalog.load(name) for name in catalog.shipped()]
+    text.append(_table(("layout", "profiler", "read", "proof", "large files", "loss"), _overview(declarations)))
+    for of in declarations:
+        name = of.name
         text.append(f"## {name}\n\n{of.title}. Source: {of.source} (license: {of.license}). Status: *{of.status}*.")
         params = [(f"`{p.name}`", p.help, "" if p.default is None else p.default) for p in of.user_params]
         if params:
@@ -188,6 +191,50 @@ def layouts() -> str:
             f"Lanes: {lanes}. Record `k`: byte `{of.record.at.text}`. Without room: {of.overflow}. Clock: {clock}."
         )
     return "\n\n".join(text) + "\n"
+
+
+#: What is read without a layout file: form, profiler, proof, large files, loss.
+_READERS = (
+    ("`--layout ls2`", "lanescope's own probes", "simulator, host runs of the probes", "some lanes at a time", "exact"),
+    ("`--layout proton`", "Proton of Triton, 3.9 included", "golden, its exporter", "whole", "exact"),
+    ("IKET's JSON", "IKET, both forms", "golden", "whole", "not stored"),
+    ("FlyDSL's JSON", "FlyDSL flytrace, saved captures", "writer", "whole", "exact"),
+    ("TIRx's words", "TIRx, FlashInfer, warpscope", "golden", "some lanes at a time", "full lanes: at least"),
+)
+
+
+def _overview(declarations: list[Declaration]) -> list[tuple[str, ...]]:
+    """Return a row for each form of buffers: what reads it, its proof, and what it tells of losses."""
+    rows = [(form, profiler, "reader of its own", *rest) for form, profiler, *rest in _READERS]
+    for of in declarations:
+        title = re.split(r"[,:] | \(", of.title)[0]
+        proof = "golden, writer" if of.status == "verified" else "writer"
+        rows.append((f"`{of.name}`", title, _how(of), proof, _large(of), _loss(of)))
+    return rows
+
+
+def _how(of: Declaration) -> str:
+    from lanescope.devices.cuda.formats.declared import direct, records
+
+    codes = {} if of.kind is None else {value: records.CODES[kind] for value, kind in of.kind[1].items()}
+    is_direct = bool(codes) and direct.roles_of(of, codes, records.UNREADABLE) is not None
+    return "layout file, by the core" if is_direct else "layout file, by columns"
+
+
+def _large(of: Declaration) -> str:
+    is_apart = any(spec.array not in (None, "buffer") for spec in of.record.fields)
+    is_one = all(count.text.strip() == "1" for _, count in of.dims)
+    return "whole" if is_apart or is_one else "some lanes at a time"
+
+
+def _loss(of: Declaration) -> str:
+    if of.positions == "events":
+        return "unknown: a slot for each event"
+    if of.overflow in ("drop", "ring") and of.offered is not None:
+        return "exact" if "0 - 1" not in of.offered.text else "exact where lanes count"
+    if of.overflow.startswith("ring"):
+        return "overwritten: at least"
+    return "full lanes, unknown number" if of.overflow == "saturated" else "full lanes: at least"
 
 
 def _bits(spec: FieldSpec) -> str:

@@ -31,6 +31,11 @@ def compile_(source: Path, architecture: int) -> tuple[bytes, str]:
     return _by_nvcc(nvcc, source, architecture)
 
 
+def has_compiler() -> bool:
+    """Return whether there is any compiler."""
+    return nvrtc() is not None or shutil.which("nvcc") is not None
+
+
 def nvrtc() -> ctypes.CDLL | None:
     """Load NVRTC: from pip packages, what `make test-tools` fetched, or where the system has it."""
     folders = [Path(entry) / "nvidia" for entry in sys.path if entry]

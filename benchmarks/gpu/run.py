@@ -4,8 +4,8 @@ Compiles the kernels beside this file, runs them, checks that the decoded marker
 and measures the timer's step, the cost of a marker and what probes do to a kernel's time. Leaves in the folder the raw
 buffers (``.npy`` with the names of their events; ``lanescope.open`` reads them) and ``report.json``.
 
-Needs the driver, and NVRTC (``pip install nvidia-cuda-nvrtc``) or nvcc. Exit status: 0 all is as it must be, 1 a check
-failed, 2 it could not be run here.
+Needs the driver, and NVRTC (``pip install nvidia-cuda-nvrtc``) or nvcc. Without a GPU it compiles the kernels for
+all chips that they are for. Exit status: 0 all is as it must be, 1 a check failed, 2 it could not be run here.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from statistics import median
 from typing import Any
 
 import numpy as np
-from compiler import compile_
+from compiler import compile_, has_compiler
 from driver import DriverError, Gpu
 
 import lanescope
@@ -32,6 +32,8 @@ from lanescope.devices.cuda.probes.overhead import smallest_gap
 
 HERE = Path(__file__).resolve().parent
 OUT = HERE.parents[1] / "out" / "gpu"
+#: Compute capabilities without the point.
+ARCHITECTURES = (80, 90, 100)
 #: Version of the report.
 SCHEMA = 1
 STAGES = ["LOAD", "COMPUTE", "STORE"]
@@ -365,6 +367,22 @@ def lines(report: dict[str, Any]) -> list[str]:
     return found
 
 
+def compile_only(folder: Path) -> None:
+    """Compile the kernels for the chips that they are for, where there is a compiler: all that needs no GPU."""
+    for architecture in ARCHITECTURES:
+        try:
+            code, compiler = compile_(HERE / "kernels.cu", architecture)
+        except MissingDependencyError as error:
+            print(f"lanescope: {error}", file=sys.stderr)
+            if not has_compiler():
+                return
+            continue
+        folder.mkdir(parents=True, exist_ok=True)
+        path = folder / f"kernels.sm_{architecture}.cubin"
+        path.write_bytes(code)
+        print(f"{path}: {len(code):,} bytes, {compiler}")
+
+
 def main(arguments: list[str] | None = None) -> int:
     parser = argparse.ArgumentParser(description=__doc__.partition("\n\n")[0])
     parser.add_argument("-o", "--output", type=Path, default=OUT, help="folder for buffers and report")
@@ -373,6 +391,11 @@ def main(arguments: list[str] | None = None) -> int:
     given = parser.parse_args(arguments)
     try:
         gpu = Gpu(given.driver)
+    except MissingDependencyError as error:
+        compile_only(given.output)
+        print(f"lanescope: {error}", file=sys.stderr)
+        return 2
+    try:
         code, compiler = compile_(HERE / "kernels.cu", gpu.architecture)
     except MissingDependencyError as error:
         print(f"lanescope: {error}", file=sys.stderr)

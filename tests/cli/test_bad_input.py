@@ -111,7 +111,21 @@ def test_a_file_that_may_not_be_read_is_refused(plugin_path, tmp_path):
 def small_capture(name, folder):
     """Write a small simulated capture of a family into a folder; return its main file and what is in it."""
     family = registry.family(name)
-    small = {"tiles": 2, "records": 12, "tasks": 4, "blocks": 2, "events": 6, "ops": 12, "changes": 20}
+<<<<<<< HEAD
+    small = {
+        "tiles": 2,
+        "records": 12,
+        "tasks": 4,
+        "blocks": 2,
+        "events": 6,
+        "ops": 12,
+        "changes": 20,
+        "steps": 1,
+        "kernels": 4,
+    }
+=======
+    small = {"tiles": 2, "records": 12, "tasks": 4, "blocks": 2, "events": 6, "ops": 12, "changes": 20, "slices": 12}
+>>>>>>> d075c7fba65bdbb568b826fa215347829237c2f5
     given = {option.name: small[option.name] for option in family.sim_options if option.name in small}
     files = family.simulate(resolve_options(family.sim_options, given, what="test"), 1).files
     for other, data in files.items():

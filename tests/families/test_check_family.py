@@ -19,6 +19,7 @@ SMALL = {
     "ascend": {"tasks": 40},
     "cuda": {"blocks": 2, "tiles": 4},
     "levelzero": {"ops": 60},
+    "perfetto": {"slices": 40},
     "chrome": {"events": 60},
     "kineto": {"steps": 1, "kernels": 12},
 }

@@ -150,6 +150,8 @@ def test_members_before_and_behind_the_list():
             1,
             "whole",
         ),
+        (b'[{"ph":"X","name":nul}, {"ph":"i","ts":NaN,"dur":-Infinity}]', [b'{"ph":"X","name":nul}, '], 1, "whole"),
+        (b'[{"ph":"X","a":1x}, {"ph":"i","a":1e5}]', [b'{"ph":"X","a":1x}, '], 1, "whole"),
         (b'{"x": ?, "traceEvents": [{"ph":"X"}]}', [b'"x": ?, '], 1, "whole"),
         (b"hello", [b"hello"], 0, "foreign"),
         (b'{"x": 1', [b'"x": 1'], 0, "unterminated"),

@@ -4,6 +4,7 @@
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
 
+#include <cstdlib>
 #include <memory>
 #include <utility>
 
@@ -30,6 +31,13 @@ static_assert(std::size(kFaults) == static_cast<size_t>(Fault::count));
 template <class T>
 auto out(std::vector<T>& values) {
     return to_numpy(std::exchange(values, {}));
+}
+
+template <class T>
+nb::ndarray<nb::numpy, T, nb::ndim<1>> out(Growing<T>& values) {
+    const auto [data, size] = values.release();
+    nb::capsule owner(data == nullptr ? std::malloc(1) : data, [](void* p) noexcept { std::free(p); });
+    return {data, {size}, owner};
 }
 
 nb::dict columns_of(Reader& reader) {
@@ -173,6 +181,7 @@ void lanescope::bind::perfetto_reader(nb::module_& m) {
                          for (const auto& [field, count] : self.unread) found[nb::int_(field)] = count;
                          return found;
                      })
+        .def_prop_ro("used_clocks", [](const Reader& self) { return self.used_clocks; })
         .def_prop_ro("primary_clock", [](const Reader& self) { return self.primary_clock; })
         .def_prop_ro("truncated_at", [](const Reader& self) { return self.truncated_at; })
         .def_prop_ro("packets", [](const Reader& self) { return self.packets; })
@@ -224,11 +233,24 @@ void lanescope::bind::perfetto_reader(nb::module_& m) {
                                       found);
             }
             if (!is_good) throw nb::value_error("arrays of one length, and tracks below their number");
-            return nb::make_tuple(out(found.begin), out(found.end), out(found.crosses), out(found.last),
-                                  out(found.instants), out(found.unmatched));
+            nb::dict columns;
+            columns["begin"] = out(found.begin);
+            columns["end"] = out(found.end);
+            columns["ts"] = out(found.ts);
+            columns["dur"] = out(found.dur);
+            columns["is_open"] = out(found.is_open);
+            columns["crosses"] = out(found.crosses);
+            columns["last"] = out(found.last);
+            columns["track"] = out(found.track);
+            columns["name"] = out(found.name);
+            columns["category"] = out(found.category);
+            columns["instants"] = out(found.instants);
+            columns["unmatched"] = out(found.unmatched);
+            return columns;
         },
         "ts"_a.noconvert(), "track"_a.noconvert(), "type"_a.noconvert(), "name"_a.noconvert(), "category"_a.noconvert(),
         "tracks"_a,
-        "Return slices as events that begin and end them (-1: none), by track and time; whether each crosses another; the "
-        "last time of its track; instants; and ends without a beginning.");
+        "Return slices, by track and time: the events that begin and end them (-1: none), their times, whether they have no "
+        "end, whether each crosses another, and without an end the last time of its track; then instants, and ends without "
+        "a beginning.");
 }

@@ -181,7 +181,8 @@ EventReader::Result EventReader::read_time(int64_t* out, uint32_t has, uint32_t 
         }
         static constexpr uint64_t kScale[] = {1000, 100, 10, 1};
         value *= kScale[decimals];
-        if (is_plain && value <= kMostNanoseconds && !is_digit(*at) && (*at | 0x20) != 'e' && at < end_) {
+        const uint64_t most = has == kHasDuration || *begin == '-' ? kMostDuration : kMostNanoseconds;
+        if (is_plain && value <= most && !is_digit(*at) && (*at | 0x20) != 'e' && at < end_) {
             *out = *begin == '-' ? -static_cast<int64_t>(value) : static_cast<int64_t>(value);
             flags_ |= has;
             at_ = at;
@@ -198,10 +199,13 @@ EventReader::Result EventReader::read_time(int64_t* out, uint32_t has, uint32_t 
         text = text.substr(1, text.size() - 2);
         if (has == kHasTime) flags_ |= kTextTime;
     }
-    if (nanoseconds_of(text, out, &is_rounded)) {
+    const bool is_read = nanoseconds_of(text, out, &is_rounded);
+    const auto most = static_cast<int64_t>(kMostDuration);
+    if (is_read && *out >= -most && (has == kHasTime || *out <= most)) {
         flags_ |= has | (is_rounded ? kRounded : 0u);
     } else {
         flags_ |= bad;
+        *out = 0;
     }
     return result;
 }
@@ -342,6 +346,11 @@ void EventReader::keep() {
     add_id(events_.ids, id_, kHasId);
     add_id(events_.bind_ids, bind_id_, kHasBindId);
     const bool has_args = args_ != nullptr && (flags_ & (kHasArguments | kTooDeep)) == kHasArguments;
+    if (has_args && args_size_ > 8) {
+        for (const std::string_view fact : {"{\"flags\":", "{\"quality\":", "{\"last_known_ts\":"}) {
+            if (std::memcmp(args_, fact.data(), std::min(fact.size(), args_size_)) == 0) flags_ |= kHasFacts;
+        }
+    }
     events_.offset.push_back(offset(event_));
     events_.size.push_back(static_cast<uint32_t>(end - event_));
     events_.flags.push_back(flags_);

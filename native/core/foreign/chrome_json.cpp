@@ -72,8 +72,7 @@ Events EventReader::take() {
 bool EventReader::step(bool is_last) {
     if (state_ == State::value) return step_value();
     if (state_ == State::resync) return step_resync(is_last);
-    const char* before = at_;
-    space();
+    if (!tally_.has_trailing) space();
     if (at_end()) return true;
     switch (state_) {
         case State::start:
@@ -140,9 +139,9 @@ bool EventReader::step(bool is_last) {
             return true;
         case State::list: return step_list();
         default:
-            if (!tally_.has_trailing) tally_.first_trailing = offset(before);
+            if (!tally_.has_trailing) tally_.first_trailing = offset(at_);
             tally_.has_trailing = true;
-            lose(before, end_);
+            lose(at_, end_);
             at_ = end_;
             return true;
     }

@@ -40,6 +40,7 @@ enum EventBit : uint32_t {
     kHasBindId = 1u << 24,
     kHasStack = 1u << 25,  // refers to stack frames
     kHasThreadTime = 1u << 26,  // tts or tdur
+    kHasFacts = 1u << 27,  // arguments begin with what our own writer says of an unusual event
 };
 
 // What an id is: of a number (or a hexadecimal text) the value, else the code of its text.

@@ -33,6 +33,7 @@ import numpy as np
 
 from lanescope._native import core
 from lanescope.errors import InternalError
+from lanescope.io import perfetto_packets
 from lanescope.io.atomic_file import Output, is_regular
 from lanescope.io.event_args import drawn_events, drawn_samples, with_arguments
 from lanescope.io.event_stream import EventStream, Int64, encode_utf8
@@ -351,7 +352,7 @@ def _compressed_blocks(encoder: core.PerfettoEncoder) -> list[_Compressed]:
 
 
 class _Parts:
-    """Writes the events of every batch, then the descriptors of all tracks.
+    """Writes the events of every batch, then the descriptors of all tracks; those of counters before their samples.
 
     Batches are laid out and compressed side by side, also while the next ones are decoded, and written in their order.
     The packets do not depend on the number of threads.
@@ -364,6 +365,7 @@ class _Parts:
         self._encoded: deque[Future[list[_Compressed]]] = deque()
         self._rows_seen: PartRows | None = None
         self._known: dict[tuple[int, int], int] = {}  # uuids by track and row
+        self._described: set[int] = set()  # counters
         self._further = 0
         self._last: Trace | None = None
         self._salt = 0
@@ -398,7 +400,8 @@ class _Parts:
             self._put()
         rows = self._rows(extra_track=extra_track)
         lost = _lost(last)
-        for packets in blocks(descriptors(last, rows, self._salt), lost, BLOCK):
+        all_tracks = enumerate(descriptors(last, rows, self._salt))
+        for packets in blocks((each for row, each in all_tracks if row not in self._described), lost, BLOCK):
             self._sink.write(packets)
         return _report(
             self._sink, **self._counts, rows=len(rows.track), overflow_rows=int(np.count_nonzero(rows.row)), lost=lost
@@ -440,6 +443,10 @@ class _Parts:
             if self._origin is None and (origin := drawing.start()) is not None:
                 self._origin = origin
                 self._sink.write(snapshot(origin))
+            for packets in blocks(perfetto_packets.counter_descriptors(part, self._salt, self._described), 0, BLOCK):
+                while self._encoded:  # what is written does not depend on how fast others were
+                    self._put()
+                self._sink.write(packets)
             row_uuids, start = self._uuids(drawing), self._origin or 0
             encoder = _encoder(part, drawing, row_uuids, is_part=True, origin=start, flow_base=flow_base)
             self._count(part, drawing)

@@ -175,6 +175,20 @@ def descriptors(trace: Trace, rows: Rows, salt: int) -> Iterator[bytes]:
         yield _message((1, salt + 1 + len(tracks)), (2, "findings")) + _MERGES_NOT
 
 
+def counter_descriptors(trace: Trace, salt: int, known: set[int]) -> Iterator[bytes]:
+    """Yield the descriptors of counters but those of known tracks, and make them known.
+
+    A reader drops samples that come before the descriptor of their track.
+    """
+    if not len(trace.counters):
+        return
+    is_counter = (trace.tracks.values("kind") == "counter").tolist()
+    for row, descriptor in enumerate(descriptors(trace, Rows(_NO_ROWS, _NO_ROWS, _NO_ROWS, extra_track=False), salt)):
+        if is_counter[row] and row not in known:
+            known.add(row)
+            yield descriptor
+
+
 # What nearly every descriptor has.
 _UUID, _NAME, _PARENT, _RANK = _tag(1, 0), _tag(2, 2), _tag(5, 0), _tag(12, 0)
 _MERGES_NOT = _message((15, _MERGE_NOT))

@@ -127,7 +127,7 @@ class TraceEvents:
         series: event (int64), code of ``texts`` (int32) and value (float64) of the values of counters.
         members: the other members of the outermost object, in order; a key may come twice.
         lost: bytes that cannot be read.
-        ending: ``whole``; ``unterminated``: the list or the object has no end; ``foreign``: it is not a such text.
+        ending: ``whole``; ``unterminated``: the list or the object has no end; ``foreign``: it is other text.
         file_size, decoded: bytes, all and those that are not lost.
         is_bare: it is a list alone.
         has_list: there is a list of events.

@@ -8,7 +8,8 @@ from decimal import Decimal
 from fractions import Fraction
 from typing import Any
 
-MOST = 1 << 62
+#: Times and durations beyond are not read.
+MOST, LONGEST = 1 << 62, 1 << 60
 
 
 def nanoseconds(value: Any) -> int | None:
@@ -79,6 +80,7 @@ class Reading:
         self.stats: Counter[str] = Counter()
         self.times: list[int] = []
         # Rows of slices of threads: lane, begin, end (None: open), name, category, number of the event.
+        self._negative: set[int] = set()  # events of slices that end before they begin
         self._bound: list[tuple[Any, int, int | None, str, str, int]] = []
         self._read()
 
@@ -92,7 +94,7 @@ class Reading:
                 self.stats["chrome_objects"] += 1
                 continue
             ts = nanoseconds(event.get("ts"))
-            if ts is None:
+            if ts is None or ts < -LONGEST:
                 self.stats["chrome_missing_time"] += 1
                 continue
             self.times.append(ts)
@@ -131,8 +133,14 @@ class Reading:
         for ts, number, event in timed:
             if event["ph"] == "X":
                 dur = nanoseconds(event.get("dur"))
+                dur = None if dur is None or abs(dur) > LONGEST else dur
                 self.stats["chrome_missing_duration"] += dur is None
-                self._slice(self.lane(event), ts, None if dur is None else ts + dur, event, number, bound=True)
+                is_negative = dur is not None and dur < 0
+                self.stats["chrome_negative_duration"] += is_negative
+                self._slice(
+                    self.lane(event), ts, None if dur is None or is_negative else ts + dur, event, number, bound=True
+                )
+                self._negative |= {number} if is_negative else set()
             elif event["ph"] in "BE":
                 stack = stacks.setdefault((plain(event.get("pid")), plain(event.get("tid"))), [])
                 self._close(stack, ts, number, event, is_end=event["ph"] == "E", lane=self.lane(event), bound=True)
@@ -230,6 +238,7 @@ class Reading:
     def _inside(self, event: dict[str, Any], ts: int) -> Any:
         lane = self.lane(event)
         found = [row for row in self._bound if row[0] == lane and row[1] <= ts and (row[2] is None or row[2] > ts)]
+        found = [row for row in found if row[5] not in self._negative]
         return max(found, key=lambda row: (row[1], -(MOST if row[2] is None else row[2])), default=None)
 
     def _next(self, event: dict[str, Any], ts: int) -> Any:

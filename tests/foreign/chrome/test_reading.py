@@ -35,7 +35,20 @@ TIMES = st.one_of(
     st.integers(0, 60).map(str),
     st.integers(0, 60_000).map(lambda ns: f"={ns // 1000}.{ns % 1000:03}="),
     st.integers(0, 600_000).map(lambda part: f"={part // 10_000}.{part % 10_000:04}="),
-    st.sampled_from(["=1e1=", "=2.5E+1=", "=400e-1=", "=-0=", "=12.0000000000000000001=", "=0.0005="]),
+    st.sampled_from(
+        [
+            "=1e1=",
+            "=2.5E+1=",
+            "=400e-1=",
+            "=-0=",
+            "=12.0000000000000000001=",
+            "=0.0005=",
+            "=4611686018427387.904=",
+            "=4611686018427387.905=",
+            "=-1152921504606846.976=",
+            "=-1152921504606846.977=",
+        ]
+    ),
 )
 NAMES = st.sampled_from(["a", "b", "c", 'quoted "d"', "ünï", "back\\slash", "line\nbreak", ""])
 CATEGORIES = st.sampled_from(["x", "y,z"])
@@ -155,7 +168,7 @@ def test_what_is_changed_or_cut_anywhere_is_accounted_for(tmp_path_factory, data
 @pytest.mark.parametrize("window", [64, 100, 333, 1 << 20])
 @pytest.mark.parametrize("broken", [False, True])
 def test_any_window_gives_the_same_rows(tmp_path, monkeypatch, window, broken):
-    text = SOUND.replace('"n3"', '"n3"" ') if broken else SOUND
+    text = SOUND.replace('"n3"', '"n3"" ') + " and  more " if broken else SOUND
     whole = read(tmp_path, text)
     monkeypatch.setattr(event_file, "WINDOW", window)
     for size in (1, 7, 1 << 16):
@@ -164,6 +177,7 @@ def test_any_window_gives_the_same_rows(tmp_path, monkeypatch, window, broken):
         for begin in range(0, len(data), size):
             file.feed(memoryview(data[begin : begin + size]))
         again = file.finish()
+        assert again.tally["lost_bytes"] == int(whole.accounting.values("lost")[0])
         assert again.offset.tolist() == whole.records["chrome.event"].values("offset").tolist()
     assert_same(read(tmp_path, text), whole)
 

@@ -57,12 +57,102 @@ bool Reader::old_event(ByteSpan body, OldParts& parts) const {
 
 void Reader::sample(Sequence& sequence, int64_t ts, int32_t clock, int32_t track, uint64_t bits, bool is_double) {
     if (sequence.series < 0) sequence.series = series_count_++;
+    use_clock(clock);
     samples.ts.push_back(ts);
     samples.clock.push_back(clock);
     samples.track.push_back(track);
     samples.bits.push_back(bits);
     samples.is_double.push_back(is_double ? 1 : 0);
     samples.series.push_back(sequence.series);
+}
+
+void Reader::add_event(Sequence& sequence, int64_t ts, int32_t clock, int32_t track, uint8_t type, int32_t name,
+                       int32_t category) {
+    const auto number = static_cast<int64_t>(events.ts.size());
+    use_clock(clock);
+    events.ts.push_back(ts);
+    events.clock.push_back(clock);
+    events.track.push_back(track);
+    events.type.push_back(type);
+    events.name.push_back(name);
+    events.category.push_back(category);
+    sequence.last_event = number;
+    if (sequence.open_loss >= 0) {
+        losses.after[static_cast<size_t>(sequence.open_loss)] = number;
+        sequence.open_loss = -1;
+    }
+}
+
+// The packet that most are: of the same sequence as the one before, with an event that has a type, and a name, a category
+// and a track by number. Return false where it is another one; then nothing was changed.
+bool Reader::plain_event(ByteSpan body) {
+    Sequence* const sequence = last_sequence_;
+    if (sequence == nullptr) return false;
+    const uint8_t* p = body.data();
+    const uint8_t* end = p + body.size();
+    uint64_t step = 0, id = 0, flags = 0, size = 0;
+    bool has_ts = false;
+    const uint8_t* event = nullptr;
+    while (p < end) {
+        switch (*p++) {
+            case kTimestamp << 3:
+                has_ts = true;
+                if (!read_varint(p, end, step)) return false;
+                break;
+            case kSequenceId << 3:
+                if (!read_varint(p, end, id)) return false;
+                break;
+            case kSequenceFlags << 3:
+                if (!read_varint(p, end, flags)) return false;
+                break;
+            case kTrackEvent << 3 | kBytes:
+                if (!read_varint(p, end, size) || size > static_cast<uint64_t>(end - p) || event != nullptr) return false;
+                event = p;
+                p += size;
+                break;
+            default: return false;
+        }
+    }
+    if (event == nullptr || !has_ts || id != sequence->id || (flags != 0 && (flags != kNeedsState || !sequence->is_valid))) {
+        return false;
+    }
+    Clock* const clock = sequence->default_clock == 0 ? nullptr : sequence->used;
+    if (sequence->default_clock != 0 && (clock == nullptr || clock->id != sequence->default_clock)) return false;
+    end = event + size;
+    uint64_t type = 0, name_id = 0, category_id = 0, uuid = 0;
+    bool has_uuid = false, has_category = false;
+    for (p = event; p < end;) {
+        switch (*p++) {
+            case kType << 3:
+                if (!read_varint(p, end, type)) return false;
+                break;
+            case kNameIid << 3:
+                if (!read_varint(p, end, name_id)) return false;
+                break;
+            case kCategoryIid << 3:
+                if (has_category || !read_varint(p, end, category_id)) return false;
+                has_category = true;
+                break;
+            case kTrackUuid << 3:
+                if (!read_varint(p, end, uuid)) return false;
+                has_uuid = true;
+                break;
+            default: return false;
+        }
+    }
+    if (type < 1 || type > 3) return false;
+    const int32_t name = name_id == 0 ? -1 : sequence->names.find(name_id);
+    const int32_t category = has_category ? sequence->categories.find(category_id) : -1;
+    if ((name < 0 && name_id != 0) || (category < 0 && has_category)) return false;
+    uint64_t ts = step;
+    if (clock != nullptr) {
+        ts *= clock->multiplier;
+        if (clock->is_incremental) ts = clock->last += ts;
+    }
+    ++packets;
+    add_event(*sequence, static_cast<int64_t>(ts), clock == nullptr ? 0 : clock->number,
+              track_number(*sequence, has_uuid, uuid), static_cast<uint8_t>(type), name, category);
+    return true;
 }
 
 Reader::Kind Reader::event(Sequence& sequence, ByteSpan body, bool has_ts, int64_t ts, int32_t clock) {
@@ -252,12 +342,7 @@ Reader::Kind Reader::event(Sequence& sequence, ByteSpan body, bool has_ts, int64
         return undo(Fault::untyped);
     }
     if (unknown != 0) note(Fault::unknown_text, unknown);
-    events.ts.push_back(ts);
-    events.clock.push_back(clock);
-    events.track.push_back(track);
-    events.type.push_back(static_cast<uint8_t>(type));
-    events.name.push_back(name);
-    events.category.push_back(category);
+    add_event(sequence, ts, clock, track, static_cast<uint8_t>(type), name, category);
     if (arena.size() != marks.arena) {
         annotated.event.push_back(number);
         annotated.offset.push_back(marks.arena);
@@ -280,11 +365,6 @@ Reader::Kind Reader::event(Sequence& sequence, ByteSpan body, bool has_ts, int64
         legacy.flow.push_back(old.flow);
         legacy.pid.push_back(old.pid);
         legacy.tid.push_back(old.tid);
-    }
-    sequence.last_event = number;
-    if (sequence.open_loss >= 0) {
-        losses.after[static_cast<size_t>(sequence.open_loss)] = number;
-        sequence.open_loss = -1;
     }
     return Kind::read;
 }

@@ -83,6 +83,11 @@ size_t Reader::scan(ByteSpan data, size_t at, uint64_t offset, bool is_last) {
         const ByteSpan body{p, static_cast<size_t>(size)};
         const size_t next = static_cast<size_t>(p - begin) + body.size();
         const uint64_t whole = next - at;
+        if (plain_event(body)) {
+            decoded += whole;
+            at = next;
+            continue;
+        }
         Parts parts;
         const bool is_sound = parse(body, parts);
         if (!is_sound && next == data.size() && !is_last) return at;
@@ -158,6 +163,11 @@ void Reader::unpacked(ByteSpan content) {
         }
         const ByteSpan body{p, static_cast<size_t>(size)};
         const size_t next = static_cast<size_t>(p - content.data()) + body.size();
+        if (plain_event(body)) {
+            good += next - at;
+            at = next;
+            continue;
+        }
         Parts parts;
         const Kind kind = parse(body, parts) ? packet(body, parts, true) : fail(Fault::invalid);
         (kind == Kind::lost ? bad_bytes : good) += next - at;

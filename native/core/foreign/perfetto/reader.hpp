@@ -12,6 +12,7 @@
 #include <unordered_map>
 #include <vector>
 
+#include "core/foreign/perfetto/growing.hpp"
 #include "core/foreign/perfetto/texts.hpp"
 #include "core/foreign/perfetto/wire.hpp"
 
@@ -21,12 +22,12 @@ namespace lanescope::foreign_perfetto {
 enum class EventType : uint8_t { none = 0, begin = 1, end = 2, instant = 3, counter = 4, state = 5, complete = 6 };
 
 struct Events {
-    std::vector<int64_t> ts;        // ns on the clock
-    std::vector<int32_t> clock;     // number of the clock; 0: that of the trace
-    std::vector<int32_t> track;     // number of the track
-    std::vector<uint8_t> type;      // EventType
-    std::vector<int32_t> name;      // code of a text, -1: none
-    std::vector<int32_t> category;  // code of a text, -1: none
+    Growing<int64_t> ts;        // ns on the clock
+    Growing<int32_t> clock;     // number of the clock; 0: that of the trace
+    Growing<int32_t> track;     // number of the track
+    Growing<uint8_t> type;      // EventType
+    Growing<int32_t> name;      // code of a text, -1: none
+    Growing<int32_t> category;  // code of a text, -1: none
 };
 
 struct Samples {
@@ -178,6 +179,7 @@ public:
     Found faults[static_cast<size_t>(Fault::count)];
     std::map<uint32_t, std::pair<int64_t, int64_t>> other;  // packets and bytes by field number
     std::map<uint32_t, int64_t> unread;                     // fields of events that have no place in the model
+    std::vector<int32_t> used_clocks;  // of events and samples, each once, in order of first use
     uint32_t primary_clock = 0;
     uint64_t decoded = 0, padding = 0, lost = 0;  // bytes
     uint64_t truncated = 0;                       // of those lost, in the last packet
@@ -221,6 +223,7 @@ private:
     size_t search(ByteSpan data, size_t at, uint64_t offset, bool is_last);
     void lose(uint64_t offset, uint64_t size);
     bool parse(ByteSpan body, Parts& parts) const;
+    bool plain_event(ByteSpan body);
     Kind packet(ByteSpan body, const Parts& parts, bool is_nested);
     Kind fail(Fault fault);
     Sequence& sequence_of(uint32_t id);
@@ -233,12 +236,19 @@ private:
     bool thread(Sequence& sequence, ByteSpan body);
     Kind event(Sequence& sequence, ByteSpan body, bool has_ts, int64_t ts, int32_t clock);
     bool old_event(ByteSpan body, OldParts& parts) const;
+    void add_event(Sequence& sequence, int64_t ts, int32_t clock, int32_t track, uint8_t type, int32_t name, int32_t category);
     int32_t track_number(Sequence& sequence, bool has_uuid, uint64_t uuid);
     int32_t track_of_uuid(uint64_t uuid);
     void sample(Sequence& sequence, int64_t ts, int32_t clock, int32_t track, uint64_t bits, bool is_double);
     void lose_packet(Sequence& sequence, bool is_dropped);
     void note(Fault fault, int64_t count = 1);
 
+    void use_clock(int32_t clock) {
+        if (clock != last_clock_) [[unlikely]] use_other_clock(clock);
+    }
+    void use_other_clock(int32_t clock);
+
+    int32_t last_clock_ = -1;
     bool is_searching_ = false;
     bool skips_first_ = false;  // the search begins behind the next byte
     uint64_t offset_ = 0;  // of the packet at hand, in the file

@@ -1,4 +1,6 @@
 // What the packets of one sequence share: texts by id, defaults, the thread that writes it, numbers of tracks.
+#include <algorithm>
+
 #include "core/foreign/perfetto/fields.hpp"
 #include "core/foreign/perfetto/reader.hpp"
 
@@ -81,6 +83,11 @@ bool Reader::thread(Sequence& sequence, ByteSpan body) {
         }
     }
     return fields.is_whole();
+}
+
+void Reader::use_other_clock(int32_t clock) {
+    last_clock_ = clock;
+    if (std::find(used_clocks.begin(), used_clocks.end(), clock) == used_clocks.end()) used_clocks.push_back(clock);
 }
 
 int32_t Reader::track_of_uuid(uint64_t uuid) {

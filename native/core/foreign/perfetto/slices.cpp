@@ -12,7 +12,7 @@ constexpr size_t kNone = ~size_t{0};
 constexpr size_t kMostLooked = 1024;
 
 // Return the place in the stack of the slice that an end is of: the innermost one whose name and category are not others.
-size_t match(const TrackEvents& events, const std::vector<int64_t>& begin, const std::vector<size_t>& open, size_t end) {
+size_t match(const TrackEvents& events, const Growing<int64_t>& begin, const std::vector<size_t>& open, size_t end) {
     const int32_t name = events.name[end], category = events.category[end];
     if (name < 0 && category < 0) return open.empty() ? kNone : open.size() - 1;
     const size_t least = open.size() > kMostLooked ? open.size() - kMostLooked : 0;
@@ -44,6 +44,14 @@ bool pair_slices(const TrackEvents& events, Slices& found) {
         for (size_t i = 0; i < n; ++i) order[next[static_cast<size_t>(events.track[i])]++] = static_cast<int64_t>(i);
     }
     const auto ts_of = [&](int64_t i) { return events.ts[static_cast<size_t>(i)]; };
+    size_t begun = 0;
+    for (size_t i = 0; i < n; ++i) {
+        const auto type = static_cast<EventType>(events.type[i]);
+        begun += type == EventType::begin || type == EventType::complete || type == EventType::state;
+    }
+    const auto reserve = [begun](auto&... columns) { (columns.reserve(begun), ...); };
+    reserve(found.begin, found.end, found.ts, found.dur, found.is_open, found.crosses, found.last, found.track, found.name,
+            found.category);
     std::vector<size_t> open;
     for (size_t t = 0; t < tracks; ++t) {
         const auto first = order.begin() + static_cast<ptrdiff_t>(start[t]);
@@ -55,12 +63,23 @@ bool pair_slices(const TrackEvents& events, Slices& found) {
         for (auto at = first; at != last; ++at) {
             const auto i = static_cast<size_t>(*at);
             const auto type = static_cast<EventType>(events.type[i]);
+            const auto close = [&](size_t slice, int64_t end) {
+                found.end[slice] = end;
+                found.dur[slice] = ts_of(end) - found.ts[slice];
+                found.is_open[slice] = 0;
+            };
             const auto push = [&](bool stays) {
                 if (stays) open.push_back(found.begin.size());
                 found.begin.push_back(*at);
                 found.end.push_back(-1);
+                found.ts.push_back(ts_of(*at));
+                found.dur.push_back(0);
+                found.is_open.push_back(1);
                 found.crosses.push_back(0);
                 found.last.push_back(0);
+                found.track.push_back(static_cast<int32_t>(t));
+                found.name.push_back(events.name[i]);
+                found.category.push_back(events.category[i]);
             };
             switch (type) {
                 case EventType::begin: push(true); break;
@@ -68,7 +87,7 @@ bool pair_slices(const TrackEvents& events, Slices& found) {
                 case EventType::instant: found.instants.push_back(*at); break;
                 case EventType::state:  // ends the state before; one without a name begins none
                     if (!open.empty()) {
-                        found.end[open.back()] = *at;
+                        close(open.back(), *at);
                         open.pop_back();
                     }
                     if (events.name[i] >= 0) push(true);
@@ -79,7 +98,7 @@ bool pair_slices(const TrackEvents& events, Slices& found) {
                         found.unmatched.push_back(*at);
                         break;
                     }
-                    found.end[open[place]] = *at;
+                    close(open[place], *at);
                     for (size_t above = place + 1; above < open.size(); ++above) {
                         found.crosses[open[above]] = 1;
                         found.last[open[above]] = ts_of(*at);
@@ -95,7 +114,7 @@ bool pair_slices(const TrackEvents& events, Slices& found) {
         for (size_t s = from; s < found.begin.size(); ++s) {
             // What ends at the very moment at which the one around it ended does not cross it.
             if (found.crosses[s] != 0 && found.end[s] >= 0 && ts_of(found.end[s]) <= found.last[s]) found.crosses[s] = 0;
-            found.last[s] = latest;
+            found.last[s] = found.is_open[s] != 0 ? latest : 0;
         }
     }
     return true;

@@ -4,6 +4,8 @@
 #include <span>
 #include <vector>
 
+#include "core/foreign/perfetto/growing.hpp"
+
 namespace lanescope::foreign_perfetto {
 
 struct TrackEvents {
@@ -16,12 +18,16 @@ struct TrackEvents {
 };
 
 struct Slices {
-    std::vector<int64_t> begin;   // event, by track and time
-    std::vector<int64_t> end;     // event, -1: none
-    std::vector<uint8_t> crosses; // overlaps another one partially
-    std::vector<int64_t> last;    // without an end: the last time at which the track has anything
-    std::vector<int64_t> instants;
-    std::vector<int64_t> unmatched;  // ends without a beginning
+    Growing<int64_t> begin;  // event, by track and time
+    Growing<int64_t> end;    // event, -1: none
+    Growing<int64_t> ts;
+    Growing<int64_t> dur;      // 0 without an end
+    Growing<uint8_t> is_open;  // has no end
+    Growing<uint8_t> crosses;  // overlaps another one partially
+    Growing<int64_t> last;     // without an end: the last time at which the track has anything; else 0
+    Growing<int32_t> track, name, category;
+    Growing<int64_t> instants;
+    Growing<int64_t> unmatched;  // ends without a beginning
 };
 
 // Return false where an array is short or a track is not below `tracks`.

@@ -18,6 +18,15 @@ inline size_t slot_of(std::string_view key) {
     return (key.size() * 37 + at(0) * 5 + at(key.size() / 2) * 131 + at(key.size() - 1) * 17) & 511;
 }
 
+// A number, or one of the words that JSON and its writers have.
+bool is_known_word(std::string_view word) {
+    constexpr std::string_view digits = "0123456789+-.eE";
+    constexpr std::string_view words[] = {"true", "false", "null", "NaN", "Infinity", "-Infinity"};
+    if (word.empty()) return false;
+    if (is_number_begin(word[0]) && word.find_first_not_of(digits) == std::string_view::npos) return true;
+    return std::find(std::begin(words), std::end(words), word) != std::end(words);
+}
+
 bool is_digits(std::string_view text) {
     const std::string_view digits = text.starts_with('-') ? text.substr(1) : text;
     return !digits.empty() && std::all_of(digits.begin(), digits.end(), [](char c) { return c >= '0' && c <= '9'; });
@@ -73,7 +82,8 @@ Scanner::Step Scanner::skip(const char*& at) const {
     if (*at == '{' || *at == '[') return skip_nested(at);
     const char* const begin = at;
     while (is_word(*at) && at < end_) ++at;
-    return at == begin ? out_or_bad(at) : Step::done;
+    if (is_out(at)) return Step::more;  // it may go on
+    return is_known_word({begin, static_cast<size_t>(at - begin)}) ? Step::done : Step::bad;
 }
 
 Scanner::Step Scanner::skip_nested(const char*& at) const {
@@ -251,7 +261,10 @@ Scanner::Step Scanner::time(const char*& at, Fresh& fresh, int64_t* out, uint16_
     if (is_number_begin(*at)) {
         const char* const begin = at;
         found = nanoseconds(at, end_);
-        if (at == begin || (at == begin + 1 && *begin == '-')) return out_or_bad(at);
+        if (at == begin + 1 && *begin == '-') {
+            at = begin;
+            if (const Step step = skip(at); step != Step::done) return step;
+        }
     } else if (*at == '"') {
         std::string_view content;
         if (const Step step = text(at, &content); step != Step::done) return step;
@@ -283,7 +296,8 @@ Scanner::Step Scanner::place_part(const char*& at, int64_t* out, PlaceKind* kind
             *kind = PlaceKind::integer;
             return Step::done;
         }
-        if (at == begin || (at == begin + 1 && *begin == '-')) return out_or_bad(at);
+        at = begin;
+        if (const Step step = skip(at); step != Step::done) return step;
     } else {
         std::string_view found;
         const Step step = *at == '"' ? text(at, &found) : skip(at);
@@ -345,7 +359,10 @@ Scanner::Step Scanner::wanted(const char*& at, uint32_t column) {
     if (found.kind == ValueKind::triple && *at == '[') return triple(at, column);
     if (found.kind == ValueKind::integer && is_number_begin(*at)) {
         is_good = integer(at, end_, &value);
-        if (at == begin || (at == begin + 1 && *begin == '-')) return out_or_bad(at);
+        if (!is_good) {
+            at = begin;
+            if (const Step step = skip(at); step != Step::done) return step;
+        }
     } else {
         std::string_view content;
         const bool is_text = *at == '"';

@@ -11,7 +11,7 @@ namespace lanescope::trace_events {
 namespace {
 
 constexpr size_t kPadding = 64;  // zeros behind the text, which reads of 16 bytes may touch
-constexpr std::string_view kList = "traceEvents";
+constexpr std::string_view kQuotedList = "\"traceEvents\"", kList = kQuotedList.substr(1, kQuotedList.size() - 2);
 
 }  // namespace
 
@@ -221,27 +221,19 @@ bool Scanner::seek_event(const char* from) {
 // Goes on at the list of events.
 bool Scanner::seek_list(const char* from) {
     const std::string_view rest{from, static_cast<size_t>(end_ - from)};
-    for (size_t found = rest.find(kList); found != std::string_view::npos; found = rest.find(kList, found + 1)) {
-        const char* at = from + found + kList.size();
-        if (*at != '"' || *(from + found - 1) != '"') {
-            if (is_out(at) && !is_final_) {
-                lose(from + found - 1);
-                return false;
-            }
-            continue;
-        }
-        ++at;
+    for (size_t found = rest.find(kQuotedList); found != std::string_view::npos; found = rest.find(kQuotedList, found + 1)) {
+        const char* at = from + found + kQuotedList.size();
         space(at);
         if (*at == ':') {
             ++at;
             space(at);
         }
         if (is_out(at) && !is_final_) {
-            lose(from + found - 1);
+            lose(from + found);
             return false;
         }
-        if (*at != '[') continue;
-        lose(from + found - 1);
+        if (is_out(at) || *at != '[') continue;
+        lose(from + found);
         take(at + 1);
         state_ = State::events;
         has_list = is_fresh_ = true;
@@ -249,7 +241,7 @@ bool Scanner::seek_list(const char* from) {
         return true;
     }
     // The begin of its name may be all that is there.
-    const size_t kept = is_final_ ? 0 : std::min(kList.size() + 1, static_cast<size_t>(end_ - at_));
+    const size_t kept = is_final_ ? 0 : std::min(kQuotedList.size() - 1, static_cast<size_t>(end_ - at_));
     lose(end_ - kept);
     return false;
 }

@@ -365,16 +365,17 @@ class AieDecoder:
             for row in notes.track_notes(events)
         ]
         for _, number, row in sorted(made, key=itemgetter(0, 1)):
-            shard = noted[number][0]
-            if row[notes.KIND] == notes.SEGMENT:
+            shard, kind = noted[number][0], row[notes.KIND]
+            if kind == notes.SEGMENT:
                 shard.segments.append(len(self._tracks.groups))
                 self._add_segment(shard.source(row[notes.DETAIL] >> 8), row)
                 continue
             segment = shard.segments[row[notes.RECORDING]]
-            if row[notes.KIND] == notes.SLOT:
+            if kind == notes.SLOT:
                 self._tracks.add_lane(segment, row[notes.VALUE])
-            else:
-                self._runs.end(segment, row[notes.TICK])
+                continue
+            self._runs.end(segment, row[notes.TICK])
+            if self._derived.needs_ends:
                 self._derived.end_recording(segment, row[notes.TICK])
         for shard, events in noted:
             if len(events):

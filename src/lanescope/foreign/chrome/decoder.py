@@ -23,6 +23,8 @@ if TYPE_CHECKING:
 
 #: Values next to the list of events that are longer are not kept.
 _LONGEST_VALUE = 1 << 16
+#: Times in files of lanescope are below: durations are added to them.
+_LATEST = 3 << 61
 #: Stats of bits of the flags of events.
 _BITS = {
     layout.ROUNDED: "chrome_rounded",
@@ -109,7 +111,10 @@ def _about(events: Events, text: FileText) -> Written | None:
         return None
     begin, end = found[-1]
     head = text.read(begin, min(end - begin, 64))
-    return written(text.read(begin, end - begin)) if b'"lanescope"' in head else None
+    about = written(text.read(begin, end - begin)) if b'"lanescope"' in head else None
+    if about is not None and len(events) and int(events.ts.max()) + about.base_ns > _LATEST:
+        return None
+    return about
 
 
 def _first_time(events: Events) -> int:

@@ -105,7 +105,7 @@ class KinetoDecoder:
         self._count_joins(builder, events, launches, backward, unplaced)
         builder.add_stat("kineto_repeated_metadata", names.repeated, input_id=0)
         builder.add_stat("kineto_missing_names", int(not names.events and len(slices) > 0), input_id=0)
-        builder.add_bytes(decoded=events.decoded)
+        facts.add_accounting(builder, events)
         builder.records("kineto.events", partial(event_table, events))
         return [builder.finish()]
 

@@ -15,6 +15,7 @@ FAMILY = Family(
             "track_event",
             detect=_HERE + "formats.detect:detect",
             decode=_HERE + "decoder:PerfettoDecoder",
+            stages={"packet": _HERE + "dump:packet_lines", "record": _HERE + "dump:record_lines"},
             is_streaming=True,
             bytes_per_row=120,
         ),

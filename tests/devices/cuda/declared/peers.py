@@ -164,3 +164,19 @@ def mosaic_gpu(data: bytes, words: int, groups: int) -> list[Row]:
             elif not tag >> 31:
                 stack.append(time)
     return found
+
+
+def open_cuprof(data: bytes, max_events: int, max_warps: int, clock_mhz: int) -> list[Row]:
+    """As many regions of each warp as it counted, those beyond the room from what follows; only used blocks."""
+    events = 32 * max_events * max_warps
+    size = (events + 4 * max_warps + 8 + 7) // 8 * 8
+    found: list[Row] = []
+    for block in range(len(data) // size):
+        *counts, _, is_used = struct.unpack_from(f"<{max_warps}iIi", data, size * block + events)
+        for warp, count in enumerate(counts if is_used else ()):
+            for number in range(count):
+                at = size * block + 32 * (warp * max_events + number)
+                if at + 32 <= len(data):
+                    start, c0, c1, name = struct.unpack_from("<QQQQ", data, at)
+                    found.append((block, warp, name, start, start + (c1 - c0) * 1000 // clock_mhz))
+    return found

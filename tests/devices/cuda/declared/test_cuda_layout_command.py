@@ -5,8 +5,10 @@ from __future__ import annotations
 import struct
 from pathlib import Path
 
+import numpy as np
 import pytest
 
+import lanescope
 from devices.cuda.declared.producers import WRITERS, Shape
 from lanescope.cli import main
 from lanescope.devices.cuda.formats.declared import catalog
@@ -41,6 +43,34 @@ def test_a_layout_whose_records_are_out_of_order_does_not_fit(capsys, tmp_path):
     assert status == 1
     assert lines[0] == "my-profiler: does not fit: 800 of 1,600 records are out of order"
     assert lines[-1] == "fits: mirage-mpk: fits, 1,600 of 1,600 records match"
+
+
+def test_a_copy_is_changed_for_an_older_version_that_does_not_come_with_lanescope(capsys, tmp_path):
+    """The first timings of ThunderKittens: slots as in Megakernels, but the low half of the counter as it is."""
+    slots = np.zeros((6, 5, 64), np.uint32)
+    start = np.arange(30, dtype=np.uint32).reshape(6, 5) * np.uint32(20_000) + np.uint32(3 << 30)
+    for number, slot in enumerate((0, 1, 5, 7, 11, 54)):
+        slots[:, :, slot] = start + np.uint32(50 * number)
+    buffer, layout = str(tmp_path / "run.bin"), tmp_path / "run.toml"
+    slots.tofile(buffer)
+    params = ("--layout-params", "instructions=5,slots=64")
+    status, lines, _ = run(capsys, "check", "megakernels", buffer, *params)
+    assert (status, lines[0]) == (1, "megakernels: does not fit: 180 of 180 records contradict sign == 0")
+    assert run(capsys, "new", str(layout), "--from", "megakernels")[0] == 0
+    text = layout.read_text().partition("[example]")[0].replace("[0, 31], sign = [31, 1]", "[0, 32]")
+    for old, new in (
+        (" and sign == 0", ""),
+        ('agree = "sign == 0"\n', ""),
+        ("bits = 31", "bits = 32"),
+        ('unwrap = "after"\nanchor = "0"\n', ""),
+    ):
+        assert old in text
+        text = text.replace(old, new)
+    layout.write_text(text)
+    status, lines, _ = run(capsys, "check", str(layout), buffer, *params)
+    assert (status, lines) == (0, ["megakernels: fits, 180 of 180 records match", "0 regions, 180 instants"])
+    trace = lanescope.open(buffer, layout=str(layout), layout_params={"instructions": 5, "slots": 64})
+    assert sorted(trace.instants.values("ts_ticks").tolist()) == sorted(int(tick) for tick in slots[slots > 0])
 
 
 def test_losses_are_part_of_the_answer(capsys):

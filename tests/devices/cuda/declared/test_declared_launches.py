@@ -99,6 +99,82 @@ def test_one_launch_stays_one(layout):
         assert "cuda_stale" not in stats(decode(made, layout))
 
 
+@pytest.mark.parametrize("part", [1 << 20, 20])
+def test_records_before_the_anchor_of_their_unit_are_of_an_earlier_launch(part, monkeypatch):
+    monkeypatch.setattr("lanescope.devices.cuda.emit.batches.PART_RECORDS", part)
+    made, before = (
+        WRITERS["nuggets-compact"][0](Shape(blocks=5, regions=count, capacity=24, seed=count)) for count in (3, 10)
+    )
+    words, old = made.arrays["buffer"], before.arrays["buffer"]
+    stamp = np.uint64(0xFFFF_FFFF)
+    earlier = old & ~stamp | old - np.uint64(EARLIER) & stamp
+    left = (words == 0) & (old != 0)
+    words[left] = earlier[left]
+    assert left.sum() > 20
+    trace = decode(made, "nuggets-compact", launch_ns=10_000_000)
+    assert stats(trace) == {"cuda_stale": left.sum()}
+    assert regions_of(trace) == sorted((*row[:2], row[3], row[5] - row[4]) for row in made.spans)
+
+
+def static_nuggets(*, apart=EARLIER, blocks=(5, 7), regions=(4, 9)):
+    """A launch of nuggets without counts over one of more regions in more units, and the records that are left."""
+    made, before = (
+        WRITERS["nuggets-legacy"][0](Shape(blocks=blocks[1], regions=count, capacity=24, seed=count))
+        for count in regions
+    )
+    words, old = (one.arrays["buffer"].reshape(blocks[1], -1) for one in (made, before))
+    words[:, 0] = 0
+    words[blocks[0] :] = 0
+    made.spans = [row for row in made.spans if row[0] < blocks[0]]
+    at = old[:, 1::4]
+    at[at != 0] -= apart
+    left = np.repeat((words[:, 1::4] == 0) & (at != 0), 4, axis=1)
+    words[:, 1:][left] = old[:, 1:][left]
+    made.lost = None
+    return made, int(left.sum()) // 4
+
+
+@pytest.mark.parametrize("part", [1 << 20, 20])
+def test_regions_of_an_earlier_launch_are_left_out_where_nothing_is_counted(part, monkeypatch):
+    monkeypatch.setattr("lanescope.devices.cuda.emit.batches.PART_RECORDS", part)
+    made, left = static_nuggets()
+    assert left > 25
+    trace = decode(made, "nuggets-legacy")
+    assert stats(trace)["cuda_stale"] == left
+    assert not {"cuda_hole", "cuda_lane_may_be_lost", "cuda_corrupt_record"} & set(stats(trace))
+    assert regions_of(trace) == sorted((*row[:2], row[3], row[5] - row[4]) for row in made.spans)
+    slots = [(row["begin_slot"], row["block"]) for row in trace.tables()["cuda_regions"].rows()]
+    assert all(slot // (1 + 4 * 24) == block for slot, block in slots)
+    kept = decode(made, "nuggets-legacy", stale="keep")
+    assert len(kept.slices) == len(trace.slices) + left
+    assert stats(kept)["cuda_stale"] == left
+
+
+@pytest.mark.parametrize("apart", [100, 1000])
+def test_regions_that_one_launch_may_have_stored_are_kept(apart):
+    made, left = static_nuggets(apart=apart)
+    trace = decode(made, "nuggets-legacy")
+    assert "cuda_stale" not in stats(trace)
+    assert len(trace.slices) == len(made.spans) + left
+
+
+def test_the_length_of_the_launch_decides():
+    made, _ = static_nuggets()
+    assert "cuda_stale" not in stats(decode(made, "nuggets-legacy", launch_ns=EARLIER + 50_000))
+    assert "cuda_stale" in stats(decode(made, "nuggets-legacy", launch_ns=EARLIER // 2))
+
+
+@pytest.mark.parametrize("layout", ["flydsl", "flydsl-static"])
+def test_a_tick_outside_of_the_life_of_its_wave_is_corrupt(layout):
+    made = WRITERS[layout][0](Shape(blocks=2, groups=1, regions=4))
+    before = decode(made, layout)
+    made.arrays["buffer"][19 if layout == "flydsl" else 5] ^= np.uint32(1 << 31)
+    after = decode(made, layout)
+    assert "cuda_corrupt_record" not in stats(before)
+    assert stats(after)["cuda_corrupt_record"] == 1
+    assert len(after.instants) == len(before.instants) - 1
+
+
 def test_blocks_may_have_run_on_other_sms_before():
     words = WRITERS["flashinfer-v2-clock"][0](Shape(blocks=4, groups=2, regions=4)).arrays["buffer"]
     old = WRITERS["flashinfer-v2-clock"][0](Shape(blocks=4, groups=2, regions=9, seed=5)).arrays["buffer"]

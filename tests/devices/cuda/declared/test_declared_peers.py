@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections import Counter
 
+import numpy as np
+
 from devices.cuda.declared import peers
 from devices.cuda.declared.producers import WRITERS, Made, Shape
 from devices.cuda.declared.test_declared_goldens import load, rows_of
@@ -122,3 +124,21 @@ def test_mosaic_takes_an_overhead_off_every_region():
     other = sorted((*row[:3], row[4] - row[3]) for row in theirs)
     assert all(length >= less > 0 for (*_, length), (*_, less) in zip(mine, other, strict=True))
     assert mine != other
+
+
+def test_open_cuprof_reads_what_follows_a_full_warp():
+    made, trace = made_of("open-cuprof", blocks=3, groups=2, capacity=4, regions=6)
+    theirs = peers.open_cuprof(made.file(), **made.params)
+    assert made.lost == lost(trace) == 3 * 2 * 2
+    # What the last warp has no room for is behind the end of the buffer.
+    assert compare(ours(trace), theirs) == (len(made.spans), 0, made.lost - 2)
+
+
+def test_an_earlier_launch_is_late_in_compact_nuggets():
+    made, _ = made_of("nuggets-compact", blocks=2, regions=3, capacity=8)
+    words = made.arrays["buffer"]
+    last = int(np.flatnonzero(words[1:] == 0)[0]) + 1
+    words[last] = (int(words[0]) - 5_000 & 0xFFFFFFFF) | 100 << 32 | 1 << 56
+    theirs = peers.nuggets_compact(made.file(), made.params["max_events"])
+    assert compare(ours(decode(made, "nuggets-compact")), theirs) == (len(made.spans), 0, 1)
+    assert max(row[3] for row in theirs) > int(words[0]) + (1 << 31)

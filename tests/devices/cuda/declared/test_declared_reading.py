@@ -100,7 +100,8 @@ def decoded(declaration, arrays, params, limit=1 << 40):
             for column, values in {**made.gaps, **made.summary}.items():
                 values = values + part[0] if column == "lane" else values
                 found.setdefault(column, []).extend(values.tolist())
-        found["stats"] = list(buffer.stats({"missing": np.array(found["missing"])}))
+        summary = {name: np.array(found[name]) for name in ("missing", "instants", "unmatched")}
+        found["stats"] = list(buffer.stats(summary))
         grid, lanes = buffer.grid, buffer.lanes
         for name in ("block", "group", "sm", "capacity", "offered", "lost", "counted"):
             values = getattr(grid, name)

@@ -103,6 +103,7 @@ def used_fields(declaration):
         record.empty,
         record.agree,
         record.extends,
+        record.stale,
         declaration.capacity,
     ]
     expressions += [declaration.offered, declaration.next, declaration.used, declaration.lane_check]
@@ -134,7 +135,9 @@ def with_field(declaration, place, spec):
 
 #: Changes that no file can show: the difference of the two is multiplied by 1000 and wraps at 64 bits.
 #: The bit of a processor that no core has is not looked at. The upper half of a payload is shifted beyond 64 bits.
+#: The sign behind a time has to be 0.
 UNSEEN = {
+    "megakernels": [("elapsed", {"width": 32})],
     "open-cuprof": [("c0", {"width": 63}), ("c1", {"width": 63})],
     "tt-metal": [("full", {"width": 6}), ("first", {"width": 33})],
 }

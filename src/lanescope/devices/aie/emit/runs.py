@@ -77,11 +77,9 @@ class Runs:
                 follows = part - 1 if self._known.runs[run].follows and self._parts[part - 1] == run - 1 else None
         header = scanner.header(source)
         unit = design or "", header
-        place = self._tracks.place_of(header)
         key = part, ordinal
-        at, distance = self._axis.begin(
-            unit, Recording(key, mode, timer, self._counts_from_start(known, place), follows)
-        )
+        counts = bool(known.units) and self._counts_from_start(known, self._tracks.place_of(header))
+        at, distance = self._axis.begin(unit, Recording(key, mode, timer, counts, follows))
         own = self._counts[unit] = self._counts.get(unit, 0) + 1
         self.runs.append(key)
         self.configs.append(known)

@@ -27,9 +27,6 @@ U32 = npt.NDArray[np.uint32]
 #: Invocations stand above the lanes of slots, counters and then Start and Stop below them.
 _KERNEL_SORT_KEY, _COUNTER_SORT_KEY, _TRACE_SORT_KEY = -1, 1 << 9, 1 << 10
 
-#: Modules that stand in one tile.
-_TILE_MODULES = ("core", "mem")
-
 
 class Lanes:
     """Tracks and names by lane number: recording * 8 + slot."""
@@ -79,8 +76,8 @@ class _Group:
 class TileTracks:
     """The tracks of a dump, made as its recordings come.
 
-    Recordings of one unit that follow each other in time share its tracks. Core and memory of a tile are in a group of
-    the tile if the configuration has both. In a dump of several designs each has a group of its own above those.
+    Recordings of one unit that follow each other in time share its tracks. If the configuration has core and memory of
+    any tile, the units of each tile are in a group. In a dump of several designs each has a group of its own above.
 
     Args:
         builder: where tracks, names and stats go.
@@ -112,6 +109,7 @@ class TileTracks:
         self._units: dict[tuple[str, int, int, int], _Group] = {}
         self._designs: dict[str, int] = {}
         self._tiles: dict[tuple[str, int, int], int] = {}
+        self._has_tiles: dict[int, bool] = {}  # of a configuration
         self._places: dict[int, Place] = {}
         self._names: dict[tuple[str, str], int] = {}  # of tiles in a design, and the header that has each
         self._ids: dict[tuple[str, int], set[Place]] = {}  # of a design, and the units that have each
@@ -151,10 +149,13 @@ class TileTracks:
         self.modes.append(mode)
         self.begins.append(begin)
         self._members.append(group)
-        self.lanes.reserve(config.SLOTS * len(self.groups))
-        lanes = slice(config.SLOTS * segment, config.SLOTS * len(self.groups))
-        self.lanes.track[lanes], self.lanes.name[lanes] = group.lanes, group.names
-        self.lanes.category[lanes] = group.category
+        lanes, first = self.lanes, config.SLOTS * segment
+        end = first + config.SLOTS
+        if end > len(lanes.track):
+            lanes.reserve(end)
+        lanes.track[first:end] = group.lanes
+        lanes.name[first:end] = group.names
+        lanes.category[first:end] = group.category
         return group.place
 
     def _make(self, packet_header: int, mode: int, known: Config, design: str | None, own: int) -> _Group:
@@ -191,9 +192,13 @@ class TileTracks:
 
     def _above(self, place: Place, known: Config, design: str | None, header: Mapping[str, int]) -> int | None:
         """Return the group of a unit's tile, that of its design, or None: it stands at the top."""
-        module, col, row = place
+        _, col, row = place
         above = None if design is None else self.design(design)
-        if module not in _TILE_MODULES or any((other, col, row) not in known.places for other in _TILE_MODULES):
+        if id(known) not in self._has_tiles:
+            self._has_tiles[id(known)] = any(
+                ("mem", *at) in known.places for module, *at in known.places if module == "core"
+            )
+        if not self._has_tiles[id(known)]:
             return above
         key = design or "", col, row
         if key not in self._tiles:
@@ -272,7 +277,7 @@ class TileTracks:
         """Return a new counter for the share of time in which a lane's event is asserted; it stands below the lanes."""
         group = next(group for group in self._units.values() if lane.track in group.lanes)
         return self._builder.track(
-            group.slots[lane.slot],
+            f"{group.slots[lane.slot]} %",
             kind="counter",
             role="utilization",
             parent=group.track,

@@ -90,6 +90,11 @@ class DerivedState:
             lane = Lane(tracks.kernel_lane(segment), tracks.groups[segment], tracks.begins[segment])
             self._invocations.add_recording(segment, slots, lane)
 
+    @property
+    def needs_ends(self) -> bool:
+        """Whether anything is concluded from the ends of recordings."""
+        return self._invocations.is_active
+
     def end_recording(self, segment: int, tick: int) -> None:
         """Note that a recording ended, and with which cycle."""
         self._invocations.end_recording(segment, tick)

@@ -80,7 +80,9 @@ class RunAxis:
             Tick at which it begins, and how that is known; 0 and ``APART`` if it has no place on the axis.
         """
         run = recording.run
-        own = self._units.setdefault(unit, _Unit())
+        own = self._units.get(unit)
+        if own is None:
+            own = self._units[unit] = _Unit()
         if recording.mode >= EXECUTION and own.run is not None:
             return 0, APART  # it records no time
         if run not in self._begins:

@@ -20,7 +20,6 @@ from lanescope.trace.schema import QUALITIES
 
 #: What the arguments of a slice or an instant begin with where it is unusual.
 _FACTS = re.compile(rb'\{(?:"quality":"(\w+)")?,?(?:"flags":"([^"]*)")?,?(?:"last_known_ts":"?(-?\d{1,18})"?)?')
-_NO_FACTS = (b"", b"", b"")
 
 
 class OwnTimeline(Timeline):
@@ -76,13 +75,6 @@ class OwnTimeline(Timeline):
         self.stats.add("chrome_undrawn_flows", self._about.flows_undrawn)
         self.stats.add("chrome_written_loss", self._about.lost)
 
-    def _rows(self, *phases: int) -> tuple[Int64, list[str]]:
-        """Return the events of phases that lie on a track, and their categories."""
-        rows = self._timed(self.events.of_phase(*phases))
-        texts = self.builder.categories.texts
-        categories = [texts[code] for code in self.categories[rows].tolist()]
-        return rows, categories
-
     def _is(self, rows: Int64, category: str) -> Any:
         return self.categories[rows] == self.builder.categories.code(category)
 
@@ -96,9 +88,7 @@ class OwnTimeline(Timeline):
         rows = rows[~gaps & ~lost]
         if not len(rows):
             return
-        facts = self._facts(rows)
         known = ((events.flags[rows] & layout.HAS_DURATION) != 0) & (events.phase[rows] == layout.COMPLETE)
-        last = [int(ts or 0) for _, _, ts in facts]
         first = self.builder.append(
             "slices",
             track_id=self._track[rows],
@@ -107,10 +97,7 @@ class OwnTimeline(Timeline):
             dur_valid=known,
             name=self.names[rows],
             category=self.categories[rows],
-            quality=[_quality(quality) for quality, _, _ in facts],
-            flags=np.array([_flags(words) for _, words, _ in facts], np.uint32),
-            last_known_ts=np.array(last, np.int64),
-            last_known_ts_valid=np.array([bool(ts) for _, _, ts in facts], np.bool_),
+            **self._facts(rows, with_last=True),
         )
         ids = first + np.arange(len(rows))
         self._of_event[rows] = ids
@@ -152,25 +139,45 @@ class OwnTimeline(Timeline):
         rows = rows[~lost]
         if not len(rows):
             return
-        facts = self._facts(rows)
         first = self.builder.append(
             "instants",
             track_id=self._track[rows],
             ts=self.events.ts[rows] - self.zero,
             name=self.names[rows],
             category=self.categories[rows],
-            quality=[_quality(quality) for quality, _, _ in facts],
-            flags=np.array([_flags(words) for _, words, _ in facts], np.uint32),
+            **self._facts(rows, with_last=False),
         )
         self._append_arguments("chrome_instant_arguments", "instant_id", first + np.arange(len(rows)), rows)
 
-    def _facts(self, rows: Int64) -> list[tuple[bytes, bytes, bytes]]:
-        """Return quality, flags and last known time of each event, empty where it has none."""
-        found = []
-        for text in self.events.arguments(rows, self.file):
-            facts = _FACTS.match(text) if text else None
-            found.append(_NO_FACTS if facts is None else tuple(part or b"" for part in facts.groups()))
-        return found  # type: ignore[return-value]
+    def _facts(self, rows: Int64, *, with_last: bool) -> dict[str, Any]:
+        """Return quality and flags of events, and the last times of slices that are unfinished, as columns."""
+        qualities = self.builder.dictionary("slices", "quality")
+        quality = np.full(len(rows), qualities.code("exact"), np.int32)
+        flags, last, known = (
+            np.zeros(len(rows), np.uint32),
+            np.zeros(len(rows), np.int64),
+            np.zeros(len(rows), np.bool_),
+        )
+        told = np.flatnonzero(self.events.flags[rows] & layout.HAS_FACTS)
+        read: dict[bytes, tuple[int, int, int | None]] = {}
+        for at, text in zip(told.tolist(), self.events.arguments(rows[told], self.file), strict=True):
+            facts = _FACTS.match(text)
+            if facts is None:
+                continue
+            found = read.get(facts[0])
+            if found is None:
+                quality_text, words, ts = facts.groups()
+                found = (
+                    qualities.code(_quality(quality_text or b"")),
+                    _flags(words or b""),
+                    None if ts is None else int(ts),
+                )
+                read[facts[0]] = found
+            quality[at], flags[at] = found[:2]
+            if found[2] is not None:
+                last[at], known[at] = found[2], True
+        columns = {"quality": quality, "flags": flags}
+        return {**columns, "last_known_ts": last, "last_known_ts_valid": known} if with_last else columns
 
     def _draw_samples(self) -> None:
         events = self.events

@@ -191,11 +191,12 @@ class Timeline:
         of_begin = np.searchsorted(rows, paired.begin)
         ids = self._append_pairs(paired, track[of_begin], is_thread=False)
         if len(ids):
+            scopes = self.builder.dictionary("chrome_async", "id_scope")
             self.builder.append(
                 "chrome_async",
                 slice_id=ids,
-                key=self._id_texts(value[of_begin], kind[of_begin]),
-                id_scope=["local" if local else "global" for local in is_local[of_begin].tolist()],
+                key=self._id_column(value[of_begin], kind[of_begin]),
+                id_scope=np.where(is_local[of_begin], *(scopes.code(scope) for scope in ("local", "global"))),
             )
         self._append_instants(rows[~is_slice], track[~is_slice])
 
@@ -224,6 +225,9 @@ class Timeline:
             process = self.places.keys[self.place[row]][0]
             track[code] = self.tracks.asynchronous(process, categories[self.categories[row]])
         return track[group]
+
+    def _id_column(self, value: npt.NDArray[np.uint64], kind: npt.NDArray[np.uint8]) -> Column:
+        return Column.derived(len(value), lambda: self._id_texts(value, kind))
 
     def _id_texts(self, value: npt.NDArray[np.uint64], kind: npt.NDArray[np.uint8]) -> npt.NDArray[np.object_]:
         texts = self.events.texts.texts
@@ -334,16 +338,13 @@ class Timeline:
         is_next = (phase == layout.FLOW_END) & ((flags & layout.ENCLOSING) == 0)
         slice_at = self._slices_at(track, all_rows, is_bound, is_next)
         self.append_flows(linked, all_rows, track, slice_at, "signal")
-        texts = self._id_texts(value[linked.destination], kind[linked.destination])
         destination = all_rows[linked.destination]
-        names, categories = self.builder.names.texts, self.builder.categories.texts
-        self.builder.append(
-            "chrome_flows",
-            flow_id=np.arange(len(destination)),
-            name=[names[code] for code in self.names[destination].tolist()],
-            category=[categories[code] for code in self.categories[destination].tolist()],
-            key=texts,
-        )
+        columns = {
+            name: self._codes(self.builder.dictionary("chrome_flows", name), codes[destination])
+            for name, codes in (("name", self.events.name), ("category", self.events.category))
+        }
+        ids = self._id_column(value[linked.destination], kind[linked.destination])
+        self.builder.append("chrome_flows", flow_id=np.arange(len(destination)), key=ids, **columns)
 
     def append_flows(
         self, linked: flow_links.Linked, rows: Int64, track: Int64, slice_at: Int64, kind: str | npt.NDArray[np.int32]

@@ -27,6 +27,7 @@ HAS_ID = 1 << 23
 HAS_BIND_ID = 1 << 24
 HAS_STACK = 1 << 25
 HAS_THREAD_TIME = 1 << 26
+HAS_FACTS = 1 << 27
 
 #: Bits of the kind of an id.
 NUMBER_ID, TEXT_ID, LOCAL_ID, GLOBAL_ID = 1, 2, 4, 8

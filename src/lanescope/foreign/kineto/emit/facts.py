@@ -21,6 +21,8 @@ Int64 = npt.NDArray[np.int64]
 _KNOWN_PHASES = "XiIRCMsftN"
 #: Stamps of Unix time begin here: September 2001. What counts from a base never gets so far.
 _UNIX_NS = 10**18
+#: Below it neighbours of float64 are less than a nanosecond apart, when they are microseconds.
+_EXACT_NS = (1 << 42) * 1000
 
 
 def _whole(value: Any) -> int | None:
@@ -121,6 +123,8 @@ def inexact_floats(absolute_us: npt.NDArray[np.int64], is_whole: npt.NDArray[np.
         is_whole: which of them to look at.
     """
     times = absolute_us[is_whole]
+    if not len(times) or max(abs(int(times.min())), abs(int(times.max()))) < _EXACT_NS:
+        return 0
     whole, rest = np.divmod(times, 1000)
     # Of numbers this large the nearest float is that of the sum: both parts are exact.
     read = whole.astype(np.float64) + rest.astype(np.float64) / 1000
@@ -149,7 +153,7 @@ def add_stats(
         in_list = [run for run in in_list if run.end != events.file_size]
     stat("kineto_unreadable_event", len(in_list), in_list[0].begin if in_list else None)
     stat("kineto_unreadable_bytes", sum(run.end - run.begin for run in outside), outside[0].begin if outside else None)
-    stat("kineto_unreadable_metadata", len(metadata.unreadable))
+    stat("kineto_unreadable_metadata", len(metadata.unreadable), min(metadata.unreadable.values(), default=None))
     known = np.zeros(256, np.bool_)
     known[[ord(phase) for phase in _KNOWN_PHASES]] = True
     timed = known[events.phase] & ~events.of_phase("M") & ~events.of_phase("N")
@@ -179,6 +183,33 @@ def add_stats(
     stat("kineto_comma", events.extra_commas + events.missing_commas)
     if not (timed & events.has_ts).any():
         stat("kineto_empty", 1)
+
+
+def add_accounting(builder: TraceBuilder, events: TraceEvents) -> None:
+    """Add which bytes were read; of those the ones of events that are on the timeline, and of those that are not."""
+    builder.add_bytes(decoded=events.decoded)
+    size = events.size.astype(np.int64)
+    dropped = int(size[_without_row(events)].sum())
+    every = int(size.sum())
+    builder.add_accounting(
+        input_id=0,
+        layer=1,
+        unit="event byte",
+        unit_bytes=1,
+        total=events.decoded,
+        decoded=every - dropped,
+        padding=events.decoded - every,
+        lost=dropped,
+    )
+
+
+def _without_row(events: TraceEvents) -> npt.NDArray[np.bool_]:
+    """Return which events have no place on the timeline: of an unknown phase, or without a time, bool [n]."""
+    known = np.zeros(256, np.bool_)
+    known[[ord(phase) for phase in _KNOWN_PHASES]] = True
+    untimed = ~events.has_ts & ~events.of_phase("M") & ~events.of_phase("N")
+    found: npt.NDArray[np.bool_] = ~known[events.phase] | untimed
+    return found
 
 
 def is_unix(smallest_ns: int) -> bool:

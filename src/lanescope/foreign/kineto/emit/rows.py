@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from lanescope.common.intervals import Intervals, order, overlapping, partially_overlapping
+from lanescope.common.intervals import Intervals, clash, order, overlapping, partially_overlapping
 from lanescope.foreign.kineto.emit.tracks import Tracks
 from lanescope.foreign.kineto.formats import layout
 from lanescope.foreign.kineto.interpret.classes import Classes
@@ -54,16 +54,8 @@ def lanes_of(events: TraceEvents, classes: Classes, tracks: Tracks, rows: Int64,
     end = begin + np.maximum(events.dur[rows], 0)
     filled = np.flatnonzero(end > begin)
     sort = filled[order(lane[filled], begin[filled], end[filled])]
-    intervals = Intervals(lane, begin, end).take(sort)
     is_work = (present % _CLASSES) == layout.WORK
-    clashing = np.zeros(len(present), np.bool_)
-    shared = np.zeros(len(present), np.bool_)
-    shared[intervals.group[overlapping(intervals)]] = True
-    clashing[is_work] = shared[is_work]
-    if (shared & ~is_work).any():
-        mine = ~is_work[intervals.group]
-        others = intervals.take(mine)
-        clashing[others.group[partially_overlapping(others)]] = True
+    clashing = _clashing(Intervals(lane, begin, end), sort, is_work)
     free = np.zeros(len(present), np.bool_)
     free[lane[classes.is_free[rows]]] = True
     made = []
@@ -72,6 +64,27 @@ def lanes_of(events: TraceEvents, classes: Classes, tracks: Tracks, rows: Int64,
         strict = "disjoint" if of == layout.WORK else "nested"
         made.append(tracks.lane(place, of, "free" if is_clash or free[number] else strict))
     return np.array(made, np.int64)[lane] if made else np.empty(0, np.int64)
+
+
+def _clashing(intervals: Intervals, sort: Int64, is_work: Mask) -> Mask:
+    """Return the lanes with rows that overlap (of device work) or cross (others), bool [lanes].
+
+    Args:
+        intervals: the rows by lane.
+        sort: those with a length, in order.
+        is_work: which lanes have device work.
+    """
+    found = np.zeros(len(is_work), np.bool_)
+    promises = np.where(is_work, np.uint8(1), np.uint8(2))
+    if not clash(intervals, sort, promises):
+        return found
+    ordered = intervals.take(sort)
+    shared = np.zeros(len(is_work), np.bool_)
+    shared[ordered.group[overlapping(ordered)]] = True
+    found[is_work] = shared[is_work]
+    others = ordered.take(~is_work[ordered.group])
+    found[others.group[partially_overlapping(others)]] = True
+    return found
 
 
 def add_slices(
@@ -238,6 +251,7 @@ def add_backward(
 def _starting_at(events: TraceEvents, classes: Classes, made: Rows, rows: Int64) -> Int64:
     """Return the innermost operator that starts where each event lies, its slice; -1: none, int64 [n]."""
     operators = made.slices[classes.of[made.slices] == layout.OP]
+    operators = operators[np.isin(made.ts[operators], made.ts[rows])]
     sort = np.lexsort((-events.dur[operators], made.ts[operators], events.place[operators]))
     operators = operators[sort]
     place, ts = events.place[operators].astype(np.int64), made.ts[operators]

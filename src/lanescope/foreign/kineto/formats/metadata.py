@@ -23,13 +23,13 @@ class Metadata:
     Attributes:
         values: by key, the last of several; those that are not JSON are missing.
         texts: the same as they stand in the file.
-        unreadable: keys whose value is not JSON, or too long.
+        unreadable: keys whose value is not JSON, or too long, and where it begins.
         repeated: how many keys come again.
     """
 
     values: dict[str, Any] = field(default_factory=dict)
     texts: dict[str, str] = field(default_factory=dict)
-    unreadable: list[str] = field(default_factory=list)
+    unreadable: dict[str, int] = field(default_factory=dict)
     repeated: int = 0
 
     @property
@@ -79,7 +79,7 @@ def read_metadata(places: list[tuple[int, int, int, int]], read: Callable[[int, 
         key, _ = decoded(read(key_begin, min(key_end - key_begin, MOST_BYTES)))
         found.repeated += key in found.texts
         if end - begin > MOST_BYTES:
-            found.unreadable.append(key)
+            found.unreadable[key] = begin
             found.texts[key] = f"({end - begin} bytes)"
             continue
         text = read(begin, end - begin).decode(errors="replace")
@@ -87,5 +87,5 @@ def read_metadata(places: list[tuple[int, int, int, int]], read: Callable[[int, 
         try:
             found.values[key] = json.loads(text, parse_float=Decimal, strict=False)
         except (ValueError, RecursionError):
-            found.unreadable.append(key)
+            found.unreadable[key] = begin
     return found

@@ -307,6 +307,8 @@ def simulate(options: Mapping[str, Any], seed: int) -> Simulation:
     begin = run.now
     for number in range(options["steps"]):
         _step(run, number, options["kernels"])
+    if not options["device"]:
+        run.work = []
     _plant(run)
     launched = {row["args"]["correlation"] for row in run.work}
     run.events += [

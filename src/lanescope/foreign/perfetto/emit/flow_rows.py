@@ -128,6 +128,6 @@ class FlowRows:
         place = first + int(np.searchsorted(starts[first:behind], ts, side="right"))
         for back in range(place - 1, max(first, place - _MOST_AROUND) - 1, -1):
             row = int(order[back])
-            if starts[back] + self._line.slice_dur[row] >= ts:
+            if self._line.end[row] < 0 or starts[back] + self._line.slice_dur[row] >= ts:
                 return row
         return -1

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import numpy as np
+import numpy.typing as npt
 
 from lanescope.foreign.perfetto.formats.packets import Columns
 from lanescope.foreign.perfetto.interpret import clocks
@@ -12,6 +13,9 @@ from lanescope.trace import TraceBuilder
 
 if TYPE_CHECKING:
     from lanescope.foreign.perfetto.emit.timeline import Timeline
+
+Int64 = npt.NDArray[np.int64]
+Mask = npt.NDArray[np.bool_]
 
 #: Stats of the native reader's faults; packets without state are counted by sequence.
 _FAULTS = {
@@ -56,25 +60,36 @@ def add_losses(line: Timeline, builder: TraceBuilder, input_id: int) -> None:
 
 def _add_sequence_losses(line: Timeline, builder: TraceBuilder, input_id: int) -> None:
     losses: Columns = line.found.tables["losses"]
-    lanes: dict[int, int] = {}
-    names = ("sequence", "packets", "dropped", "offset", "before", "after")
-    for sequence, packets, dropped, offset, before, after in zip(*(losses[n].tolist() for n in names), strict=True):
-        if sequence not in lanes:
-            lanes[sequence] = builder.track(
-                f"sequence {sequence}: lost packets", kind="lane", role="input", input_id=input_id
-            )
+    if not len(losses["sequence"]):
+        return
+    sequences = losses["sequence"].tolist()
+    lanes = {
+        sequence: builder.track(f"sequence {sequence}: lost packets", kind="lane", role="input", input_id=input_id)
+        for sequence in dict.fromkeys(sequences)
+    }
+    columns = (losses[name].tolist() for name in ("packets", "dropped", "offset"))
+    for sequence, packets, dropped, offset in zip(sequences, *columns, strict=True):
         facts = {"track_id": lanes[sequence], "input_id": input_id, "first_offset": offset}
         builder.add_stat("perfetto_missing_state", packets, **facts)
         builder.add_stat("perfetto_producer_dropped", dropped, **facts)
-        begin = int(line.ts[before]) - line.zero if before >= 0 and line.known[before] else 0
-        end = int(line.ts[after]) - line.zero if after >= 0 and line.known[after] else None
-        builder.append(
-            "gaps",
-            ts=np.array([begin]),
-            dur=np.array([max((end or 0) - begin, 0)]),
-            dur_valid=np.array([end is not None]),
-            cause="lost_packets",
-            lost_count=np.array([packets]),
-            lost_count_valid=np.array([not dropped]),
-            **facts,
-        )
+    before, after = losses["before"], losses["after"]
+    is_begun, is_resumed = _is_known(line, before), _is_known(line, after)
+    begin = np.where(is_begun, line.ts[before] - line.zero, 0) if len(line.ts) else np.zeros(len(before), np.int64)
+    end = np.where(is_resumed, line.ts[after] - line.zero, begin) if len(line.ts) else begin
+    builder.append(
+        "gaps",
+        track_id=np.array([lanes[sequence] for sequence in sequences], np.int64),
+        ts=begin,
+        dur=np.maximum(end - begin, 0),
+        dur_valid=is_resumed,
+        cause="lost_packets",
+        lost_count=losses["packets"],
+        lost_count_valid=losses["dropped"] == 0,
+        input_id=input_id,
+        first_offset=losses["offset"],
+    )
+
+
+def _is_known(line: Timeline, events: Int64) -> Mask:
+    """Return which of the events there are and have a time, bool [n]."""
+    return np.asarray((events >= 0) & line.known[events] if len(line.known) else events > events, np.bool_)

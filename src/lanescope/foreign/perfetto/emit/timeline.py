@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -10,7 +11,7 @@ import numpy.typing as npt
 from lanescope._native import core
 from lanescope.foreign.perfetto.emit import tracks
 from lanescope.foreign.perfetto.emit.flow_rows import FlowRows
-from lanescope.foreign.perfetto.formats.packets import Found
+from lanescope.foreign.perfetto.formats.packets import Columns, Found
 from lanescope.foreign.perfetto.interpret import clocks, legacy, own_traces
 from lanescope.foreign.perfetto.interpret.clocks import ClockMap
 from lanescope.foreign.perfetto.schema import DETAILS, EVENTS, STATS
@@ -37,8 +38,7 @@ class Timeline:
         self.found = found
         tables = found.tables
         self.events, self.samples = tables["events"], tables["samples"]
-        used = np.union1d(self.events["clock"], self.samples["clock"]).astype(np.int64)
-        self.clock = ClockMap(tables["clocks"], tables["snapshots"], found.primary_clock, used)
+        self.clock = ClockMap(tables["clocks"], tables["snapshots"], found.primary_clock, found.used_clocks)
         self.ts, self.known = self.clock.moved(self.events["ts"], self.events["clock"])
         self.sample_ts, self.sample_known = self.clock.moved(self.samples["ts"], self.samples["clock"])
         messages = tables["messages"]
@@ -136,28 +136,28 @@ class Timeline:
         events = self.events
         kept = self._kept()
         rows = np.flatnonzero(kept) if not kept.all() else None
-        event = (lambda index: index) if rows is None else (lambda index: np.where(index < 0, -1, rows[index]))
         columns = [self.ts, self.track, events["type"], events["name"], events["category"]]
         ts, track, kind, name, category = (
             np.ascontiguousarray(column if rows is None else column[rows]) for column in columns
         )
-        begin, end, crosses, last, instants, unmatched = core.perfetto_pair_slices(
-            ts, track, kind, name, category, len(self.tree.nodes)
-        )
-        begin, end, instants, unmatched = map(event, (begin, end, instants, unmatched))
+        slices = core.perfetto_pair_slices(ts, track, kind, name, category, len(self.tree.nodes))
+        if rows is not None:
+            for column in ("begin", "end", "instants", "unmatched"):
+                slices[column] = np.where(slices[column] < 0, -1, rows[slices[column]])
+        instants = slices["instants"]
         is_lane = np.zeros(len(self.tree.nodes), np.bool_)
-        is_lane[self.track[begin]] = True
+        is_lane[slices["track"]] = True
         is_lane[self.track[instants]] = True
         has_samples = np.bincount(self.samples["track"][self.sample_known], minlength=len(self.tree.nodes))
         self.tree.make(builder, np.flatnonzero(is_lane).tolist(), np.flatnonzero(has_samples).tolist(), input_id)
         self.lanes = self.tree.lanes()
-        self._name = self._codes(builder, "name")
-        self._category = self._codes(builder, "category")
-        self._add_slices(builder, begin, end, crosses.view(np.bool_), last, input_id)
+        self._names = self._codes(builder, "name")
+        self._categories = self._codes(builder, "category")
+        self._add_slices(builder, slices, input_id)
         self._add_instants(builder, instants)
         self._add_samples(builder, input_id)
         FlowRows(self).add(builder, input_id)
-        builder.add_stat("perfetto_end_unmatched", len(unmatched), input_id=input_id)
+        builder.add_stat("perfetto_end_unmatched", len(slices["unmatched"]), input_id=input_id)
         builder.records("perfetto.events", self._records)
 
     def _kept(self) -> Mask:
@@ -168,99 +168,113 @@ class Timeline:
             kept[np.array(self.legacy.flow_event)] = False
         return kept
 
-    def _codes(self, builder: TraceBuilder, column: str) -> Any:
-        """Return a function from events to codes of the builder's names or categories."""
-        codes = self.events[column]
+    def _codes(self, builder: TraceBuilder, column: str) -> npt.NDArray[np.int32]:
+        """Return the builder's codes of names or categories, by code of the file; the last one is that of -1."""
         dictionary = builder.dictionary("slices", column)
         texts = self.found.texts
-        used = np.flatnonzero(np.bincount(codes + 1, minlength=1))
+        is_used = np.zeros(len(texts) + 1, np.bool_)
+        is_used[self.events[column]] = True
+        used = np.flatnonzero(is_used)
         mapping = np.zeros(len(texts) + 1, np.int32)
-        mapping[used] = dictionary.codes(texts[code - 1] if code else "" for code in used.tolist())
-        return lambda events: mapping[codes[events] + 1]
+        mapping[used] = dictionary.codes(texts[code] if code < len(texts) else "" for code in used.tolist())
+        return mapping
 
-    def _add_slices(
-        self, builder: TraceBuilder, begin: Int64, end: Int64, crosses: Mask, last: Int64, input_id: int
-    ) -> None:
-        ts = self.ts
-        start = ts[begin]
-        is_open = end < 0
-        dur = np.where(is_open, 0, ts[end] - start) if len(ts) else start
+    def _add_slices(self, builder: TraceBuilder, slices: Columns, input_id: int) -> None:
         if self.legacy is not None and self.legacy.complete:
-            given = np.full(len(ts), -1, np.int64)
-            given[np.array(self.legacy.complete)] = np.array(self.legacy.dur, np.int64)
-            is_complete = self.events["type"][begin] == _COMPLETE
-            known = is_complete & (given[begin] >= 0)
-            dur = np.where(known, np.minimum(given[begin], clocks.LATEST), dur)
-            is_open = is_open & ~known
-        flags = np.where(crosses, np.uint32(Flag.PARTIAL_OVERLAP), np.uint32(0))
-        flags[is_open] |= np.uint32(Flag.UNFINISHED)
-        quality = np.zeros(len(begin), np.int32)
-        last_known = np.where(is_open, np.maximum(last, start) - self.zero, 0)
-        last_valid = is_open.copy()
-        drawn = np.ones(len(begin), np.bool_)
-        rows_of = np.full(len(ts), -1, np.int64)  # slice of each event
+            self._complete(slices)
+        is_open = slices["is_open"].view(np.bool_)
+        restored = np.zeros(len(is_open), np.bool_)
+        columns = {
+            "track_id": self.lanes[slices["track"]],
+            "ts": slices["ts"] - self.zero if self.zero else slices["ts"],
+            "dur": slices["dur"],
+            "dur_valid": ~is_open,
+            "flags": slices["crosses"].astype(np.uint32) * np.uint32(Flag.PARTIAL_OVERLAP),
+            "name": self._names[slices["name"]],
+            "category": self._categories[slices["category"]],
+        }
+        is_annotated = self.is_own and len(self.found.tables["annotated"]["event"]) > 0
+        if is_annotated or is_open.any():
+            columns["flags"][is_open] |= np.uint32(Flag.UNFINISHED)
+            columns["quality"] = np.zeros(len(is_open), np.int32)
+            columns["last_known_ts"] = np.where(is_open, slices["last"] - self.zero, 0)
+            columns["last_known_ts_valid"] = is_open
+        self.begin, self.end = slices["begin"], slices["end"]
+        self.slice_ts, self.slice_dur = slices["ts"], slices["dur"]
         if self.is_own:
-            drawn = ~self.is_category(begin, own_traces.GAP)
-            self._restore(begin, flags, quality, last_known, last_valid)
-            self._add_gaps(builder, begin[~drawn], dur[~drawn], is_open[~drawn], input_id)
-        kept = slice(None) if drawn.all() else np.flatnonzero(drawn)
-        begin, end, start = begin[kept], end[kept], start[kept]
-        dur, is_open = dur[kept], is_open[kept]
-        rows_of[begin] = np.arange(len(begin))
-        rows_of[end[end >= 0]] = np.flatnonzero(end >= 0)
-        first = 0
-        if len(begin):
-            first = builder.append(
-                "slices",
-                track_id=self.lanes[self.track[begin]],
-                ts=start - self.zero if self.zero else start,
-                dur=dur,
-                dur_valid=~is_open,
-                name=self._name(begin),
-                category=self._category(begin),
-                quality=self._qualities(builder, quality[kept]),
-                flags=flags[kept],
-                last_known_ts=last_known[kept],
-                last_known_ts_valid=last_valid[kept],
-            )
-        self.slice_of, self.begin, self._end = rows_of, begin, end
-        self.slice_ts, self.slice_dur = start, np.where(is_open, clocks.LATEST, dur)
-        if not self.is_own:
-            builder.add_stat("perfetto_unfinished_slice", int(np.count_nonzero(is_open)), input_id=input_id)
-        self._add_arguments(builder, "perfetto_slices", "slice_id", begin, end, first)
+            restored = self._restore(self.begin, columns) if is_annotated else restored
+            is_gap = slices["category"] == self.code_of(own_traces.GAP)
+            if is_gap.any():
+                self._add_gaps(builder, self.begin[is_gap], columns, is_gap, input_id)
+                kept = np.flatnonzero(~is_gap)
+                columns = {name: column[kept] for name, column in columns.items()}
+                self.begin, self.end, is_open, restored = (
+                    self.begin[kept],
+                    self.end[kept],
+                    is_open[kept],
+                    restored[kept],
+                )
+                self.slice_ts, self.slice_dur = self.slice_ts[kept], self.slice_dur[kept]
+        unfinished = int(np.count_nonzero(is_open & ~restored))
+        builder.add_stat("perfetto_unfinished_slice", unfinished, input_id=input_id)
+        if len(self.begin):
+            quality = self._qualities(builder, columns.pop("quality", None))
+            first = builder.append("slices", quality=quality, **columns)
+            self._add_arguments(builder, "perfetto_slices", "slice_id", self.begin, self.end, first)
 
-    def _qualities(self, builder: TraceBuilder, places: npt.NDArray[np.int32]) -> Any:
-        if not places.any():
+    def _complete(self, slices: Columns) -> None:
+        """Give slices of the older form their durations."""
+        assert self.legacy is not None
+        given = np.full(len(self.ts), -1, np.int64)
+        given[np.array(self.legacy.complete)] = np.array(self.legacy.dur, np.int64)
+        known = given[slices["begin"]] >= 0
+        slices["dur"] = np.where(known, np.minimum(given[slices["begin"]], clocks.LATEST), slices["dur"])
+        slices["is_open"] = np.where(known, np.uint8(0), slices["is_open"])
+
+    @cached_property
+    def slice_of(self) -> Int64:
+        """The slice that each event begins or ends, int64 [events], -1: none."""
+        found = np.full(len(self.ts), -1, np.int64)
+        ended = np.flatnonzero(self.end >= 0)
+        found[self.end[ended]] = ended
+        found[self.begin] = np.arange(len(self.begin))
+        return found
+
+    def _qualities(self, builder: TraceBuilder, places: npt.NDArray[np.int32] | None) -> Any:
+        if places is None or not places.any():
             return QUALITIES[0]
         codes = builder.dictionary("slices", "quality").codes(QUALITIES)
         return codes[places]
 
+    def code_of(self, text: str) -> int:
+        """Return the code of a text of the file, -2 where it has none."""
+        return self.found.texts.index(text) if text in self.found.texts else -2
+
     def is_category(self, events: Int64, text: str) -> Mask:
         """Return which events have a category, bool [n]."""
-        texts = self.found.texts
-        code = texts.index(text) if text in texts else -2
-        return np.asarray(self.events["category"][events] == code, np.bool_)
+        return np.asarray(self.events["category"][events] == self.code_of(text), np.bool_)
 
     def _add_instants(self, builder: TraceBuilder, instants: Int64) -> None:
-        self._point = np.full(len(self.ts), -1, np.int64)
         if self.is_own:
             is_finding = self.is_category(instants, own_traces.FINDING)
             builder.add_stat("perfetto_drawn_finding", int(np.count_nonzero(is_finding)), input_id=0)
             instants = instants[~(is_finding | self.is_category(instants, own_traces.FLOW))]
         if not len(instants):
             return
-        flags, quality = np.zeros(len(instants), np.uint32), np.zeros(len(instants), np.int32)
+        columns: Columns = {
+            "quality": np.zeros(len(instants), np.int32),
+            "flags": np.zeros(len(instants), np.uint32),
+        }
         if self.is_own:
-            unused = np.zeros(len(instants), np.int64), np.zeros(len(instants), np.bool_)
-            self._restore(instants, flags, quality, *unused)
+            self._restore(instants, columns)
         first = builder.append(
             "instants",
             track_id=self.lanes[self.track[instants]],
             ts=self.ts[instants] - self.zero,
-            name=self._name(instants),
-            category=self._category(instants),
-            quality=self._qualities(builder, quality),
-            flags=flags,
+            name=self._names[self.events["name"][instants]],
+            category=self._categories[self.events["category"][instants]],
+            quality=self._qualities(builder, columns["quality"]),
+            flags=columns["flags"],
         )
         none = np.full(len(instants), -1, np.int64)
         self._add_arguments(builder, "perfetto_instants", "instant_id", instants, none, first)
@@ -271,8 +285,7 @@ class Timeline:
         correlations = self.found.tables["correlations"]
         if not len(annotated) and not len(correlations["event"]):
             return
-        row_of = np.full(len(self.ts) + 1, -1, np.int64)
-        row_of[annotated] = np.arange(len(annotated))
+        row_of = self._annotation_of
         correlated = np.full(len(self.ts) + 1, -1, np.int64)
         correlated[correlations["event"]] = np.arange(len(correlations["event"]))
         has = (row_of[begin] >= 0) | (row_of[end] >= 0) | (correlated[begin] >= 0) | (correlated[end] >= 0)
@@ -299,57 +312,52 @@ class Timeline:
 
     # --- traces of our own ------------------------------------------------------------------------------------
 
-    def _restore(
-        self,
-        events: Int64,
-        flags: npt.NDArray[np.uint32],
-        quality: npt.NDArray[np.int32],
-        last_known: Int64,
-        last_valid: Mask,
-    ) -> None:
-        """Put back what rows say of themselves."""
+    @cached_property
+    def _annotation_of(self) -> Int64:
+        """The row of the annotations of each event, int64 [events + 1], -1: none."""
         annotated = self.found.tables["annotated"]["event"]
-        count = len(annotated)
-        if not count or not len(events):
-            return
-        row_of = np.full(len(self.ts), -1, np.int64)
-        row_of[annotated] = np.arange(count)
-        at = row_of[events]
-        has = np.flatnonzero(at >= 0)
-        at = at[has]
-        found = own_traces.flags(self.found.reader, count)
-        flags[has] = np.where(found.known[at], found.values[at], 0)
-        flags[at.size and np.flatnonzero(row_of[events] < 0)] = 0
-        found = own_traces.qualities(self.found.reader, count)
-        quality[has] = np.where(found.known[at], found.values[at], 0)
-        found = own_traces.number(self.found.reader, "last_known_ts", count)
-        last_known[has] = np.where(found.known[at], found.values[at], 0)
-        last_valid[:] = False
-        last_valid[has] = found.known[at]
-        last_known[~last_valid] = 0
+        found = np.full(len(self.ts) + 1, -1, np.int64)
+        found[annotated] = np.arange(len(annotated))
+        return found
 
-    def _add_gaps(self, builder: TraceBuilder, begin: Int64, dur: Int64, is_open: Mask, input_id: int) -> None:
-        if not len(begin):
-            return
-        annotated = self.found.tables["annotated"]["event"]
-        row_of = np.full(len(self.ts), -1, np.int64)
-        row_of[annotated] = np.arange(len(annotated))
-        at = row_of[begin]
-        columns: dict[str, Any] = {}
+    def _restore(self, events: Int64, columns: Columns) -> Mask:
+        """Put back flags, quality and last known times; return which rows have any of them, bool [n]."""
+        count = len(self.found.tables["annotated"]["event"])
+        restored = np.zeros(len(events), np.bool_)
+        if not count or not len(events):
+            return restored
+        at = self._annotation_of[events]
+        rows = np.flatnonzero(at >= 0)
+        at = at[rows]
+        reader = self.found.reader
+        flags, qualities = own_traces.flags(reader, count), own_traces.qualities(reader, count)
+        last = own_traces.number(reader, "last_known_ts", count)
+        known = flags.known[at] | qualities.known[at] | last.known[at]
+        rows, at = rows[known], at[known]
+        restored[rows] = True
+        columns["flags"][rows] = flags.values[at]
+        columns["quality"][rows] = qualities.values[at]
+        if "last_known_ts" in columns:
+            columns["last_known_ts"][rows] = last.values[at]
+            columns["last_known_ts_valid"] = columns["last_known_ts_valid"].copy()
+            columns["last_known_ts_valid"][rows] = last.known[at]
+        return restored
+
+    def _add_gaps(self, builder: TraceBuilder, begin: Int64, columns: Columns, is_gap: Mask, input_id: int) -> None:
+        count = len(self.found.tables["annotated"]["event"])
+        at = self._annotation_of[begin]
+        facts: dict[str, Any] = {}
         for name in ("lost_count", "first_offset"):
-            found = own_traces.number(self.found.reader, name, len(annotated) + 1)
-            columns[name] = np.where(at >= 0, found.values[at], 0)
-            columns[f"{name}_valid"] = (at >= 0) & found.known[at]
+            found = own_traces.number(self.found.reader, name, count + 1)  # the last one is that of none
+            facts[name] = np.where(at >= 0, found.values[at], 0)
+            facts[f"{name}_valid"] = (at >= 0) & found.known[at]
         texts = self.found.texts
         builder.append(
             "gaps",
-            track_id=self.lanes[self.track[begin]],
-            ts=self.ts[begin] - self.zero,
-            dur=dur,
-            dur_valid=~is_open,
+            **{name: columns[name][is_gap] for name in ("track_id", "ts", "dur", "dur_valid")},
             cause=[texts[code] if code >= 0 else "" for code in self.events["name"][begin].tolist()],
             input_id=input_id,
-            **columns,
+            **facts,
         )
 
     # --- counters ---------------------------------------------------------------------------------------------

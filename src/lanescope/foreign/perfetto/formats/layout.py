@@ -7,6 +7,29 @@ from __future__ import annotations
 
 FORMAT = "track_event"
 
+#: Fields of a packet that are read.
+FIELDS: dict[int, str] = {
+    3: "trusted_uid",
+    6: "clock_snapshot",
+    8: "timestamp",
+    10: "trusted_packet_sequence_id",
+    11: "track_event",
+    12: "interned_data",
+    13: "sequence_flags",
+    35: "trace_stats",
+    41: "incremental_state_cleared",
+    42: "previous_packet_dropped",
+    43: "process_descriptor",
+    44: "thread_descriptor",
+    50: "compressed_packets",
+    58: "timestamp_clock_id",
+    59: "trace_packet_defaults",
+    60: "track_descriptor",
+    79: "trusted_pid",
+    87: "first_packet_on_sequence",
+    98: "machine_id",
+    133: "zstd_compressed_packets",
+}
 #: Data sources whose packets are counted and not read, by the field that holds their data.
 SOURCES: dict[int, str] = {
     1: "ftrace_events",

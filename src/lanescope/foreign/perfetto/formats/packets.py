@@ -32,6 +32,7 @@ class Found:
         other: packets and bytes by field, of other data sources.
         unread: fields of events that are not read, and how often.
         zstd: packets of packets that no library here unpacks: how many, and where first.
+        used_clocks: clocks that events and samples count on.
         primary_clock: number of the clock that the file names as its own, 0: none.
         size, decoded, padding, lost: bytes of the file.
         truncated_at: where the packet begins that the end of the file cuts, -1: none.
@@ -46,6 +47,7 @@ class Found:
     other: dict[int, tuple[int, int]]
     unread: dict[int, int]
     zstd: tuple[int, int]
+    used_clocks: list[int]
     primary_clock: int
     size: int
     decoded: int
@@ -90,6 +92,7 @@ class PacketReader:
             reader.other,
             reader.unread,
             self._zstd,
+            reader.used_clocks,
             reader.primary_clock,
             self._offset,
             decoded,

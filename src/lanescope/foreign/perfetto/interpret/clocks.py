@@ -32,6 +32,8 @@ NAMES = {
 REALTIME, MONOTONIC, BOOTTIME = 1, 3, 6
 #: Clocks up to here mean the same in all files.
 _MOST_KNOWN = 63
+#: So many clocks of one snapshot are related to each other; files have fewer than 20.
+_MOST_CLOCKS = 64
 #: Times beyond are no times: half of what an int64 holds, so that differences of two fit.
 LATEST = 1 << 62
 
@@ -58,17 +60,18 @@ class ClockMap:
         is_assumed: the file relates the clock of its events to no other, so it is taken for that of the trace.
     """
 
-    def __init__(self, clocks: Columns, snapshots: Columns, primary: int, used: Int64) -> None:
+    def __init__(self, clocks: Columns, snapshots: Columns, primary: int, used: list[int]) -> None:
         self._ids = clocks["id"].astype(np.int64)
         self._sequences = clocks["sequence"].astype(np.int64)
         self._snapshots = snapshots
         self.trace_clock = primary or BOOTTIME
         self.is_assumed = False
+        self._used = used
         own = np.flatnonzero((self._ids == self.trace_clock) & (self._sequences == 0))
         self._target = int(own[0]) + 1 if len(own) else 0
         self._readings: dict[int, dict[int, Reading]] | None = None
-        if not len(snapshots["number"]) and len(used) == 1 and int(used[0]):
-            only = int(used[0])
+        if not len(snapshots["number"]) and len(used) == 1 and used[0]:
+            (only,) = used
             if int(self._ids[only - 1]) <= _MOST_KNOWN:
                 # All events count on one clock, which then is as good as any other.
                 self.is_assumed = int(self._ids[only - 1]) != self.trace_clock
@@ -76,26 +79,24 @@ class ClockMap:
 
     def moved(self, ts: Int64, clock: npt.NDArray[np.int32]) -> tuple[Int64, Mask]:
         """Return times on the clock of the trace, int64 [n], and which of them are known, bool [n]."""
-        used = np.flatnonzero(np.bincount(clock)) if len(clock) else np.empty(0, np.int64)
         known = np.ones(len(ts), np.bool_)
         found = ts
-        for number in used.tolist():
-            if number in (0, self._target):
-                continue
-            steps = self._path(number)
+        for number in self._used:
+            steps = () if number in (0, self._target) else self._path(number)
             if steps == ():
                 continue
-            rows = clock == number if len(used) > 1 else slice(None)
+            rows = clock == number if len(self._used) > 1 else slice(None)
             if steps is None:
                 known[rows] = False
                 continue
             moved = ts[rows]
             for step in steps:
                 moved = _move(moved, step)
-            if moved is not ts[rows]:
-                found = ts.copy() if found is ts else found
-                found[rows] = moved
-        return found, known & (found >= 0) & (found < LATEST)
+            found = ts.copy() if found is ts else found
+            found[rows] = moved
+        if len(found) and (int(found.min()) < 0 or int(found.max()) >= LATEST):
+            known &= (found >= 0) & (found < LATEST)
+        return found, known
 
     def _path(self, number: int) -> tuple[Reading, ...] | None:
         """Return the readings that lead from a clock to that of the trace; None where none do."""
@@ -122,7 +123,8 @@ class ClockMap:
         starts = np.flatnonzero(np.diff(number, prepend=-1, append=-1)) if len(number) else np.empty(0, np.int64)
         clocks, times = clock.tolist(), ts.tolist()
         for begin, end in zip(starts.tolist(), starts[1:].tolist(), strict=False):
-            together = dict(zip(clocks[begin:end], times[begin:end], strict=True))
+            few = slice(begin, min(end, begin + _MOST_CLOCKS))
+            together = dict(zip(clocks[few], times[few], strict=True))
             for one, one_ts in together.items():
                 for other, other_ts in together.items():
                     if one != other:

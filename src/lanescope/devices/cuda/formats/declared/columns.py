@@ -283,6 +283,11 @@ class Columns:
         test = self._declaration.record.empty
         return np.zeros(len(self), np.bool_) if test is None else self.value(test) != 0
 
+    def is_stale(self) -> npt.NDArray[np.bool_]:
+        """Return which positions hold a record of an earlier launch, bool [n]."""
+        test = self._declaration.record.stale
+        return np.zeros(len(self), np.bool_) if test is None else (self.value(test) != 0) & ~self.is_empty()
+
     def is_field(self, expression: Expression) -> str | None:
         """Return the name of the field that an expression is, None if it is anything else."""
         return expression.text.strip() if expression.text.strip() in self._fields else None

@@ -90,6 +90,7 @@ class RecordSpec:
         views: further readings of the same bits, for tests.
         empty: not 0 where nothing was recorded.
         agree: 0 where a record contradicts its place.
+        stale: not 0 where a record is of an earlier launch: it is left out and counted.
         extends: how many of the positions after a record belong to it, and are no records of their own.
     """
 
@@ -99,6 +100,7 @@ class RecordSpec:
     views: tuple[FieldSpec, ...] = ()
     empty: Expression | None = None
     agree: Expression | None = None
+    stale: Expression | None = None
     extends: Expression | None = None
 
 

@@ -64,7 +64,12 @@ def roles_of(declaration: Declaration, codes: Mapping[int, int], unreadable: int
         return None
     if any(roles[role].names & of_record for role in ("block", "group") if role in roles):
         return None
-    if record.extends is not None or declaration.next is not None or declaration.overflow == "ring-by-time":
+    if (
+        record.extends is not None
+        or record.stale is not None
+        or declaration.next is not None
+        or declaration.overflow == "ring-by-time"
+    ):
         return None
     is_wide = clock.bits > CORE_BITS
     names, compared = [], []

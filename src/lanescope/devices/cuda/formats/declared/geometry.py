@@ -335,7 +335,7 @@ def _room(declaration: Declaration, arrays: Arrays, scope: dict[str, Any], base:
 def extent_of_record(declaration: Declaration, geometry: Geometry) -> int | None:
     """Return the bytes from the beginning of a record on that have all of its fields; None: some are elsewhere."""
     extent = declaration.record.size
-    for spec in declaration.record.fields:
+    for spec in (*declaration.record.fields, *declaration.record.views):
         if spec.byte is None:
             continue
         first, second = (full(spec.byte.value({**geometry.lane_scope, "k": k}), geometry.lanes) for k in (0, 1))

@@ -13,7 +13,7 @@ from lanescope._native import core
 from lanescope.common.distinct import distinct
 from lanescope.devices.cuda.formats import layout
 from lanescope.devices.cuda.formats.buffer import UNKNOWN, Summary
-from lanescope.devices.cuda.formats.declared import earlier_words
+from lanescope.devices.cuda.formats.declared import earlier_regions, earlier_words
 from lanescope.devices.cuda.formats.declared.arrays import Arrays
 from lanescope.devices.cuda.formats.declared.columns import Columns
 from lanescope.devices.cuda.formats.declared.declaration import MAIN, Declaration
@@ -256,13 +256,14 @@ class ColumnLanes(_LanesInOrder):
         self._first, self._ring = np.zeros(0, np.int64), np.zeros(0, np.int64)
         self._last: tuple[Part, Records] | None = None
         self._codes: list[tuple[int, int]] = []
+        self._cuts: I64 | None = None
         #: Lanes of the buffer that are read together, and what becomes of which of them.
         self._pieces, self._piece_of = self._parts, dict(zip(self._parts, self._parts, strict=True))
         record, roles = declaration.record, declaration.roles
         names = {spec.name for spec in (*record.fields, *record.views)} | {"k"}
         self._by_record = {role for role in ("block", "group") if role in roles and roles[role].names & names}
         kinds = () if declaration.kind is None else declaration.kind[1].values()
-        is_dense = not declaration.state and record.extends is None and "ignored" not in kinds
+        is_dense = not (declaration.state or record.extends or record.stale or "ignored" in kinds)
         #: Whether the place of a record follows from its position in its lane.
         self._is_placed = is_dense and declaration.positions == "sequence" and not self._by_record
         self._is_by_parts = declaration.pairing != "token" and self._extent is not None and self._has_own_lanes
@@ -369,6 +370,8 @@ class ColumnLanes(_LanesInOrder):
             for code, event in enumerate(_events(records)):
                 codes[code if records.ids is not None else event[0]] = at[event]
             records.event, records.ids = np.where(records.kind < UNREADABLE, codes[records.event], np.uint16(0)), ids
+        if self._cuts is not None:
+            earlier_regions.leave_out(records, self._cuts[slice(*part)] if not is_alone else self._cuts)
         self._last = piece, records
         return records
 
@@ -397,8 +400,16 @@ class ColumnLanes(_LanesInOrder):
         return out.done(result, stamp_wrap=1 << stamp_bits, base=part[0])
 
     def part_launches(self, summary: Summary, *, keep: bool, launch_ns: int | None) -> tuple[int, int] | None:
-        """Return None: launches of records that have to be computed are not told apart."""
-        return None
+        """Leave out what earlier launches left, where it can be told; return how many records, and the first slot."""
+        if not earlier_regions.is_alike(self._declaration, self._geometry):
+            return None
+        found = earlier_regions.find((self._read(part) for part in self._parts), launch_ns)
+        if found is None:
+            return None
+        if not keep:
+            self._cuts, self._last = found.cuts, None
+            self.__dict__.pop("table", None)
+        return found.records, found.first_slot
 
     def slots_of(self, lane: U32 | I64, index: U32) -> I64:
         """Return the slots of records from their lanes and positions."""

@@ -40,6 +40,8 @@ class LaneTable:
         first_bad: slot of the first of them; None: there are none.
         orphans: those of them that belong to no lane.
         ignored: records that are not events.
+        stale: records of earlier launches that are left out.
+        first_stale: slot of the first of them; None: there are none.
         bad_counts: lanes whose count is impossible.
         missing: records that lanes counted and that are not in the file.
         full_slots: lanes of the buffer that are full.
@@ -64,6 +66,8 @@ class LaneTable:
     first_bad: int | None = None
     orphans: int = 0
     ignored: int = 0
+    stale: int = 0
+    first_stale: int | None = None
     bad_counts: int = 0
     missing: int = 0
     lost_by_slots: int = 0
@@ -152,6 +156,7 @@ def joined(parts: Sequence[LaneTable], ids: I64 | None) -> LaneTable:
         counted=own("counted", lambda count: np.ones(count, np.bool_)),
         overwritten=own("overwritten", lambda count: np.zeros(count, np.int64)),
         first_bad=next((part.first_bad for part in parts if part.first_bad is not None), None),
+        first_stale=next((part.first_stale for part in parts if part.first_stale is not None), None),
         ids=ids,
         **{name: all_of(name) for name in ("block", "group", "sm", "anchor")},
         **{name: own(name) for name in ("capacity", "offered", "lost")},
@@ -159,7 +164,7 @@ def joined(parts: Sequence[LaneTable], ids: I64 | None) -> LaneTable:
     )
 
 
-_TOTALS = ("moved", "bad", "orphans", "ignored", "bad_counts", "missing", "lost_by_slots", "full_slots")
+_TOTALS = ("moved", "bad", "orphans", "ignored", "stale", "bad_counts", "missing", "lost_by_slots", "full_slots")
 
 
 def _of_source(source: I64) -> Any:

@@ -321,6 +321,7 @@ def _record(parser: _Parser, keys: _Keys) -> tuple[RecordSpec, tuple[Expression,
         parser.fields(of, "views"),
         parser.expression(of, "empty"),
         parser.expression(of, "agree"),
+        parser.expression(of, "stale"),
         parser.expression(of, "extends"),
     )
     of.done()

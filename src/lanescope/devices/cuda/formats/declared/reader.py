@@ -217,8 +217,8 @@ class DeclaredBuffer:
         """Yield what the records and the headers give reason to report."""
         lanes = self.lanes
         yield "cuda_read_whole", int(self._lanes.is_read_whole), None
-        if self._stale is not None:
-            yield "cuda_stale", *self._stale
+        records, slot = self._stale or (0, None)
+        yield "cuda_stale", records + lanes.stale, lanes.first_stale if slot is None else slot
         yield "cuda_corrupt_record", lanes.bad + lanes.orphans, lanes.first_bad
         yield "cuda_bad_lane_header", int(np.count_nonzero(~self._geometry.is_sound)), None
         yield "cuda_bad_count", lanes.bad_counts, None

@@ -100,6 +100,7 @@ def records_of(declaration: Declaration, columns: Columns) -> Records:
         end = None if end is None else end[order]
         payload, payload2 = (None if values is None else values[order] for values in (payload, payload2))
         sm = None if sm is None else sm[order]
+    stale = columns.is_stale() if declaration.record.stale is not None else np.zeros(0, np.bool_)
     tracks: I64 | None = None
     numbers: I64 | None
     if "track" in roles:
@@ -128,6 +129,8 @@ def records_of(declaration: Declaration, columns: Columns) -> Records:
         moved=moved,
         orphans=orphans,
         ignored=ignored,
+        stale=int(np.count_nonzero(stale)),
+        first_stale=int(columns.byte[stale.argmax()]) // declaration.unit_bytes if stale.any() else None,
         **of_columns(declaration, columns, source),
     )
     if declaration.pairing == "stack":
@@ -165,6 +168,8 @@ def kinds(declaration: Declaration, columns: Columns) -> npt.NDArray[np.uint8]:
         is_state = columns.is_state()
         kind[columns.lacks_state() & ~is_state] = UNREADABLE
         kind[is_state] = _IGNORED
+    if declaration.record.stale is not None:
+        kind[columns.is_stale()] = _IGNORED
     if declaration.record.empty is not None:
         kind[columns.is_empty()] = EMPTY
     if declaration.record.extends is not None:
@@ -190,7 +195,7 @@ def _lanes(
     if not by_record:
         if is_list and not has_ignored:
             return None, source, columns.start, block, group
-        order = np.flatnonzero((kind != _IGNORED) if is_list else (kind < EMPTY))
+        order = np.flatnonzero((kind != _IGNORED) if is_list else (kind < UNREADABLE))
         lane_of = columns.spread(source)[order]
         if not is_list:
             by = np.lexsort((begin[order], lane_of))

@@ -240,6 +240,7 @@ def decode(
             _of_several(lane, users[id(lane)])
     if declaration.positions == "events":
         for lane in found:
+            orphans += sum(row[0] == "unreadable" for row in lane.records)
             lane.records = sorted((row for row in lane.records if row[0] != "unreadable"), key=lambda row: row[2])
     return found, orphans, ignored
 
@@ -337,6 +338,8 @@ def read_record(declaration: Declaration, scope: dict[str, int], state: dict[str
         if one.test.value(scope) != 0:
             state |= {name: value.value(scope) for name, value in one.values.items()}
             return "ignored", ()
+    if declaration.record.stale is not None and declaration.record.stale.value(scope) != 0:
+        return "ignored", ()
     needed = {name for one in declaration.state for name in one.values}
     unreadable = "unreadable", ("unreadable", at)
     if needed - set(state) or (declaration.record.agree is not None and declaration.record.agree.value(scope) == 0):

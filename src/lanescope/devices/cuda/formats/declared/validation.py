@@ -131,9 +131,9 @@ def _check_record(declaration: Declaration, places: set[str], lane: set[str]) ->
 
 
 def _record_expressions(declaration: Declaration) -> list[Expression]:
-    found = [*declaration.roles.values()]
+    of, found = declaration.record, [*declaration.roles.values()]
     found += [declaration.kind[0]] if declaration.kind is not None else []
-    found += [e for e in (declaration.record.empty, declaration.record.agree, declaration.record.extends) if e]
+    found += [e for e in (of.empty, of.agree, of.stale, of.extends) if e]
     return found
 
 
