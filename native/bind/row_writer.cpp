@@ -44,37 +44,36 @@ std::vector<Line> lines_of(const std::vector<LineRow>& rows) {
     return lines;
 }
 
-// A writer with the bytes that it writes to.
-struct BoundWriter {
-    RowWriter writer;
-    Buffer out;
-};
-
-nb::bytes format(BoundWriter& bound, const Array<const uint32_t>& which, const Rows<const uint64_t>& values,
+nb::bytes format(const RowWriter& self, const Array<const uint32_t>& which, const Rows<const uint64_t>& values,
                  const std::string& separator) {
-    const RowWriter& self = bound.writer;
     if (values.shape(0) < self.columns() || values.shape(1) != which.size()) {
         throw nb::value_error("sizes of rows and columns do not fit");
     }
     for (const uint32_t line : span_of(which)) {
         if (line >= self.lines()) throw nb::value_error("a row asks for a line that is not there");
     }
-    // No other thread may write to these bytes meanwhile: the lock of Python is kept.
-    const Status status = self.write(span_of(which), {values.data(), values.size()}, separator, bound.out);
+    const std::span<const uint64_t> bits{values.data(), values.size()};
+    size_t bound = 0;
+    const Status status = self.measure(span_of(which), bits, separator, &bound);
     if (status == Status::bad_text) throw nb::value_error("a row asks for a text that is not there");
     if (status == Status::bad_number) throw nb::value_error("JSON has no number for a value");
-    const std::string_view text = bound.out.view();
-    return nb::bytes(text.data(), text.size());
+    // Written where they stay: the bytes of large files are copied often enough.
+    PyObject* made = PyBytes_FromStringAndSize(nullptr, static_cast<Py_ssize_t>(bound));
+    if (made == nullptr) throw nb::python_error();
+    char* const begin = PyBytes_AsString(made);
+    const char* const end = self.write(span_of(which), bits, separator, begin);
+    if (_PyBytes_Resize(&made, end - begin) != 0) throw nb::python_error();
+    return nb::steal<nb::bytes>(made);
 }
 
 }  // namespace
 
 void lanescope::bind::rows(nb::module_& m) {
-    nb::class_<BoundWriter>(m, "RowWriter", "Writes columns as lines of text.")
+    nb::class_<RowWriter>(m, "RowWriter", "Writes columns as lines of text.")
         .def(
             "__init__",
-            [](BoundWriter* self, const std::vector<LineRow>& lines, std::vector<std::string> texts) {
-                new (self) BoundWriter{RowWriter(lines_of(lines), std::move(texts)), {}};
+            [](RowWriter* self, const std::vector<LineRow>& lines, std::vector<std::string> texts) {
+                new (self) RowWriter(lines_of(lines), std::move(texts));
             },
             "lines"_a, "texts"_a,
             "Lines are (texts, columns, kinds): a kind is u, i (64-bit integers), f (bits of a float64), t (index of a "

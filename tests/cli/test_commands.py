@@ -57,6 +57,13 @@ def test_info_says_what_it_is_and_what_is_lost(call, lossy_file):
     )
 
 
+def test_files_are_hashed_only_for_formats_that_hold_hashes(call, run_file, monkeypatch):
+    monkeypatch.setattr("lanescope.source.file._Digest", None)  # not to be made
+    assert call("convert", "run.blink", "-o", "out.json").status == 0
+    for name in ("out.pftrace", "out.parquet"):
+        assert call("convert", "run.blink", "-o", name).status == 70
+
+
 def test_info_as_json(call, lossy_file):
     done = call("info", "--json", "lossy.blink")
     content = json.loads(done.out)

@@ -57,6 +57,11 @@ def test_several_captures_in_one_folder_are_listed(call, runs):
 
 def test_one_capture_and_none_are_as_before(call, runs, tmp_path):
     assert call("info", "runs/a").out.startswith("runs/a/")
+    # What was made of the capture is none.
+    main = next(path.name for path in (runs / "a").glob("*records.json"))
+    assert call("convert", f"runs/a/{main}", "-o", "runs/a/timeline.json").status == 0
+    assert call("info", "runs/a").out.startswith(f"runs/a/{main}: ascend")
+    assert "timeline.json" not in call("info", "runs").out
     (tmp_path / "empty" / "below").mkdir(parents=True)
     done = call("info", "empty")
     assert (done.status, "is a directory" in done.err) == (3, True)

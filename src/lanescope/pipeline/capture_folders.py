@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
 
+from lanescope.families import registry
 from lanescope.pipeline.detection import PathLike, is_parquet_dataset, recognized
 from lanescope.source import is_one
 
@@ -45,7 +46,8 @@ class CaptureFolder(NamedTuple):
 def captures_below(path: PathLike) -> CaptureFolder | None:
     """Return the captures of a folder that is not one capture itself, and does not hold just one.
 
-    Hidden files and folders are left out, links to folders are not followed. Sidecar files are no captures.
+    Hidden files and folders are excluded, links to folders are not followed. Sidecar files are not captures, nor are
+    files that another tool made of a capture in the same folder.
 
     Args:
         path: any path.
@@ -69,10 +71,17 @@ def captures_below(path: PathLike) -> CaptureFolder | None:
             found.append(Captured(str(file), "", "parquet", None))
         elif (match := recognized(file)) is not None:
             found.append(Captured(str(file), match.family, match.format, _size(file)))
+    found = _without_made(found)
     is_complete = looked_at <= MOST_LOOKED_AT and not unread
     if not found or (is_complete and len(found) == 1 and Path(found[0].path).parent == folder):
         return None
     return CaptureFolder(found, is_complete)
+
+
+def _without_made(found: list[Captured]) -> list[Captured]:
+    """Return captures without what other tools made of those in the same folder."""
+    mine = {Path(each.path).parent for each in found if each.family and each.family not in registry.FOREIGN}
+    return [each for each in found if each.family not in registry.FOREIGN or Path(each.path).parent not in mine]
 
 
 def _size(path: Path) -> int | None:

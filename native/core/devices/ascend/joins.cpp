@@ -1,8 +1,10 @@
 #include "core/devices/ascend/joins.hpp"
 
 #include <algorithm>
+#include <bit>
 #include <limits>
 #include <tuple>
+#include <vector>
 
 namespace lanescope::ascend {
 
@@ -24,49 +26,80 @@ bool extremes(std::span<const int64_t> task, std::span<const int64_t> value, boo
     return true;
 }
 
+namespace {
+
+// Places of values by their high bits: a lane whose values rise is cut into about as many equal spans as it has values.
+class RisingLane {
+public:
+    RisingLane(int64_t lane, size_t first) : lane_(lane), first_(first) {}
+
+    bool operator<(int64_t lane) const { return lane_ < lane; }
+    bool is(int64_t lane) const { return lane_ == lane; }
+
+    // Values of the lane are those up to `last`; the table of all lanes grows by what this one needs.
+    void close(std::span<const int64_t> value, size_t last, std::vector<uint32_t>& table) {
+        last_ = last;
+        low_ = static_cast<uint64_t>(value[first_]);
+        high_ = value[last - 1];
+        const size_t count = last - first_;
+        const uint64_t range = static_cast<uint64_t>(high_) - low_;
+        shift_ = std::max(static_cast<int>(std::bit_width(range)) - static_cast<int>(std::bit_width(count)), 0);
+        table_ = table.size();
+        table.resize(table_ + static_cast<size_t>(range >> shift_) + 2, static_cast<uint32_t>(count));
+        const size_t last_span = table.size() - table_ - 1;
+        for (size_t i = count; i-- > 0;) table[table_ + std::min(span_of(value[first_ + i]), last_span)] = static_cast<uint32_t>(i);
+        // Spans without a value begin where the next one does.
+        for (size_t span = table.size() - 1; span-- > table_;) table[span] = std::min(table[span], table[span + 1]);
+    }
+
+    // The place of the last value that does not exceed the wanted one, -1 without any.
+    int64_t find(std::span<const int64_t> value, const std::vector<uint32_t>& table, int64_t wanted) const {
+        if (wanted < static_cast<int64_t>(low_)) return -1;
+        if (wanted >= high_) return static_cast<int64_t>(last_) - 1;
+        const size_t span = table_ + span_of(wanted);
+        const int64_t* const first = value.data() + first_ + table[span];
+        const int64_t* const last = value.data() + first_ + table[span + 1];
+        if (last - first > kFew) return std::upper_bound(first, last, wanted) - value.data() - 1;
+        ptrdiff_t before = 0;  // counted without a branch on the values, which no predictor knows
+        for (const int64_t* at = first; at < last; ++at) before += *at <= wanted;
+        return first + before - value.data() - 1;
+    }
+
+private:
+    static constexpr ptrdiff_t kFew = 8;
+
+    size_t span_of(int64_t value) const { return static_cast<size_t>((static_cast<uint64_t>(value) - low_) >> shift_); }
+
+    int64_t lane_;
+    size_t first_;
+    size_t last_ = 0;
+    uint64_t low_ = 0;
+    int64_t high_ = 0;
+    int shift_ = 0;
+    size_t table_ = 0;
+};
+
+}  // namespace
+
 void last_of_lane(std::span<const int64_t> lane, std::span<const int64_t> value, std::span<const int64_t> wanted_lane,
                   std::span<const int64_t> wanted, std::span<int64_t> found) {
-    struct Range {
-        int64_t lane;
-        size_t first, last;
-        size_t hint;  // where the last wanted value of the lane went
-    };
-    std::vector<Range> ranges;
+    std::vector<RisingLane> lanes;
+    std::vector<uint32_t> table;
     for (size_t i = 0; i < lane.size(); ++i) {
-        if (i == 0 || lane[i] != lane[i - 1]) ranges.push_back({lane[i], i, i, i});
-        ranges.back().last = i + 1;
+        if (i != 0 && lane[i] == lane[i - 1]) continue;
+        if (i != 0) lanes.back().close(value, i, table);
+        lanes.emplace_back(lane[i], i);
     }
-    const auto is_before = [](const Range& range, int64_t number) { return range.lane < number; };
-    Range* range = nullptr;
+    if (!lanes.empty()) lanes.back().close(value, lane.size(), table);
+    const RisingLane* mine = nullptr;
     for (size_t i = 0; i < wanted.size(); ++i) {
         found[i] = -1;
-        if (range == nullptr || range->lane != wanted_lane[i]) {
-            const auto at = std::lower_bound(ranges.begin(), ranges.end(), wanted_lane[i], is_before);
-            if (at == ranges.end() || at->lane != wanted_lane[i]) continue;
-            range = &*at;
+        if (mine == nullptr || !mine->is(wanted_lane[i])) {
+            const auto at = std::lower_bound(lanes.begin(), lanes.end(), wanted_lane[i]);
+            if (at == lanes.end() || !at->is(wanted_lane[i])) continue;
+            mine = &*at;
         }
-        // Places below `low` do not exceed it, those from `high` on do: by steps that double, from where the last one went.
-        size_t low = range->first;
-        size_t high = range->last;
-        size_t step = 1;
-        if (range->hint == low || value[range->hint - 1] <= wanted[i]) {
-            low = range->hint;
-            while (low + step < high && value[low + step - 1] <= wanted[i]) {
-                low += step;
-                step *= 2;
-            }
-            high = std::min(high, low + step);
-        } else {
-            high = range->hint;
-            while (high - low > step && value[high - step] > wanted[i]) {
-                high -= step;
-                step *= 2;
-            }
-            if (high - low > step) low = high - step;
-        }
-        const int64_t* const values = value.data();
-        range->hint = static_cast<size_t>(std::upper_bound(values + low, values + high, wanted[i]) - values);
-        if (range->hint > range->first) found[i] = static_cast<int64_t>(range->hint) - 1;
+        found[i] = mine->find(value, table, wanted[i]);
     }
 }
 

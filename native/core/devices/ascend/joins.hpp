@@ -12,7 +12,7 @@ bool extremes(std::span<const int64_t> task, std::span<const int64_t> value, boo
               std::span<int64_t> row);
 
 // For each wanted value the last place of its lane whose value does not exceed it, -1 without one. Lanes do not fall, and
-// values do not fall within a lane; wanted values that rise are found quickest.
+// values do not fall within a lane.
 void last_of_lane(std::span<const int64_t> lane, std::span<const int64_t> value, std::span<const int64_t> wanted_lane,
                   std::span<const int64_t> wanted, std::span<int64_t> found);
 

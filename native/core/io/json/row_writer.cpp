@@ -12,10 +12,9 @@ namespace {
 // A double takes at most 17 digits, and with plain notation as far as Python's JSON goes 5 zeros, point and sign.
 constexpr size_t kMaxDigits = 32;
 
-char* put(char* at, const std::string& text) {
-    std::memcpy(at, text.data(), text.size());
-    return at + text.size();
-}
+// Texts are copied in steps of so many bytes: those behind their end are overwritten by what follows.
+constexpr size_t kStep = 32;
+constexpr size_t kMostSteps = 8;
 
 // A number of thousandths whose digits fit a double: its decimals are the shortest that read back as the same double.
 constexpr double kThousandths = 1e15;
@@ -51,41 +50,68 @@ char* put_real(char* at, double value) {
 
 }  // namespace
 
-RowWriter::RowWriter(std::vector<Line> lines, std::vector<std::string> texts)
-    : lines_(std::move(lines)), texts_(std::move(texts)) {
+RowWriter::RowWriter(std::vector<Line> lines, std::vector<std::string> texts) : lines_(std::move(lines)) {
     for (const Line& line : lines_) {
-        size_t size = 0;
-        for (const std::string& text : line.texts) size += text.size();
+        Places& places = places_.emplace_back();
+        for (const std::string& text : line.texts) {
+            places.pieces.push_back(keep(text));
+            places.most += text.size();
+        }
         for (size_t i = 0; i < line.columns.size(); ++i) {
-            if (line.kinds[i] != Kind::text) size += kMaxDigits;
+            if (line.kinds[i] != Kind::text) places.most += kMaxDigits;
             columns_ = std::max(columns_, size_t{line.columns[i]} + 1);
         }
-        fixed_.push_back(size);
     }
+    texts_.reserve(texts.size());
+    for (const std::string& text : texts) texts_.push_back(keep(text));
+    pool_.resize(pool_.size() + kStep);
 }
 
-Status RowWriter::write(std::span<const uint32_t> which, std::span<const uint64_t> values,
-                        const std::string& separator, Buffer& out) const {
+RowWriter::Piece RowWriter::keep(const std::string& text) {
+    const Piece piece{pool_.size(), text.size()};
+    pool_.insert(pool_.end(), text.begin(), text.end());
+    return piece;
+}
+
+char* RowWriter::put(char* at, Piece piece) const {
+    const char* const from = pool_.data() + piece.at;
+    if (piece.size > kMostSteps * kStep) [[unlikely]] {
+        std::memcpy(at, from, piece.size);
+    } else {
+        for (size_t i = 0; i < piece.size; i += kStep) std::memcpy(at + i, from + i, kStep);
+    }
+    return at + piece.size;
+}
+
+Status RowWriter::measure(std::span<const uint32_t> which, std::span<const uint64_t> values,
+                          const std::string& separator, size_t* bound) const {
     const size_t rows = which.size();
-    size_t bound = 0;
+    size_t size = kStep;
     for (size_t row = 0; row < rows; ++row) {
         const Line& line = lines_[which[row]];
-        bound += fixed_[which[row]] + separator.size();
+        size += places_[which[row]].most + separator.size();
         for (size_t i = 0; i < line.columns.size(); ++i) {
             const uint64_t value = values[line.columns[i] * rows + row];
             if (line.kinds[i] == Kind::text) {
                 if (value >= texts_.size()) return Status::bad_text;
-                bound += texts_[value].size();
+                size += texts_[value].size;
             } else if (line.kinds[i] == Kind::real && !std::isfinite(std::bit_cast<double>(value))) {
                 return Status::bad_number;
             }
         }
     }
-    char* at = out.room(bound);
+    *bound = size;
+    return Status::ok;
+}
+
+char* RowWriter::write(std::span<const uint32_t> which, std::span<const uint64_t> values, const std::string& separator,
+                       char* at) const {
+    const size_t rows = which.size();
     for (size_t row = 0; row < rows; ++row) {
-        if (row != 0) at = put(at, separator);
+        if (row != 0) at = std::copy(separator.begin(), separator.end(), at);
         const Line& line = lines_[which[row]];
-        at = put(at, line.texts[0]);
+        const Piece* piece = places_[which[row]].pieces.data();
+        at = put(at, *piece);
         for (size_t i = 0; i < line.columns.size(); ++i) {
             const uint64_t value = values[line.columns[i] * rows + row];
             switch (line.kinds[i]) {
@@ -96,11 +122,10 @@ Status RowWriter::write(std::span<const uint32_t> which, std::span<const uint64_
                 case Kind::real: at = put_real(at, std::bit_cast<double>(value)); break;
                 case Kind::text: at = put(at, texts_[value]); break;
             }
-            at = put(at, line.texts[i + 1]);
+            at = put(at, *++piece);
         }
     }
-    out.set_end(at);
-    return Status::ok;
+    return at;
 }
 
 }  // namespace lanescope::json

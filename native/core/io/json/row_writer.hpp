@@ -2,10 +2,8 @@
 #pragma once
 #include <cstddef>
 #include <cstdint>
-#include <memory>
 #include <span>
 #include <string>
-#include <string_view>
 #include <vector>
 
 namespace lanescope::json {
@@ -26,41 +24,40 @@ struct Line {
 
 enum class Status { ok, bad_text, bad_number };
 
-// Bytes that are written over again and again: what a string would clear first, and give back to the system.
-class Buffer {
-public:
-    // Room for so many bytes; what was there is lost where there was less.
-    char* room(size_t size) {
-        if (size > capacity_) {
-            data_ = std::make_unique_for_overwrite<char[]>(size);
-            capacity_ = size;
-        }
-        return data_.get();
-    }
-    void set_end(const char* end) { size_ = static_cast<size_t>(end - data_.get()); }
-    std::string_view view() const { return {data_.get(), size_}; }
-
-private:
-    std::unique_ptr<char[]> data_;
-    size_t capacity_ = 0;
-    size_t size_ = 0;
-};
-
 class RowWriter {
 public:
     RowWriter(std::vector<Line> lines, std::vector<std::string> texts);
     size_t lines() const { return lines_.size(); }
     size_t columns() const { return columns_; }
 
-    // Writes row r as lines[which[r]] with the values at [column * rows + r], `separator` between rows. Stops at an
-    // index beyond the texts, and at a real that JSON cannot write.
-    Status write(std::span<const uint32_t> which, std::span<const uint64_t> values, const std::string& separator,
-                 Buffer& out) const;
+    // Row r is lines[which[r]] with the values at [column * rows + r]; `separator` stands between rows.
+    //
+    // How many bytes `write` may touch. Refuses an index beyond the texts, and a real that JSON cannot write.
+    Status measure(std::span<const uint32_t> which, std::span<const uint64_t> values, const std::string& separator,
+                   size_t* bound) const;
+    // Writes rows that were measured, and returns where they end.
+    char* write(std::span<const uint32_t> which, std::span<const uint64_t> values, const std::string& separator,
+                char* at) const;
 
 private:
+    // Bytes in `pool_`, behind which others follow: so they are copied in steps of one size, without a call.
+    struct Piece {
+        size_t at = 0;
+        size_t size = 0;
+    };
+    // The texts of a line; piece i comes before value i.
+    struct Places {
+        std::vector<Piece> pieces;
+        size_t most = 0;  // the largest size of a line without its texts
+    };
+
+    Piece keep(const std::string& text);
+    char* put(char* at, Piece piece) const;
+
     std::vector<Line> lines_;
-    std::vector<std::string> texts_;
-    std::vector<size_t> fixed_;  // the largest size of each line without its texts
+    std::vector<Places> places_;
+    std::vector<Piece> texts_;
+    std::vector<char> pool_;
     size_t columns_ = 0;
 };
 

@@ -26,6 +26,9 @@ if TYPE_CHECKING:
 
 EXAMPLES = ("lanescope convert capture.bin -o out.pftrace", "lanescope convert capture.bin -o out.parquet --force")
 
+#: Formats whose files hold something of the hashes of the inputs; hashing takes as long as reading.
+_NAMES_INPUTS = ("perfetto", "parquet")
+
 
 def configure(parser: argparse.ArgumentParser, families: Sequence[Family], arguments: Sequence[str]) -> None:
     """Add the arguments."""
@@ -83,7 +86,7 @@ def run(args: argparse.Namespace) -> int:
         found, limits = check_settings(args)
         annotate = Annotations(found.select, found.ignore, limits)
     if len(args.inputs) == 1:
-        with opened(args.inputs[0], args) as source:
+        with opened(args.inputs[0], args, hashes=format_ in _NAMES_INPUTS) as source:
             report = passed(source, args.inputs[0], sink=sink, annotate=annotate)
     else:
         report = run_pipeline(_merged(args), sink=sink, annotate=annotate)

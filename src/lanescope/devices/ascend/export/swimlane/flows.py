@@ -7,7 +7,6 @@ from collections.abc import Iterator
 import numpy as np
 
 from lanescope.common.distinct import distinct
-from lanescope.common.intervals import order as in_order
 from lanescope.declaration import frozen_class
 from lanescope.devices.ascend.export.swimlane.event_rows import SEPARATOR, Numbers, Words, write
 from lanescope.devices.ascend.export.swimlane.trace_view import (
@@ -19,9 +18,11 @@ from lanescope.devices.ascend.export.swimlane.trace_view import (
     Floats,
     Int64,
     bare_tids,
+    by_group,
     scheduler_tid,
     worker_tid,
 )
+from lanescope.devices.ascend.interpret.graph import extreme
 
 #: An arrow leaves a bar so much before its end: exactly at the end it would belong to no bar.
 _INSIDE_US = 0.01
@@ -110,7 +111,7 @@ def _dependencies(content: Content) -> Iterator[Arrows]:
     begin, end = (c.bar[p], c.bar[s]) if c.is_chip else (c.end[p] - _INSIDE_US, c.receive[s])
     yield Arrows(name, Ends(WORKER_VIEW, worker_tid(c.core[p]), begin), Ends(WORKER_VIEW, worker_tid(c.core[s]), end))
     if c.is_chip:
-        p, s = _joined_rows(c, _anchor_rows(c, c.dispatch, np.flatnonzero(c.is_joined)))
+        p, s = _joined_rows(c, _anchor_rows(c, by_dispatch=True, joined=True))
     joined = c.is_joined[p] & c.is_joined[s]
     p, s = p[joined], s[joined]
     yield Arrows(
@@ -135,10 +136,17 @@ def _around_bare(content: Content) -> Iterator[Arrows]:
     judged = np.concatenate([c.judged[order], bare.begin[known]])
     is_bare = np.arange(len(ids)) >= len(order)
     by_id = np.argsort(ids, kind="stable")
-    edges = c.trace.details["ascend_edges"]
+    # Few edges end at a task without executions.
+    is_end = np.zeros(len(c.ids), np.bool_)
+    of_bare = distinct(bare.table.values("task_id")[known])
+    at = np.searchsorted(c.ids, of_bare)
+    is_end[at[np.append(c.ids, 0)[at] == of_bare]] = True
+    pred, succ = c.edges
+    touching = np.flatnonzero(is_end[pred] | is_end[succ])
     spans = []
-    for side in ("pred", "succ"):
-        first, last = (np.searchsorted(ids[by_id], edges.values(f"{side}_task_id"), side=s) for s in ("left", "right"))
+    for tasks in (pred, succ):
+        wanted = c.ids[tasks[touching]]
+        first, last = (np.searchsorted(ids[by_id], wanted, side=side) for side in ("left", "right"))
         spans.append((first, last - first))
     p, s = (by_id[at] for at in _pairs(*spans))
     drawn = is_bare[p] | is_bare[s]
@@ -155,29 +163,29 @@ def _joined_rows(content: Content, anchors: tuple[Int64, Int64]) -> tuple[Int64,
     return order[p], order[s]
 
 
-def _by_task(task: Int64, begin: Floats) -> Int64:
-    """Return the rows by task and begin, int64 [n]."""
-    if len(begin) and not float(begin.min()) >= 0:
-        return np.lexsort((begin, task))
-    return in_order(task, (begin + 0.0).view(np.int64))  # bits of numbers above 0 rise with them
-
-
-def _anchor_rows(content: Content, begin: Floats | None = None, rows: Int64 | None = None) -> tuple[Int64, Int64]:
+def _anchor_rows(content: Content, *, by_dispatch: bool = False, joined: bool = False) -> tuple[Int64, Int64]:
     """Return the rows that have arrows by task, and where each task begins among them, int64 [tasks + 1].
 
     Of a task of many blocks it is the first of each function.
 
     Args:
         content: the trace.
-        begin: float64 [executions], what tells which is first; None: the begins of the bars.
-        rows: int64 [n], the rows to choose from; None: all.
+        by_dispatch: the first is the one that was dispatched first; else the one whose bar begins first.
+        joined: only of the rows with dispatch and finish.
     """
+    c = content
+    joined = joined and not c.is_joined.all()
+    found = c.anchors.get((by_dispatch, joined))
+    if found is None:
+        found = c.anchors[by_dispatch, joined] = _found_anchors(c, c.dispatch if by_dispatch else c.bar, joined=joined)
+    return found
+
+
+def _found_anchors(content: Content, begin: Floats, *, joined: bool) -> tuple[Int64, Int64]:
     task = content.task
-    order = _by_task(task, content.bar if begin is None else begin)
-    if rows is not None:
-        is_listed = np.zeros(len(task), np.bool_)
-        is_listed[rows] = True
-        order = order[is_listed[order]]
+    order = by_group(task, begin)
+    if joined:
+        order = order[content.is_joined[order]]
     sorted_task = task[order]
     blocks = content.tasks.integers("blocks")[order]
     firsts = np.flatnonzero(np.diff(sorted_task, prepend=-1))
@@ -192,7 +200,8 @@ def _anchor_rows(content: Content, begin: Floats | None = None, rows: Int64 | No
         _, first = np.unique(key, return_index=True)
         kept[many[first]] = True
     order = order[kept]
-    return order, np.searchsorted(task[order], np.arange(len(content.known) + 1))
+    count = np.bincount(sorted_task[kept], minlength=len(content.known))
+    return order, np.concatenate([[0], np.cumsum(count)])
 
 
 def _completes(content: Content) -> Iterator[Arrows]:
@@ -213,7 +222,7 @@ def _completes(content: Content) -> Iterator[Arrows]:
         held[consumer[unknown]] = True
         known &= ~held[succ]
     phase, succ = retired[pred[known]], succ[known]
-    order = np.lexsort((np.arange(len(succ)), -thread[phase], -phases.end[phase], succ))
+    order = np.lexsort((-thread[phase], -phases.end[phase], succ))
     order = order[np.flatnonzero(np.diff(succ[order], prepend=-1))]
     phase, rows = phase[order], first[succ[order]]
     target = c.thread_of[c.core[rows]]
@@ -239,12 +248,11 @@ def _seen(content: Content, last: Int64, retired: Int64) -> Iterator[Arrows]:
         )
         return
     # From the executions that have arrows, in both views, to where the last one of the task was seen.
-    joined = np.flatnonzero(c.is_joined)
-    for begin, pid, tid, end in (
-        (c.bar, WORKER_VIEW, worker_tid(c.core), c.end),
-        (c.dispatch, SCHEDULER_VIEW, c.flight_tid, c.finish),
+    for by_dispatch, pid, tid, end in (
+        (False, WORKER_VIEW, worker_tid(c.core), c.end),
+        (True, SCHEDULER_VIEW, c.flight_tid, c.finish),
     ):
-        rows, _ = _anchor_rows(c, begin, joined)
+        rows, _ = _anchor_rows(c, by_dispatch=by_dispatch, joined=True)
         rows = rows[retired[c.task[rows]] >= 0]
         to = last[c.task[rows]]
         yield Arrows(
@@ -259,12 +267,15 @@ def _extremes(content: Content) -> tuple[Int64, Int64]:
     rows = np.flatnonzero(content.is_joined)
     task = content.task[rows]
     found = []
-    for key in (-content.finish[rows], content.dispatch[rows]):
-        order = np.lexsort((rows, key, task))
-        first = order[np.flatnonzero(np.diff(task[order], prepend=-1))]
-        row = np.full(len(content.known), -1, np.int64)
-        row[task[first]] = rows[first]
-        found.append(row)
+    for stamps, largest in ((content.finish[rows], True), (content.dispatch[rows], False)):
+        if len(stamps) and not float(stamps.min()) >= 0:
+            first = np.lexsort((-stamps if largest else stamps, task))
+            first = first[np.flatnonzero(np.diff(task[first], prepend=-1))]
+            row = np.full(len(content.known), -1, np.int64)
+            row[task[first]] = first
+        else:
+            _, row = extreme(task, (stamps + 0.0).view(np.int64), len(content.known), largest=largest)
+        found.append(np.append(rows, -1)[row])
     return found[0], found[1]
 
 
@@ -302,7 +313,10 @@ def _dispatches(content: Content) -> Iterator[Arrows]:
     if not len(c.submits) or (c.on_host and not c.is_chip):
         return
     # The first submit of a task and its dispatches: with the newer naming all of them.
-    ids, first = np.unique(c.submits.table.values("task_id"), return_index=True)
+    ids = c.submits.table.values("task_id")
+    first = np.arange(len(ids))
+    if not bool((ids[1:] > ids[:-1]).all()):
+        ids, first = np.unique(ids, return_index=True)
     of_task = c.task[rows]
     at = np.arange(len(rows)) if c.is_chip else np.unique(of_task, return_index=True)[1]
     place = np.minimum(np.searchsorted(ids, c.known[of_task[at]]), len(ids) - 1)

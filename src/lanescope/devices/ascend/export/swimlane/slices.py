@@ -224,7 +224,10 @@ def _phases(content: Content) -> Iterator[bytes]:
             has_depths = 2 * has_depths + table.valid(names[0])[rows]
             depths.append(f',"{where}_at_{when} (aic,aiv,mix)":[{", ".join("$" + name for name in names)}]')
     is_complete = phases.is_named("complete")[rows]
-    kinds, which = np.unique(2 * has_depths + is_complete, return_inverse=True)
+    kind_of = 2 * has_depths + is_complete
+    counts = np.bincount(kind_of)
+    kinds = np.flatnonzero(counts)
+    which = (np.cumsum(counts > 0) - 1)[kind_of]
     for kind in kinds.tolist():
         finished = ',"finishes_processed":$tasks' if kind & 1 else ""
         shown = "".join(text for place, text in enumerate(depths) if kind >> (len(depths) - place) & 1)
@@ -236,7 +239,7 @@ def _phases(content: Content) -> Iterator[bytes]:
     colors = [f'"cname":"{_COLORS[name]}",' if name in _COLORS else "" for name in phases.name.texts]
     yield from write(
         texts,
-        which.reshape(-1),
+        which,
         name=Words(_inside(phases.name).texts, phases.name.index[rows]),
         loop=phases.integers("loop_iter")[rows],
         tasks=tasks,

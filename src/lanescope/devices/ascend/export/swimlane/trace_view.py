@@ -8,6 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from lanescope.common.distinct import distinct
+from lanescope.common.intervals import order as in_order
 from lanescope.devices.ascend.export.swimlane.event_rows import Words
 from lanescope.devices.ascend.interpret.sorted_index import union
 from lanescope.trace import Table, Trace
@@ -86,10 +87,12 @@ class Content:
         text: how the ids are written.
         thread_of: int64 [cores], scheduler thread of each core, -1 where it cannot be told.
         flight_tid: int64, lane of each execution in the view of the schedulers.
+        anchors: rows with arrows that were found so far, by what was asked for.
     """
 
     def __init__(self, trace: Trace) -> None:
         self.trace = trace
+        self.anchors: dict[tuple[bool, bool], tuple[Int64, Int64]] = {}
         (self.run,) = trace.details["ascend_runs"].rows()
         self.orchestrators = distinct(trace.details["ascend_submits"].values("orchestrator").astype(np.int64)).tolist()
         clock = trace.clocks
@@ -177,7 +180,12 @@ class Content:
         core, stamp = self.core[rows], self.dispatch[rows]
         count = int(self.core.max(initial=-1)) + 1
         most, found = np.zeros(count, np.int64), np.full(count, -1, np.int64)
-        for number in distinct(thread[mine]).tolist():
+        recorded = np.flatnonzero(cores.valid("thread") & (cores.values("core") < count))
+        is_told = np.zeros(count, np.bool_)
+        is_told[cores.values("core")[recorded]] = True
+        asked = ~is_told[core]
+        core, stamp = core[asked], stamp[asked]
+        for number in distinct(thread[mine]).tolist() if len(core) else ():
             some = mine[thread[mine] == number]
             some = some[np.argsort(phases.begin[some], kind="stable")]
             at = np.searchsorted(phases.begin[some], stamp, side="right") - 1
@@ -185,14 +193,13 @@ class Content:
             votes = np.bincount(core[inside], minlength=count)
             found[votes > most] = number
             most = np.maximum(most, votes)
-        recorded = np.flatnonzero(cores.valid("thread") & (cores.values("core") < count))
         found[cores.values("core")[recorded]] = cores.values("thread")[recorded]
         return found
 
     def _flights(self) -> Int64:
         """Return the lane of each execution in the view of the schedulers: the first of its core that is free."""
         rows = np.flatnonzero(self.is_joined)
-        order = rows[np.lexsort((self.dispatch[rows], self.core[rows]))]
+        order = rows[by_group(self.core[rows], self.dispatch[rows])]
         core, begin, end = self.core[order], self.dispatch[order], self.finish[order]
         reach = _running_end(core, end)
         is_free = np.append(True, (core[1:] != core[:-1]) | (reach[:-1] <= begin[1:]))[: len(order)]
@@ -221,6 +228,13 @@ class Content:
         return found
 
 
+def by_group(group: Int64, time: Floats) -> Int64:
+    """Return the indices that sort by group, then time, int64 [n]; equal times stay as they are."""
+    if len(time) and not float(time.min()) >= 0:
+        return np.lexsort((time, group))
+    return in_order(group, (time + 0.0).view(np.int64))  # bits of numbers above 0 rise with them
+
+
 def _running_end(core: Int64, end: Floats) -> Floats:
     """Return the latest end so far of each core, float64 [n]; cores rise."""
     found = end.copy()
@@ -246,7 +260,8 @@ def bare_lanes(content: Content) -> dict[tuple[int, int], tuple[int, str]]:
     """Return number and name of the lanes of tasks that run on no core, by code of their name and track."""
     bare, names = content.bare, content.trace.tracks.values("name")
     found = {}
-    for code, track in np.unique(np.stack([bare.name.index, bare.track], 1), axis=0).tolist():
+    for key in distinct(_bare_keys(content)).tolist():
+        code, track = divmod(key, len(names))
         number, is_alloc = int(str(names[track]).rpartition("_")[2]), bare.name.texts[code] == "alloc"
         if content.is_chip:
             # Schedulers first, then orchestrators.
@@ -258,8 +273,15 @@ def bare_lanes(content: Content) -> dict[tuple[int, int], tuple[int, str]]:
     return found
 
 
+def _bare_keys(content: Content) -> Int64:
+    """Return code of the name and track of each task that runs on no core as one number, int64 [n]."""
+    bare = content.bare
+    return bare.name.index * len(content.trace.tracks) + bare.track
+
+
 def bare_tids(content: Content) -> Int64:
     """Return the lanes of tasks that run on no core, int64 [n]."""
-    bare, lanes = content.bare, bare_lanes(content)
-    pairs = zip(bare.name.index.tolist(), bare.track.tolist(), strict=True)
-    return np.array([lanes[pair][0] for pair in pairs], np.int64)
+    lanes = bare_lanes(content)
+    keys = np.array([code * len(content.trace.tracks) + track for code, track in lanes], np.int64)
+    numbers = np.array([number for number, _ in lanes.values()], np.int64)
+    return numbers[np.searchsorted(keys, _bare_keys(content))]
