@@ -137,11 +137,13 @@ def test_a_folder_with_one_capture_is_that_capture(call, tmp_path, verb):
 
 def test_a_folder_with_several_captures_names_them(call, run_file):
     run_file.with_name("other.blink").write_bytes(run_file.read_bytes())
-    done = call("info", ".")
-    assert (done.status, done.err) == (
-        3,
-        "lanescope: error: '.' contains 2 captures: other.blink, run.blink\n  hint: pass one of them\n",
-    )
+    for verb in ("check", "summary", "dump"):
+        done = call(verb, ".")
+        assert (done.status, done.err) == (
+            3,
+            "lanescope: error: '.' contains 2 captures: other.blink, run.blink\n"
+            "  hint: pass one of them; 'lanescope info FOLDER' lists all\n",
+        )
     run_file.with_name("other.blink").unlink()
     assert call("info", ".").out.startswith("run.blink: blinker")
 

@@ -19,6 +19,7 @@ SMALL = {
     "ascend": {"tasks": 40},
     "cuda": {"blocks": 2, "tiles": 4},
     "levelzero": {"ops": 60},
+    "chrome": {"events": 60},
 }
 
 

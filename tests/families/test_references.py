@@ -38,8 +38,11 @@ def test_a_reference_is_required_where_it_has_no_default_and_never_changed():
 def test_nothing_is_imported_before_it_is_read():
     code = (
         "import sys; from lanescope.families import registry; registry.builtin(); "
-        "found = [name for name in sys.modules if name.startswith('lanescope.devices.') and name.count('.') > 2]; "
-        "assert set(found) == {f'lanescope.devices.{name}.family' for name in registry.BUILTIN}, found; "
+        "rooms = ('lanescope.devices.', 'lanescope.foreign.'); "
+        "found = [name for name in sys.modules if name.startswith(rooms) and name.count('.') > 2]; "
+        "wanted = {f'lanescope.devices.{name}.family' for name in registry.DEVICES}; "
+        "wanted |= {f'lanescope.foreign.{name}.family' for name in registry.FOREIGN}; "
+        "assert set(found) == wanted, found; "
         "assert 'numpy' not in sys.modules and 'dataclasses' not in sys.modules"
     )
     subprocess.run([sys.executable, "-c", code], check=True)

@@ -112,7 +112,7 @@ def _levelzero() -> Sequence[Seed]:
         Seed("levelzero", f"{levelzero.TEXT_FORMAT}, {style}", simulated("levelzero", ops=40, style=style))
         for style in ("numbered", "thapi")
     ]
-    return [*found, *map(recorded, ("resubmit", "saxpy"))]
+    return [*found, *map(recorded, ("resubmit", "saxpy", "sampled"))]
 
 
 def recorded(name: str) -> Seed:

@@ -64,14 +64,14 @@ MUTANTS = (
     Mutant(
         "host reset in its place",
         "calls/execute.cpp",
-        "if (list.rerun != Rerun::prologue || list.run == 0 || list.first == nullptr) continue;",
-        "continue;",
+        "if (list.rerun != Rerun::prologue || is_first || list.first == nullptr) continue;",
+        "if (is_first || list.run != 0) continue;",
         cases=(("N6", "regular,out-of-order", "compute", "sticky resets", False),),
     ),
     Mutant(
         "no final points",
         "readback/readback.cpp",
-        "if (list.reads_at_end && op.run > 1 && !list.has_ended) return PollResult::nothing;",
+        "if (list.reads_at_end && is_rerun(op) && !list.has_ended) return PollResult::nothing;",
         "if (list.reads_at_end && op.run == 0) return PollResult::nothing;",
     ),
     Mutant(
@@ -98,10 +98,17 @@ MUTANTS = (
     ),
     Mutant(
         "lists that wait for captured ones",
-        "calls/lists.cpp",
+        "calls/captures.cpp",
         "if (each->event == waits[i]) list->capture = each->capture;",
         "",
         cases=(("G2", "immediate,in-order", "compute", "plain", False),),
+    ),
+    Mutant(
+        "runs of closed lists that a graph overwrites",
+        "calls/captures.cpp",
+        "if (list->live != 0) pending = list;",
+        "",
+        cases=(("G6", "immediate,in-order", "compute", "plain", False),),
     ),
     Mutant(
         "a lost device is waited for",

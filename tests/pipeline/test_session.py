@@ -8,7 +8,7 @@ from lanescope.errors import InputError, UsageError
 from lanescope.families import registry
 from lanescope.families.family import Family, Format
 from lanescope.families.options import Option
-from lanescope.pipeline import session
+from lanescope.pipeline import detection, session
 from lanescope.source import Capture, Detection
 from lanescope.trace import TimeBase, Trace, TraceBuilder
 
@@ -54,10 +54,12 @@ def toy_family(name, score=95, *, detect=None):
 def families(monkeypatch):
     """Return a function that replaces all families by toys."""
 
-    def replace(*builtin, plugin_families=()):
-        monkeypatch.setattr(registry, "builtin", lambda: builtin)
+    def replace(*devices, foreign=(), begins=(b"T",), plugin_families=()):
+        monkeypatch.setattr(registry, "DEVICES", tuple(family.name for family in devices))
+        monkeypatch.setattr(registry, "FOREIGN", {family.name: begins for family in foreign})
+        monkeypatch.setattr(registry, "BUILTIN", (*registry.DEVICES, *registry.FOREIGN))
         monkeypatch.setattr(registry, "plugin_families", lambda: plugin_families)
-        named = {family.name: family for family in (*builtin, *plugin_families)}
+        named = {family.name: family for family in (*devices, *foreign, *plugin_families)}
 
         def family(name):
             if name not in named:
@@ -87,6 +89,30 @@ def test_open_gives_the_whole_trace_and_batches_its_pieces(families, path):
     joined = Trace.concat(pieces)
     assert (joined.slices["ts"] == whole.slices["ts"]).all()
     assert joined.slices["id"].tolist() == list(range(len(whole.slices)))
+
+
+def test_readers_of_other_tools_files_are_asked_when_no_device_family_knows_a_file(families, path):
+    def unasked(head):
+        raise AssertionError("asked")
+
+    def known_to():
+        with detection.capture(path) as opened:
+            return detection.detect_family(opened)[0].name
+
+    families(toy_family("device", 60), foreign=[toy_family("other", detect=unasked)])
+    assert known_to() == "device"
+    families(toy_family("device", 10), foreign=[toy_family("other", 80)], plugin_families=[toy_family("plugin", 99)])
+    assert known_to() == "other"
+    path.write_bytes(b"\xef\xbb\xbf \r\n" + path.read_bytes())
+    families(foreign=[toy_family("other", detect=lambda head: Detection(80, "toy-1", "white space before it"))])
+    assert known_to() == "other"
+
+
+def test_readers_of_other_tools_files_are_not_asked_where_the_beginning_cannot_be_theirs(families, path, monkeypatch):
+    families(foreign=[toy_family("other", 80)], begins=(b"{", b"["))
+    monkeypatch.setattr(registry, "family", lambda name: pytest.fail(f"{name} is imported"))
+    with pytest.raises(InputError, match="unrecognized format"):
+        lanescope.open(path)
 
 
 def test_options_are_checked_and_handed_on(families, path):

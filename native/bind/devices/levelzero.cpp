@@ -2,6 +2,7 @@
 #include <nanobind/nanobind.h>
 #include <nanobind/ndarray.h>
 #include <nanobind/stl/optional.h>
+#include <nanobind/stl/pair.h>
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/tuple.h>
 #include <nanobind/stl/vector.h>
@@ -9,12 +10,15 @@
 #include <memory>
 #include <utility>
 
+#include "bind/arrays.hpp"
 #include "bind/module.hpp"
+#include "core/devices/levelzero/payload_writer.hpp"
 #include "core/devices/levelzero/text_scanner.hpp"
 
 namespace nb = nanobind;
 using namespace nb::literals;
 using namespace lanescope::levelzero;
+namespace bind = lanescope::bind;
 
 namespace {
 
@@ -23,8 +27,7 @@ using TargetRow = std::tuple<uint32_t, uint64_t>;
 using Owned = nb::ndarray<nb::numpy, uint64_t>;
 
 constexpr size_t kCallCells = 2;
-// Threads are numbered in the order of their first records.
-constexpr uint64_t kMaxThreads = uint64_t{1} << 31;
+constexpr uint64_t kMaxThreads = TextScanner::kMaxThreads;
 
 template <class T, size_t N>
 T named(const std::string& name, const char* const (&names)[N]) {
@@ -93,9 +96,43 @@ Owned array_of(std::vector<uint64_t> values, size_t columns) {
     return Owned(data, {rows, columns}, owner);
 }
 
+using FieldRow = std::tuple<std::string, std::string, bind::Array<const uint64_t>, bind::Array<const uint64_t>,
+                            std::vector<std::pair<uint64_t, std::string>>,
+                            std::vector<std::tuple<std::string, uint64_t, uint64_t>>, nb::bytes>;
+
+Field field_of(const FieldRow& row, size_t count) {
+    static const char* const forms[] = {"number", "signed_number", "text", "words32", "words64", "structure",
+                                        "written"};
+    const auto& [name, form, values, extents, labels, members, written] = row;
+    if (values.size() != count || extents.size() != count) throw nb::value_error("columns of different lengths");
+    Field field{name, named<Form>(form, forms), bind::span_of(values), bind::span_of(extents)};
+    field.labels.insert(labels.begin(), labels.end());
+    for (const auto& [member, offset, size] : members) field.members.push_back({member, offset, size});
+    field.written = {written.c_str(), written.size()};
+    return field;
+}
+
 }  // namespace
 
 void lanescope::bind::levelzero(nb::module_& m) {
+    m.def(
+        "levelzero_payloads",
+        [](const std::vector<FieldRow>& rows, const bind::Array<const uint8_t>& data, size_t count) {
+            std::vector<Field> fields;
+            for (const FieldRow& row : rows) fields.push_back(field_of(row, count));
+            Payloads made;
+            {
+                nb::gil_scoped_release release;
+                if (!write_payloads(fields, bind::span_of(data), count, &made)) {
+                    nb::gil_scoped_acquire acquire;
+                    throw nb::value_error("a field reaches beyond the data");
+                }
+            }
+            return nb::make_tuple(nb::bytes(made.text.data(), made.text.size()), bind::to_numpy(std::move(made.ends)));
+        },
+        "fields"_a, "data"_a.noconvert(), "count"_a,
+        "Write the payloads of events: fields are (name, form, values, extents, labels, members, written); return them one behind "
+        "the other, and where each ends, int64 [count].");
     nb::class_<TextScanner>(m, "LevelZeroScanner", "Takes the lines of a text that leave no doubt; stops before others.")
         .def(
             "__init__",
@@ -262,6 +299,25 @@ void lanescope::bind::levelzero(nb::module_& m) {
             },
             "data"_a, "place"_a, "offset"_a, "seq"_a, "last_ts"_a, "day_ns"_a,
             "Take lines from a place on; return the place of the first that is left, and what became of those before.")
+        .def(
+            "take_records",
+            [](TextScanner& self, std::vector<std::string> names, const bind::Array<const int64_t>& order,
+               const bind::Array<const int64_t>& kinds, const bind::Array<const int64_t>& seq,
+               const bind::Array<const int64_t>& ts, const bind::Array<const int64_t>& threads,
+               const bind::Array<const int64_t>& ends, nb::bytes payloads, size_t place) {
+                const TextScanner::Records records{std::move(names),        bind::span_of(order),   bind::span_of(kinds),
+                                                   bind::span_of(seq),      bind::span_of(ts),      bind::span_of(threads),
+                                                   bind::span_of(ends),     {payloads.c_str(), payloads.size()}};
+                for (const auto& column : {records.seq, records.ts, records.threads, records.ends}) {
+                    if (column.size() != records.kinds.size()) throw nb::value_error("columns of different lengths");
+                }
+                nb::gil_scoped_release release;
+                return self.take_records(records, place);
+            },
+            "names"_a, "order"_a.noconvert(), "kinds"_a.noconvert(), "seq"_a.noconvert(), "ts"_a.noconvert(),
+            "threads"_a.noconvert(), "ends"_a.noconvert(), "payloads"_a, "place"_a,
+            "Take records in `order` from a place on, by row: kind, as index of names, stamp, and where the payload ends; "
+            "return the place of the first that is left.")
         .def(
             "count", [](TextScanner& self, size_t sheet) { return self.sheets().at(sheet).count(); }, "sheet"_a)
         .def(

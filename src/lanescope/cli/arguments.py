@@ -30,10 +30,10 @@ _FAMILY_HELP = "--help-family"
 def parse(verb: str, module: ModuleType, arguments: list[str]) -> argparse.Namespace:
     """Parse a verb's arguments.
 
-    Flags of families from other packages are only looked for when one is met that the tree does not know: finding those
-    packages costs more than everything else.
+    Flags of other tools' files and of families from other packages are only looked for when one is met that no device
+    family knows: finding those packages costs more than everything else.
     """
-    families = registry.builtin()
+    families = registry.devices()
     if not {"-h", "--help"} & set(arguments):
         parser = build_parser(verb, module, arguments, families)
         try:
@@ -42,7 +42,7 @@ def parse(verb: str, module: ModuleType, arguments: list[str]) -> argparse.Names
             unknown = ["?"]
         if not unknown:
             return args
-        families = (*families, *registry.plugin_families())
+        families = (*registry.builtin(), *registry.plugin_families())
     parser = build_parser(verb, module, arguments, families)
     args, unknown = _parsed(parser, arguments)
     if unknown:

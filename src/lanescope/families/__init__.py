@@ -23,6 +23,7 @@ if TYPE_CHECKING:
         Simulator,
         Summary,
     )
+    from lanescope.families.kernel_spans import KernelSpans
     from lanescope.families.limit import Limit
     from lanescope.families.options import Option
     from lanescope.families.rules import Rule, RuleContext, Violation
@@ -39,6 +40,7 @@ _HOME = {
     "Export": "family",
     "Family": "family",
     "Format": "family",
+    "KernelSpans": "kernel_spans",
     "Limit": "limit",
     "Option": "options",
     "Rule": "rules",
@@ -60,6 +62,7 @@ __all__ = [
     "Export",
     "Family",
     "Format",
+    "KernelSpans",
     "Limit",
     "Option",
     "Rule",

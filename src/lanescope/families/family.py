@@ -16,6 +16,7 @@ from lanescope.families.declaration import Reference, declared_class, load
 if TYPE_CHECKING:
     from lanescope.families.command import Argument, CommandContext, Values
     from lanescope.families.field_sites import FieldMap
+    from lanescope.families.kernel_spans import KernelSpans
     from lanescope.families.limit import Limit
     from lanescope.families.options import Option
     from lanescope.families.rules import Rule
@@ -255,6 +256,8 @@ class Family:
         exports: formats of its own.
         commands: commands of its own.
         simulator: makes captures whose truth is known.
+        kernels: the executions of kernels that a tool of the host saw in a trace: other captures may lie inside.
+        launches: the executions that kernels recorded themselves, if all lanes count on one clock of the device.
         sidecars: endings of sidecar files, after the capture's name, that make a capture the family's own.
     """
 
@@ -273,6 +276,8 @@ class Family:
     exports: tuple[Export, ...] = ()
     commands: tuple[Command, ...] = ()
     simulator: Simulator | None = None
+    kernels: Reference[Callable[[Trace], KernelSpans | None] | None] = Reference(None)
+    launches: Reference[Callable[[Trace], KernelSpans | None] | None] = Reference(None)
     sidecars: tuple[str, ...] = ()
 
     def detect(self, head: FileHead) -> Detection:

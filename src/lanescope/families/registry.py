@@ -10,8 +10,15 @@ from lanescope.families.declaration import UPDATE, described, load
 from lanescope.families.family import API, Command, Export, Family, Format, Simulator, Summary
 from lanescope.families.options import Option
 
-#: Families in the tree; each is ``lanescope.devices.NAME.family.FAMILY``.
-BUILTIN: tuple[str, ...] = ("aie", "ascend", "cuda", "levelzero")
+#: Families of devices; each is ``lanescope.devices.NAME.family.FAMILY``.
+DEVICES: tuple[str, ...] = ("aie", "ascend", "cuda", "levelzero")
+#: Families of other tools' files, ``lanescope.foreign.NAME.family.FAMILY``, with what such a file may begin with: they
+#: are asked when no device family knows a file, and those that it cannot belong to are not even imported.
+FOREIGN: dict[str, tuple[bytes, ...]] = {"chrome": (b"{", b"["), "kineto": (b"{",), "perfetto": (b"\n",)}
+#: Families in the tree.
+BUILTIN: tuple[str, ...] = (*DEVICES, *FOREIGN)
+#: What may stand before the text of a file: white space, and the byte order mark of UTF-8.
+_BEFORE_TEXT = b" \t\r\n\xef\xbb\xbf"
 #: Entry points of this group are families of other packages.
 GROUP = "lanescope.devices"
 
@@ -49,7 +56,8 @@ def family(name: str) -> Family:
         MissingDependencyError: the family of another package that has this name cannot be used.
     """
     if name in BUILTIN:
-        found: Family = load(f"lanescope.devices.{name}.family:FAMILY")
+        room = "foreign" if name in FOREIGN else "devices"
+        found: Family = load(f"lanescope.{room}.{name}.family:FAMILY")
         return found
     for plugin in plugin_families():
         if plugin.name == name:
@@ -66,6 +74,19 @@ def family(name: str) -> Family:
 def builtin() -> tuple[Family, ...]:
     """Return the families of the tree, in order."""
     return tuple(family(name) for name in BUILTIN)
+
+
+def devices() -> tuple[Family, ...]:
+    """Return the families of devices, in order."""
+    return tuple(family(name) for name in DEVICES)
+
+
+def foreign(content: bytes) -> tuple[Family, ...]:
+    """Return the families of other tools' files that a file which begins with ``content`` may belong to, in order."""
+    text = content.lstrip(_BEFORE_TEXT)
+    return tuple(
+        family(name) for name, begins in FOREIGN.items() if text.startswith(begins) or content.startswith(begins)
+    )
 
 
 def plugin_families() -> tuple[Family, ...]:

@@ -150,7 +150,8 @@ class ChromeSink(FileSink):
         for event in self._threads.order(last):
             self._file.write(b",\n" + event)
         lost = int(last.stats.values("count")[last.stats.values("severity") == "data_loss"].sum())
-        self._file.write(b'\n],"metadata":' + _about(last, lost, self._base or 0) + b"}\n")
+        about = _about(last, lost, self._base or 0, self._counts["flows_undrawn"], self._threads)
+        self._file.write(b'\n],"metadata":' + about + b"}\n")
         self.commit()
         return WriteReport(
             **self._counts,
@@ -231,7 +232,11 @@ def _text(counting: _Counting, *, compress: bool) -> Iterator[Any]:
         yield packed_file
 
 
-def _about(trace: Trace, lost: int, base: int) -> bytes:
+def _about(trace: Trace, lost: int, base: int, flows_undrawn: int, threads: _Threads) -> bytes:
+    """Return what a reader needs to make the trace of the events again: its tracks, and which of them a thread is."""
+    tracks = trace.tracks
+    names = ("kind", "role", "name", "sort_key", "nesting", "unit")
+    columns = (tracks.column(name).texts.tolist() for name in names)
     metadata = {
         "producer": "lanescope",
         "time_unit": trace.time.time_unit,
@@ -239,8 +244,11 @@ def _about(trace: Trace, lost: int, base: int) -> bytes:
         "epoch_ns": str(trace.time.epoch_ns),
         "base_ns": str(base),
         "lost_records": lost,
+        "flows_undrawn": flows_undrawn,
+        "tracks": list(zip(_parents(tracks).tolist(), *columns, strict=True)),
+        "threads": [track if track < len(tracks) else -1 for track, _ in threads.ids],
     }
-    return json.dumps(metadata).encode()
+    return json.dumps(metadata, separators=(",", ":")).encode()
 
 
 class _Threads:

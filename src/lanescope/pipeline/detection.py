@@ -58,9 +58,7 @@ def detect_family(capture: Capture, family: str | None = None) -> tuple[Family, 
     if chosen is not None:
         return chosen, _asked(chosen, capture)
     failed: list[Candidate] = []
-    matches = _matches(registry.builtin(), head, failed)
-    if not matches:
-        matches = _matches(registry.plugin_families(), head, failed)
+    matches = _first_matches(head, failed)
     if not matches:
         raise _unknown(capture, head, failed)
     if len(matches) > 1 and matches[0][1].score - matches[1][1].score < TIE:
@@ -76,7 +74,7 @@ def named_family(capture: Capture, options: Mapping[str, Any]) -> str | None:
         capture: the opened capture.
         options: decode options as given.
     """
-    for family in registry.builtin():
+    for family in registry.devices():
         if any(option.claims and options.get(option.name) is not None for option in family.options):
             return family.name
         if any(capture.find_sidecar(capture.name_pattern + ending) for ending in family.sidecars):
@@ -91,11 +89,11 @@ def _unknown(capture: Capture, head: FileHead, failed: list[Candidate]) -> Input
     found = known.what_is(head.data, head.name)
     if found is not None:
         return InputError(f"{capture.main.path} is {found.what}, not a capture", hint=found.hint)
-    near = next((match for _, match in _matches(registry.builtin(), head, [], least=1) if match.advice), None)
+    near = next((match for _, match in _matches(_of_the_tree(head), head, [], least=1) if match.advice), None)
     if near is not None:
         return InputError(f"{capture.main.path}: unrecognized format: {near.reason}", hint=near.advice)
     what, hint = "unrecognized format", _USE_FAMILY
-    formats = [format for family in registry.builtin() for format in family.formats]
+    formats = [format for family in _of_the_tree(head) for format in family.formats]
     advice = [text for format in formats if format.advise is not None and (text := format.advise(head))]
     if advice:
         return InputError(f"{capture.main.path}: {what}", hint="; ".join(advice))
@@ -129,10 +127,15 @@ def _main_of(path: PathLike) -> PathLike:
         files = sorted(file for file in folder.iterdir() if file.is_file() and not file.name.startswith("."))
     except OSError:
         return path
-    found = [file for file in files[:MOST_FILES] if _is_capture(file)]
+    known = {file: candidate for file in files[:MOST_FILES] if (candidate := recognized(file)) is not None}
+    # What another tool made of a capture may lie next to it.
+    found = [file for file, candidate in known.items() if candidate.family not in registry.FOREIGN] or list(known)
     if len(found) > 1:
         names = ", ".join(file.name for file in found[:3]) + (", ..." if len(found) > 3 else "")
-        raise InputError(f"{os.fspath(path)!r} contains {len(found)} captures: {names}", hint="pass one of them")
+        raise InputError(
+            f"{os.fspath(path)!r} contains {len(found)} captures: {names}",
+            hint="pass one of them; 'lanescope info FOLDER' lists all",
+        )
     if not found:
         near = next(filter(None, map(_near, files[:MOST_FILES])), None)
         if near is not None:
@@ -150,19 +153,33 @@ def _head(path: PathLike) -> FileHead | None:
     return head if head.size else None
 
 
-def _is_capture(path: PathLike) -> bool:
+def recognized(path: PathLike) -> Candidate | None:
+    """Return the family that takes a file, or a folder that is one capture, for its own; None if none does."""
     head = _head(path)
-    if head is None:
-        return False
-    return bool(_matches(registry.builtin(), head, []) or _matches(registry.plugin_families(), head, []))
+    matches = [] if head is None else _first_matches(head, [])
+    return Candidate(matches[0][0].name, *_told(matches[0][1])) if matches else None
 
 
 def _near(path: PathLike) -> tuple[str, str] | None:
     """Return what a family knows of a file that is not a capture, and what to do about it; None without."""
     head = _head(path)
-    found = [] if head is None else _matches(registry.builtin(), head, [], least=1)
+    found = [] if head is None else _matches(_of_the_tree(head), head, [], least=1)
     match = next((match for _, match in found if match.advice), None)
     return None if match is None or head is None else (f"{head.name} is {match.reason}", match.advice)
+
+
+def _of_the_tree(head: FileHead) -> tuple[Family, ...]:
+    return (*registry.devices(), *registry.foreign(head.data))
+
+
+def _first_matches(head: FileHead, failed: list[Candidate]) -> list[tuple[Family, Detection]]:
+    """Ask families of devices, of other tools' files and of other packages, each kind if those before know nothing.
+
+    In this order: what a device's own collector wrote may well be JSON too, and finding packages is dear.
+    """
+    found = _matches(registry.devices(), head, failed)
+    found = found or _matches(registry.foreign(head.data), head, failed)
+    return found or _matches(registry.plugin_families(), head, failed)
 
 
 def _matches(
@@ -205,7 +222,7 @@ def _unasked(failed: Iterable[Candidate]) -> Iterator[str]:
 
 
 def detect(path: PathLike) -> list[Candidate]:
-    """Ask every device family whether a capture is its own, the surest first.
+    """Ask every family that may know a capture whether it is its own, the surest first.
 
     Args:
         path: the capture's main file, or ``-``.
@@ -219,8 +236,13 @@ def detect(path: PathLike) -> list[Candidate]:
     """
     with capture(path) as opened:
         failed: list[Candidate] = []
-        matches = _matches((*registry.builtin(), *registry.plugin_families()), opened.main.head(), failed, least=1)
-    return [*(Candidate(family.name, match.score, match.format, match.reason) for family, match in matches), *failed]
+        head = opened.main.head()
+        matches = _matches((*_of_the_tree(head), *registry.plugin_families()), head, failed, least=1)
+    return [*(Candidate(family.name, *_told(match)) for family, match in matches), *failed]
+
+
+def _told(match: Detection) -> tuple[int, str, str]:
+    return match.score, match.format, match.reason
 
 
 def is_parquet_dataset(path: PathLike) -> bool:

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from lanescope.analysis.check import Finding
     from lanescope.families.family import Simulation
     from lanescope.io.atomic_file import Output
-    from lanescope.trace.merge import TimelineShift
+    from lanescope.trace.merge import Inside, TimelineShift
     from lanescope.trace.streams import Progress
 
 __all__ = [
@@ -245,33 +245,60 @@ def derived_tables(trace: Trace) -> dict[str, LazyTable]:
     return {lazy.spec.name: lazy for lazy in found}
 
 
-def merge(traces: Iterable[Trace], *, side_by_side: bool = False) -> Trace:
+def merge(traces: Iterable[Trace], *, side_by_side: bool = False, inside: str | None = None) -> Trace:
     """Put several traces on one timeline, each capture in a group of its own.
 
     Times are shifted by what the traces themselves say about their clocks: a common epoch, or clocks that they share.
+    What kernels recorded themselves is put inside the executions of those kernels that another trace has: behind
+    their lane, with an arrow from each execution, and within the error that its group's name states.
 
     Args:
         traces: two or more traces; one comes back as it is.
         side_by_side: traces that share no clock with those before them begin a time axis of their own, at 0: their
             groups are named so, and ``check`` reports them.
+        inside: kernels that recorded a capture without a common clock: ``"TEXT"``, a part of their names, or
+            ``"TEXT#K"``, where the first launch is in the Kth of them, from 0.
 
     Raises:
         MergeError: no common clock, different time units, or the same capture twice; the hint says the way out.
+        UsageError: no kernel is called as ``inside`` says.
     """
     from lanescope.trace import merge as merging
 
     given = list(traces)
     with _naming_options(given):
-        return merging.merge(given, side_by_side=side_by_side)
+        return merging.merge(given, side_by_side=side_by_side, inside=_inside(given, inside, side_by_side=side_by_side))
 
 
-def align(traces: Iterable[Trace], *, side_by_side: bool = False) -> list[TimelineShift]:
+def align(traces: Iterable[Trace], *, side_by_side: bool = False, inside: str | None = None) -> list[TimelineShift]:
     """Return where ``merge`` puts each of the traces; arguments and errors as there."""
     from lanescope.trace import merge as merging
 
     given = list(traces)
     with _naming_options(given):
-        return merging.align(given, side_by_side=side_by_side)
+        return merging.align(given, side_by_side=side_by_side, inside=_inside(given, inside, side_by_side=side_by_side))
+
+
+def _inside(traces: Sequence[Trace], inside: str | None, *, side_by_side: bool) -> dict[int, Inside]:
+    """Return what contains each of the traces that no clock joins with the others."""
+    from lanescope.trace import merge as merging
+
+    if inside is None:
+        try:
+            merging.align(traces)
+        except MergeError as error:
+            if error.lacks != "clock":
+                raise
+        else:
+            return {}
+    from lanescope.pipeline.kernel_links import kernel_links
+
+    try:
+        return kernel_links(traces, inside)
+    except MergeError:
+        if side_by_side and inside is None:
+            return {}
+        raise
 
 
 @contextmanager
@@ -280,6 +307,8 @@ def _naming_options(traces: Sequence[Trace]) -> Iterator[None]:
     try:
         yield
     except MergeError as error:
+        if not error.lacks:
+            raise
         wanted = ("clock", "device") if error.lacks == "clock" else (error.lacks,)
         which = {options_that_settle(traces[index], *wanted): None for index in error.traces}
         named = ", or ".join(text for text in which if text)

@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from fractions import Fraction
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from lanescope.declaration import frozen_class, replace
 from lanescope.errors import MergeError
 from lanescope.trace.merge_tables import (
     UNALIGNED,
+    contained,
     distinct_runs,
     doubted,
     grouped,
@@ -20,6 +22,7 @@ from lanescope.trace.merge_tables import (
     joined,
     moved,
     on_axis,
+    put_inside,
     record_maker,
 )
 from lanescope.trace.table import Table
@@ -58,6 +61,27 @@ class TimelineShift:
 
 
 @frozen_class
+class Inside:
+    """Position of a trace by what of another one contains it, for traces that share no clock.
+
+    Attributes:
+        outer: number of the trace that contains it.
+        link: where it lies as seen from that.
+        track: lane of ``outer`` behind which its tracks are put.
+        name: what its group is called.
+        causes: slices of ``outer``, int64 [n]: those around each launch.
+        effects: slices of the trace itself, int64 [n]: the first of each launch.
+    """
+
+    outer: int
+    link: TimelineShift
+    track: int
+    name: str
+    causes: npt.NDArray[np.int64]
+    effects: npt.NDArray[np.int64]
+
+
+@frozen_class
 class _Clock:
     """Identity of a counter: equal for two traces that read the same one."""
 
@@ -81,7 +105,7 @@ class _Reading:
     lanes_ns: int | None = 0
 
 
-def merge(traces: Sequence[Trace], *, side_by_side: bool = False) -> Trace:
+def merge(traces: Sequence[Trace], *, side_by_side: bool = False, inside: Mapping[int, Inside] | None = None) -> Trace:
     """Return one trace that holds all ``traces``, the tracks of each in a group of its own.
 
     Ids count on from trace to trace; texts are united; raw records stay reachable. Merging merged traces again gives
@@ -92,14 +116,18 @@ def merge(traces: Sequence[Trace], *, side_by_side: bool = False) -> Trace:
     Args:
         traces: one or more; one comes back as it is.
         side_by_side: see ``align``.
+        inside: see ``align``. Their groups come behind the lane that contains them, with arrows from what contains
+            them, and the stat ``kernel_placed_capture`` counts them.
 
     Raises:
         MergeError: see ``align``.
     """
     if len(traces) == 1:
         return traces[0]
-    placements = align(traces, side_by_side=side_by_side)
+    within = inside or {}
+    placements = align(traces, side_by_side=side_by_side, inside=within)
     parts = [trace if is_merged(trace) else grouped(trace) for trace in traces]
+    parts = [contained(part, within[at].name) if at in within else part for at, part in enumerate(parts)]
     if any(placement.axis for placement in placements):
         parts = [on_axis(part, placement.axis) for part, placement in zip(parts, placements, strict=True)]
     names = list(dict.fromkeys(name for part in parts for name in part.tables()))
@@ -116,12 +144,25 @@ def merge(traces: Sequence[Trace], *, side_by_side: bool = False) -> Trace:
         for name in part.records:
             makers.setdefault(name, []).append(record_maker(part, name, before, placement.shift))
     tables = {name: Table.concat(pieces[name]) for name in names}
+    for at, place in within.items():
+        starts = [_starts(parts, traces, index) for index in (place.outer, at)]
+        tables |= put_inside(tables, starts[0], starts[1], place.track, place.causes, place.effects)
     tables["tracks"] = distinct_runs(tables["tracks"])
     details = {name: tables[name] for name in names if tables[name].spec.key}
     return Trace(_time(traces, placements), tables, details, Records({n: joined(m) for n, m in makers.items()}))
 
 
-def align(traces: Sequence[Trace], *, side_by_side: bool = False) -> list[TimelineShift]:
+def _starts(parts: Sequence[Trace], traces: Sequence[Trace], index: int) -> dict[str, int]:
+    """Return what was added to the ids of a trace's rows, by table, when the parts were put together."""
+    names = ("tracks", "slices")
+    before = {name: sum(len(part.tables()[name]) for part in parts[:index]) for name in names}
+    before["tracks"] += len(parts[index].tracks) - len(traces[index].tracks)
+    return before
+
+
+def align(
+    traces: Sequence[Trace], *, side_by_side: bool = False, inside: Mapping[int, Inside] | None = None
+) -> list[TimelineShift]:
     """Find the position of each trace on a common timeline.
 
     Two traces share a clock when both count from the same epoch (the Unix epoch; a host's monotonic clock; the zero of
@@ -136,6 +177,7 @@ def align(traces: Sequence[Trace], *, side_by_side: bool = False) -> list[Timeli
     Args:
         traces: one or more.
         side_by_side: traces without a path of clocks to those before them begin a time axis of their own, at 0.
+        inside: by the number of a trace, where another one contains it: where no clock joins the two.
 
     Raises:
         MergeError: no traces, different time units, the same capture twice, no path of clocks from one to another, or
@@ -146,6 +188,7 @@ def align(traces: Sequence[Trace], *, side_by_side: bool = False) -> list[Timeli
     _refuse_mixed_units(traces)
     _reject_duplicates(traces)
     _reject_several_axes(traces)
+    within = inside or {}
     clocks, narrow = [_readings(trace) for trace in traces], [_narrow(trace) for trace in traces]
     found: dict[int, TimelineShift] = {0: TimelineShift(0)}
     queue = deque([0])
@@ -154,7 +197,11 @@ def align(traces: Sequence[Trace], *, side_by_side: bool = False) -> list[Timeli
         known = queue.popleft()
         latest.update(dict.fromkeys(narrow[known], known))
         for other in range(len(traces)):
-            link = None if other in found else _link(clocks[known], clocks[other], traces[known].time.time_unit)
+            if other in found:
+                continue
+            link = _link(clocks[known], clocks[other], traces[known].time.time_unit) or _containing(
+                within, known, other
+            )
             if link is not None:
                 found[other] = _beyond(found[known], link)
                 queue.append(other)
@@ -306,6 +353,15 @@ def _nearest(clock: _Clock, known: _Reading, other: _Reading, time_unit: str) ->
     ticks = (other.ticks - known.ticks + period // 2) % period - period // 2
     nearest = _between(clock, known, replace(other, ticks=known.ticks + ticks), time_unit)
     return replace(nearest, wrap_period=_length(period, clock, time_unit))
+
+
+def _containing(inside: Mapping[int, Inside], known: int, other: int) -> TimelineShift | None:
+    """Return where ``other`` lies as seen from ``known`` if one contains the other."""
+    if other in inside and inside[other].outer == known:
+        return inside[other].link
+    if known in inside and inside[known].outer == other:
+        return replace(inside[known].link, shift=-inside[known].link.shift)
+    return None
 
 
 def _beyond(start: TimelineShift, link: TimelineShift) -> TimelineShift:

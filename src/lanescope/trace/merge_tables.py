@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 
 import numpy as np
+import numpy.typing as npt
 
 from lanescope.errors import InternalError
 from lanescope.trace.column import Column
@@ -17,6 +18,8 @@ from lanescope.trace.trace import Records, Trace
 RUN_ROLE = "run"
 #: Stat of the captures that are on another time axis than the first one.
 UNALIGNED = "unaligned_capture"
+#: Stat of the captures that are placed by the kernels around their launches.
+PLACED = "kernel_placed_capture"
 
 
 def moved(table: Table, offsets: dict[str, int], shift: int) -> Table:
@@ -109,22 +112,83 @@ def grouped(trace: Trace) -> Trace:
 def on_axis(part: Trace, axis: int) -> Trace:
     """Return ``part`` with the number of its time axis in the names of its groups, and counted if that is not 0."""
     tables = dict(part.tables())
-    tracks, stats = tables["tracks"], tables["stats"]
+    tracks = tables["tracks"]
     columns = {name: tracks.column(name) for name in tracks.spec.names}
     names = tracks.values("name").copy()
     for root in np.flatnonzero(~tracks.valid("parent_id")).tolist():
         names[root] = f"{names[root]} (time axis {axis + 1})"
     tables["tracks"] = Table(tracks.spec, {**columns, "name": Column.array(names)})
     if axis:
-        main = next((row["id"] for row in part.inputs.rows() if row["role"] == "main"), None)
-        spec = next(spec for spec in CORE_STATS if spec.name == UNALIGNED)
-        row = {"id": len(stats), "input_id": main, "track_id": None, "count": 1, "first_offset": None, "first_ts": 0}
-        row |= {
-            name: getattr(spec, name)
-            for name in ("name", "counted", "severity", "rule", "finding_severity", "share_of")
-        }
-        tables["stats"] = Table.concat([stats, Table.from_arrays(stats.spec, {name: [at] for name, at in row.items()})])
+        tables["stats"] = _counted(part, UNALIGNED)
     return Trace(part.time, tables, {name: tables[name] for name in part.details}, part.records)
+
+
+def contained(part: Trace, name: str) -> Trace:
+    """Return ``part``, which lies inside of another trace, with its first group named ``name``, and counted."""
+    tables = dict(part.tables())
+    tracks = tables["tracks"]
+    names = tracks.values("name").copy()
+    names[np.flatnonzero(~tracks.valid("parent_id"))[0]] = name
+    columns = {each: tracks.column(each) for each in tracks.spec.names}
+    tables["tracks"] = Table(tracks.spec, {**columns, "name": Column.array(names)})
+    tables["stats"] = _counted(part, PLACED)
+    return Trace(part.time, tables, {name: tables[name] for name in part.details}, part.records)
+
+
+def put_inside(
+    tables: dict[str, Table],
+    outer: dict[str, int],
+    inner: dict[str, int],
+    track: int,
+    causes: npt.NDArray[np.int64],
+    effects: npt.NDArray[np.int64],
+) -> dict[str, Table]:
+    """Return the tracks and flows of merged traces of which one lies inside of another.
+
+    Args:
+        tables: of the merged trace.
+        outer: what was added to the ids of the trace that contains the other, by table.
+        inner: what was added to those of the other; its first group is the track before its own.
+        track: lane of the outer trace behind which the other's tracks are put.
+        causes: slices of the outer trace, int64 [n].
+        effects: slices of the inner one, int64 [n], one for each.
+    """
+    tracks, slices, flows = tables["tracks"], tables["slices"], tables["flows"]
+    lane, group = track + outer["tracks"], inner["tracks"] - 1
+    order = tracks.values("sort_key").copy()
+    above = tracks.values("parent_id").copy()
+    above[group], order[group] = above[lane], order[lane]
+    known = tracks.valid("parent_id").copy()
+    known[group] = True
+    columns = {name: tracks.column(name) for name in tracks.spec.names}
+    columns["parent_id"], columns["sort_key"] = Column.array(above, valid=known), Column.array(order)
+    src, dst = causes + outer["slices"], effects + inner["slices"]
+    arrows = Table.from_arrays(
+        flows.spec,
+        {
+            "id": np.arange(len(flows), len(flows) + len(src)),
+            "kind": ["dispatch"] * len(src),
+            "src_track_id": slices.values("track_id")[src],
+            "src_ts": slices.values("ts")[src],
+            "dst_track_id": slices.values("track_id")[dst],
+            "dst_ts": slices.values("ts")[dst],
+            "src_slice_id": src,
+            "dst_slice_id": dst,
+        },
+    )
+    return {"tracks": Table(tracks.spec, columns), "flows": Table.concat([flows, arrows])}
+
+
+def _counted(part: Trace, stat: str) -> Table:
+    """Return the stats of a trace with one more, counted once."""
+    stats = part.stats
+    main = next((row["id"] for row in part.inputs.rows() if row["role"] == "main"), None)
+    spec = next(spec for spec in CORE_STATS if spec.name == stat)
+    row = {"id": len(stats), "input_id": main, "track_id": None, "count": 1, "first_offset": None, "first_ts": 0}
+    row |= {
+        name: getattr(spec, name) for name in ("name", "counted", "severity", "rule", "finding_severity", "share_of")
+    }
+    return Table.concat([stats, Table.from_arrays(stats.spec, {name: [at] for name, at in row.items()})])
 
 
 def distinct_runs(tracks: Table) -> Table:

@@ -126,4 +126,10 @@ CORE_STATS: tuple[StatSpec, ...] = (
         "captures on a time axis of their own: merged side by side, as they share no clock with the first one",
         finding="LS305 warning",
     ),
+    StatSpec(
+        "kernel_placed_capture",
+        "info",
+        "captures placed by the kernels that ran their launches, as far as the name of their group states",
+        finding="LS305",
+    ),
 )

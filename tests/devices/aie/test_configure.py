@@ -260,16 +260,32 @@ def test_the_command_turns_each_form_into_each(command, tmp_path):
         ("writes", "writes.mlir"),
         ("insts", "insts.bin"),
         ("insts", "insts.txt"),
+        ("cdo", "trace.cdo"),
+        ("packets", "ctrlpkt.bin"),
+        ("packets", "ctrlpkt.txt"),
     ):
         status, out, err = command("traced.json", "-o", name, "--to", form)
         assert (status, out) == (0, "")
         assert name in err
         assert json.loads(command(name, "--to", "json")[1]) == expected
     # The suffix tells the form.
+    assert command("registers.json", "-o", "again.cdo")[0] == 0
+    assert (tmp_path / "again.cdo").read_bytes() == (tmp_path / "trace.cdo").read_bytes()
     assert command("registers.json", "-o", "again.mlir")[0] == 0
     assert command("registers.json", "-o", "again.bin")[0] == 0
     assert (tmp_path / "again.bin").read_bytes() == (tmp_path / "insts.bin").read_bytes()
     assert (tmp_path / "again.mlir").read_text() == (tmp_path / "mlir.mlir").read_text()
+
+
+def test_what_is_loaded_before_a_run_does_not_stop_it(command, tmp_path):
+    traced = json.loads((tmp_path / "traced.json").read_text()) | {"trigger": 0}
+    (tmp_path / "traced.json").write_text(json.dumps(traced))
+    for form in ("cdo", "packets"):
+        status, _, err = command("traced.json", "-o", f"{form}.bin", "--to", form)
+        assert status == 0
+        assert "the writes that stop the trace are not in it" in err
+        made = config.read(tmp_path / f"{form}.bin")
+        assert (made.trigger, made.units["core", 0, 2].stop) == (0, events.number("aie2", "core", "BROADCAST_14"))
 
 
 def test_the_command_shows_register_writes(command):
@@ -286,6 +302,8 @@ def test_the_command_complains_in_one_line(command, tmp_path):
         (("traced.json", "-o", "traced.json"), "is an input"),
         (("traced.json", "-o", "bad.json"), "--force"),
         (("traced.json", "-o", "table.txt"), "--to"),
+        (("traced.json", "-o", "design.xclbin"), "cannot write an xclbin: it holds the programs"),
+        (("traced.json", "-o", "design.pdi", "--to", "cdo"), "cannot write a PDI"),
         (("traced.json", "--to", "html"), "invalid value 'html' for --to (choose from"),
     ):
         status, out, err = command(*arguments)

@@ -10,6 +10,7 @@ import lanescope
 from effort import some
 from lanescope.devices.aie import config
 from lanescope.devices.aie.config import ConfigError, Unit, mlir_parser
+from lanescope.devices.aie.formats import mlir_text
 from lanescope.errors import UsageError
 
 VECTOR_SCALAR = Unit(
@@ -258,6 +259,7 @@ LONG = ["{", '"', "aiex.npu.write32{", "1", "1.", "(%a,", "a=", "a::", "0x", "//
 LONG += ["aie.trace @x(%t) {", "aie.trace.reg a = <", "aie.trace.packet a = b, "]
 LONG += ["%t = aie.tile(0, 2) aie.trace @x(%t) { aie.trace.event<1> aie.trace.port<0> port=DMA channel=0 "]
 LONG += ["aiex.npu.maskwrite32 {address = 213216, column = 0, row = 2, mask = 255, value = 1} "]
+LONG += ["aiex.control_packet {address = 213216, data = array<i32: 1, ", "aiex.control_packet {data = array<i32: "]
 LONG += ["aie.runtime_sequence @s { aiex.npu.write32 {address = 213216, column = 0, row = 2, value = 1} "]
 LONG += ["aie.device(npu1) { %t = aie.tile(0, 2) aie.trace @x(%t) { aie.trace.event<1> aie.trace.start_config @x "]
 LONG += ["%t = aie.tile(0, 2) aie.trace @x(%t) { aie.trace.event<1> aie.runtime_sequence { aie.trace.start_config @x "]
@@ -268,13 +270,13 @@ def test_no_text_is_read_over_and_over(piece, monkeypatch):
     # What would be quadratic here would not end before the test is given up.
     text = piece * (200_000 // len(piece))
     looks = 0
-    peek = mlir_parser._Scanner._peek
+    peek = mlir_text.Tokens.peek
 
     def counted(self, ahead=0):
         nonlocal looks
         looks += 1
         return peek(self, ahead)
 
-    monkeypatch.setattr(mlir_parser._Scanner, "_peek", counted)
+    monkeypatch.setattr(mlir_text.Tokens, "peek", counted)
     tries(text)
     assert looks < 10 * len(text)

@@ -150,6 +150,14 @@ def test_runs_of_a_design_follow_each_other_on_its_tracks(tmp_path):
     assert "aie_run_distance" not in stats(trace)
 
 
+def test_a_stat_of_a_later_run_lies_where_the_run_does(tmp_path):
+    known = design(main(*THREE), device("dev_a", (2, "INSTR_EVENT_0"), (3, "LOCK_STALL")))
+    known = known.replace('<"INSTR_EVENT_0">', '<"INSTR_EVENT_0"> aie.trace.event<"INSTR_EVENT_1">')
+    trace = opened(tmp_path, known, dump(recording(OTHER), recording()))
+    (cut,) = [row for row in trace.stats.rows() if row["name"] == "aie_truncated_invocation"]
+    assert (cut["count"], cut["first_ts"]) == (1, 68 + 51)
+
+
 def test_times_of_runs_are_converted(tmp_path):
     words = dump(recording(timer=90_000), recording(timer=500), recording(timer=7000))
     trace = opened(tmp_path, design(main(*THREE), DEV_A), words, frequency="5e8")

@@ -110,7 +110,10 @@ def test_every_byte_is_accounted_and_lines_that_are_not_valid_are_lost():
     ("rows", "run", "expected"),
     [
         (ROWS, {**RUN, "dropped": 3, "total": 7}, {"ascend_scopes_dropped": 3}),
-        (ROWS, {**RUN, "total": 6}, {"ascend_scopes_dropped": 2}),
+        (ROWS, {**RUN, "total": 6}, {"ascend_scopes_missing": 2}),
+        (ROWS, {**RUN, "dropped": 3, "total": 9}, {"ascend_scopes_dropped": 3, "ascend_scopes_missing": 2}),
+        (ROWS, {**RUN, "dropped": 3, "total": 6}, {"ascend_scopes_dropped": 3, "ascend_extra_records": 1}),
+        (ROWS, {**RUN, "version": "6"}, {"ascend_scopes_headless": 1, "ascend_invalid_row": 1}),
         (ROWS, {**RUN, "total": 3}, {"ascend_extra_records": 1}),
         (ROWS, {**RUN, "fatal": True}, {"ascend_scopes_fatal": 1}),
         (ROWS, {**RUN, "version": 9}, {"ascend_unknown_value": 1}),
@@ -140,7 +143,7 @@ def test_positions_of_a_heap_that_wraps_give_no_sums():
 def test_without_the_first_line_capacities_are_unknown():
     trace = capture(*ROWS, run=None)
     assert {row[0] for row in scopes(trace, "capacity")} == {None}
-    assert lossy(trace) == {}
+    assert lossy(trace) == {"ascend_scopes_headless": 1}
 
 
 def test_files_that_are_not_of_scopes():

@@ -259,6 +259,21 @@ def test_v4_what_the_schedulers_dropped_is_accounted_for():
     assert (second["index"], second["dropped"], second["unaccounted"], second["is_truncated"]) == (2, 3, 1, True)
 
 
+def test_v4_what_a_truncated_file_lacks_was_not_lost_by_the_schedulers(tmp_path):
+    content = FILES["v4"].read_bytes()
+    second = content.index(b'"records"', content.index(b'"scheduler_id": 2'))
+    path = tmp_path / FILES["v4"].name
+    path.write_bytes(content[: second + 12])
+    trace = session.open(path)
+    assert stats(trace)["truncated"] == 1
+    assert "ascend_unaccounted_records" not in stats(trace)
+    told = {row["index"]: row for row in trace.details["ascend_record_streams"].rows()}
+    missing = sum(row["unaccounted"] for row in told.values())
+    assert stats(trace)["ascend_records_cut"] == missing > 0
+    lost = sum(row["lost"] for row in trace.accounting.rows() if row["scope"] == "producer")
+    assert lost == sum(row["dropped"] for row in told.values())
+
+
 def test_v4_bounded_clock():
     trace = session.open(FILES["v4"])
     assert trace.time.epoch_kind == "host_monotonic"

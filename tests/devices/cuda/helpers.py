@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import tempfile
 from pathlib import Path
 
@@ -133,3 +134,10 @@ def accounts(trace) -> dict[str, dict[str, int]]:
 
 def lanes(trace):
     return {(row["block"], row["group"]): row for row in trace.details["cuda_lanes"].rows()}
+
+
+def json_file(tmp_path, content, **form):
+    """Write a JSON file, or a text as it is, and return its path."""
+    path = tmp_path / "run.json"
+    path.write_text(content if isinstance(content, str) else json.dumps(content, **form))
+    return path

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import re
+import struct
 import tempfile
 from pathlib import Path
 
@@ -687,18 +688,25 @@ def _tileops(count):
     return cuda.decode(words, layout="tileops", layout_params={"max_events": 12})
 
 
-def _large_tileops():
-    """The same in a file that is too large to be read whole without need."""
+def _large_npkit():
+    """All records of a lane in a file that is too large to be read whole without need."""
     with pytest.MonkeyPatch.context() as patch, tempfile.TemporaryDirectory() as folder:
         patch.setattr("lanescope.devices.cuda.decoder.WHOLE_BYTES", 0)
         path = Path(folder, "run.bin")
-        path.write_bytes(bytes(8 * 28))
-        return lanescope.open(path, "cuda", layout="tileops", layout_params={"max_events": 12})
+        path.write_bytes(struct.pack("<QQQQQQ", 1, 5, 2, 7, 16, 9))
+        return lanescope.open(path, "cuda", layout="npkit", layout_params={"gpu_mhz": 1000})
+
+
+def _nuggets():
+    """A region of a layout that stores 24 bits of its length."""
+    words = np.array([1 << 40, 5 | 7 << 32 | 1 << 56], np.uint64)
+    return decode(words, layout="nuggets-compact", layout_params={"max_events": 1})
 
 
 REACHED = {
+    "cuda_length_assumed": _nuggets,
     "cuda_layout_assumed": lambda: decode(buffer([LANE[:-1]])),
-    "cuda_read_whole": _large_tileops,
+    "cuda_read_whole": _large_npkit,
     "cuda_stride_inferred": lambda: decode(buffer([LANE, LANE], stride=9)),
     "cuda_stride_unknown": lambda: decode(_listed()),
     "cuda_hole": lambda: decode(_hole()),

@@ -7,10 +7,11 @@ import json
 import pytest
 
 import lanescope
-from devices.cuda.helpers import stats
+from devices.cuda.helpers import json_file, stats
 from lanescope.errors import InputError
 
 EPOCH = 1 << 52
+FILE = {"format": "flytrace.raw.v1", "backend": "rocm", "arch": "gfx942", "clock_hz": 100_000_000}
 
 
 def event(name, kind, tick, **more):
@@ -32,10 +33,7 @@ def wave(events, *, block=(0, 0, 0), number=0, end=1000, attempted=None, kernel=
 
 
 def opened(tmp_path, waves, *, hz=100_000_000, **more):
-    path = tmp_path / "run.json"
-    content = {"format": "flytrace.raw.v1", "backend": "rocm", "arch": "gfx942", "clock_hz": hz, "waves": waves, **more}
-    path.write_text(json.dumps(content) + "\n")
-    return lanescope.open(path)
+    return lanescope.open(json_file(tmp_path, {**FILE, "clock_hz": hz, "waves": waves, **more}))
 
 
 def slices(trace):
@@ -90,6 +88,33 @@ def test_losses_are_counted_and_named(tmp_path):
     assert [row["dur"] for row in trace.slices.rows()] == [None, None]
 
 
+def test_what_is_lost_is_in_the_accounting(tmp_path):
+    bad = wave([event("a", "mark", 10), event("late", "mark", 5000), event("b", "mark", 20)], attempted=8)
+    content = json_file(tmp_path, {**FILE, "waves": [bad, {"kernel": "gemm"}, 5]})
+    trace = lanescope.open(content)
+    lost = sum(len(json.dumps(part)) for part in (bad["events"][1], {"kernel": "gemm"}, 5))
+    in_file, dropped = trace.accounting.rows()
+    size = content.stat().st_size
+    assert (in_file["total"], in_file["decoded"], in_file["lost"]) == (size, size - lost, lost)
+    assert [dropped[name] for name in ("scope", "unit", "total", "lost")] == ["producer", "record", 8, 5]
+    assert stats(trace) == {"cuda_corrupt_record": 3, "cuda_dropped": 5}
+
+
+@pytest.mark.parametrize("change", [{"attempted_events": 1}, {"overflow": True}, {"attempted_events": 5}])
+def test_counts_that_contradict_the_records_are_counted(change, tmp_path):
+    made = wave([event("a", "mark", 10), event("b", "mark", 20)]) | change
+    assert stats(opened(tmp_path, [made]))["cuda_iket_contradicts"] == 1
+
+
+@pytest.mark.parametrize("order", [("waves", "clock_hz", "format"), ("clock_hz", "format", "waves")])
+def test_files_are_recognized_in_any_order_of_their_keys(order, tmp_path):
+    waves = [wave([event("a", "mark", 10)], number=number) for number in range(400)]
+    content = {**FILE, "waves": waves}
+    path = json_file(tmp_path, {name: content[name] for name in order}, indent=4)
+    assert path.stat().st_size > 1 << 16
+    assert len(lanescope.open(path).instants) == 400
+
+
 def test_blocks_of_kernels_have_tracks_of_their_own(tmp_path):
     waves = [
         wave([event("a", "mark", 1)], block=(x, y, 0), number=number, kernel=kernel)
@@ -115,7 +140,5 @@ def test_blocks_of_kernels_have_tracks_of_their_own(tmp_path):
     ],
 )
 def test_other_content_is_refused_in_a_line(content, problem, tmp_path):
-    path = tmp_path / "run.json"
-    path.write_text(content)
     with pytest.raises(InputError, match=problem):
-        lanescope.open(path)
+        lanescope.open(json_file(tmp_path, content))

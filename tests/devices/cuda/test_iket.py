@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 import lanescope
+from devices.cuda.helpers import json_file
 from lanescope.errors import InputError
 
 GOLDEN = Path(__file__).parent / "golden" / "iket"
@@ -64,9 +65,7 @@ def test_a_golden_is_decoded_to_its_truth(name):
 def changed(tmp_path, change, form=FORMS[0]):
     content = json.loads((GOLDEN / form).read_text())
     change(content)
-    path = tmp_path / "run.trace.json"
-    path.write_text(json.dumps(content))
-    return path
+    return json_file(tmp_path, content)
 
 
 def test_all_kernels_may_be_in_graphs(tmp_path):
@@ -136,10 +135,8 @@ def test_open_ranges_stay_open(tmp_path):
     ],
 )
 def test_other_files_are_refused(tmp_path, text, error):
-    path = tmp_path / "run.trace.json"
-    path.write_text(text)
     with pytest.raises(InputError, match=error):
-        lanescope.open(path)
+        lanescope.open(json_file(tmp_path, text))
 
 
 CONTRADICTIONS = {

@@ -190,4 +190,7 @@ def names(trace: Trace) -> list[str]:
 
 
 def stats(trace: Trace) -> dict[str, int]:
-    return dict(zip(trace.stats["name"].tolist(), trace.stats["count"].tolist(), strict=True))
+    found: dict[str, int] = {}
+    for name, count in zip(trace.stats["name"].tolist(), trace.stats["count"].tolist(), strict=True):
+        found[name] = found.get(name, 0) + count  # of several inputs
+    return found

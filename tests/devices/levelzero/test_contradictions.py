@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import shutil
 from pathlib import Path
+from unittest.mock import Mock
 
 import pytest
 
@@ -12,8 +13,10 @@ import lanescope
 from devices.levelzero.helpers import Script, opened, simulated, stats
 from lanescope.analysis import check
 from lanescope.devices.levelzero.family import FAMILY
+from lanescope.devices.levelzero.formats.event_model import Events
 from lanescope.devices.levelzero.formats.text_reader import ReferenceTextReader
 from lanescope.devices.levelzero.formats.text_scanner import TextReader
+from lanescope.devices.levelzero.interpret.resolved import attributed
 from lanescope.errors import UsageError
 
 RECORDING = Path(__file__).parents[2] / "mutations/data/recording_resubmit"
@@ -281,6 +284,46 @@ def test_a_packet_that_is_missing(tmp_path) -> None:
         return number.write(content, 0, 3)
 
     assert stats(recording(tmp_path, second))["levelzero_missing_packet"] == 3
+
+
+def test_a_stream_that_is_missing(tmp_path) -> None:
+    """The recorder states at its end how many packets there are; no stream is needed to notice that one is gone."""
+    place = tmp_path / "run"
+    shutil.copytree(RECORDING.parent / "recording_sampled", place)
+    before = stats(lanescope.open(place))
+    (place / "stream_1").unlink()
+    assert "levelzero_missing_packet" not in before
+    assert stats(lanescope.open(place))["levelzero_missing_packet"] == 1
+
+
+@pytest.mark.parametrize("by", [-1, 1])
+def test_a_packet_ends_with_its_last_event(by, tmp_path) -> None:
+    files = {f"run/{path.name}": path.read_bytes() for path in sorted(RECORDING.iterdir())}
+    (end,) = (site for site in FAMILY.formats[1].fields(files).fields if site.name == "timestamp_end")
+
+    def moved(content: bytes) -> bytes:
+        return end.write(content, 0, end.read(content, 0) + by)
+
+    assert stats(recording(tmp_path, moved))["levelzero_late_event"] == 1
+
+
+@pytest.mark.parametrize(
+    ("table", "row", "stat"),
+    [
+        ("sensor_kinds", {"device": 1, "kind": "power", "count": 2}, "levelzero_inconsistent_device"),
+        ("samplings", {"interval": 999_999, "reason": ""}, "levelzero_impossible_value"),
+        ("samplings", {"interval": 3_600_000_000_001, "reason": ""}, "levelzero_impossible_value"),
+        ("sensors", {"sensor": 0, "device": 1, "kind": "power"}, "levelzero_unknown_handle"),
+        ("samples", {"sensor": 0, "value": 1}, "levelzero_unknown_handle"),
+    ],
+)
+def test_declarations_of_sensors_alone(table, row, stat) -> None:
+    """Each table is judged where the recording has no other of the kind."""
+    threads = {"processes": {"pid": 1}, "threads": {"process_id": 0, "tid": 1}}
+    events = Events.of({**threads, table: {"seq": 1, "ts": 1000, "thread_id": 0, **row}})
+    builder = Mock()
+    attributed(events).operations.notes.emit(builder, 0)
+    assert [one.args for one in builder.add_stat.call_args_list] == [(stat, 1)]
 
 
 def test_a_process_without_its_stream(tmp_path) -> None:

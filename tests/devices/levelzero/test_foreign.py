@@ -348,11 +348,13 @@ def test_a_file_that_shrinks_is_an_error(tmp_path, monkeypatch, capsys):
 
 COUNTED = """/* CTF 1.8 */
 trace { major = 1; minor = 8; byte_order = le;
-        packet.header := struct { integer { size = 32; align = 8; } magic; }; };
+        packet.header := struct { integer { size = 32; align = 8; } magic;
+                                  integer { size = 64; align = 8; } stream_instance_id; }; };
 clock { name = c; freq = 1000000000; offset_s = 1700000000; absolute = true; };
 stream { packet.context := struct {
            integer { size = 64; align = 8; } content_size; integer { size = 64; align = 8; } packet_size;
-           integer { size = 64; align = 8; } events_discarded; integer { size = 64; align = 8; } packet_seq_num; };
+           integer { size = 64; align = 8; } events_discarded; integer { size = 64; align = 8; } packet_seq_num;
+           integer { size = 64; align = 8; map = clock.c.value; } timestamp_begin; };
          event.header := struct { integer { size = 64; align = 8; map = clock.c.value; } timestamp; };
          event.context := struct { integer { size = 64; align = 8; signed = true; } vpid;
                                    integer { size = 64; align = 8; signed = true; } vtid; }; };
@@ -360,20 +362,29 @@ event { name = "tick"; fields := struct { }; };
 """
 
 
-def counted(folder, packets):
-    """Write a trace of packets: discarded events, number, and processes and threads of events."""
+def counted(folder, packets, *, files=1):
+    """Write a trace of packets: discarded events, number, and processes and threads of events; of one stream."""
     folder.mkdir()
     (folder / "metadata").write_text(COUNTED)
-    made, now = b"", 0
-    for discarded, number, events in packets:
-        body = b""
+    made, now = [b""] * files, 0
+    for at, (discarded, number, events) in enumerate(packets):
+        body, begin = b"", now
         for pid, tid in events:
             now += 10
             body += struct.pack("<Qqq", now, pid, tid)
-        size = 8 * (36 + len(body))
-        made += struct.pack("<IQQQQ", 0xC1FC1FC1, size, size, discarded, number) + body
-    (folder / "stream").write_bytes(made)
+        size = 8 * (52 + len(body))
+        header = struct.pack("<IQQQQQQ", 0xC1FC1FC1, 0, size, size, discarded, number, begin)
+        made[at * files // len(packets)] += header + body
+    for number, content in enumerate(made):
+        (folder / f"stream_{number}").write_bytes(content)
     return folder
+
+
+def test_a_file_that_holds_nothing_but_the_count_of_discarded_events(tmp_path):
+    """They are missing behind the last event of the file before."""
+    trace = lanescope.open(counted(tmp_path / "t", [(0, 0, [(1, 1)]), (7, 1, [])], files=2))
+    assert stats(trace)["levelzero_discarded"] == 7
+    assert [(row["lost_count"], row["ts"], row["dur"]) for row in trace.gaps.rows()] == [(7, 0, 0)]
 
 
 def test_counters_that_jump_impossibly_far_are_counted(tmp_path, capsys):

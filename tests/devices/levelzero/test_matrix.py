@@ -28,7 +28,7 @@ ROWS = [
     *(f"S{i}" for i in range(1, 22)),
     *(f"T{i}" for i in range(1, 8)),
     *(f"L{i}" for i in range(1, 10)),
-    *(f"G{i}" for i in range(1, 6)),
+    *(f"G{i}" for i in range(1, 7)),
     "D1",
     "D2",
     "M1",
@@ -154,6 +154,7 @@ def test_operations_are_on_the_timelines_of_their_devices(bench, tmp_path, lists
         ("L9", "immediate,in-order", {"levelzero_unsynchronized": 2}),
         ("G2", "immediate,in-order", {"levelzero_degraded": 5}),
         ("G5", "regular,in-order", {"levelzero_degraded": 2}),
+        ("G6", "immediate,in-order", {"levelzero_degraded": 4}),
     ],
 )
 def test_what_has_no_timestamps_is_said(bench, tmp_path, name, lists, stats):

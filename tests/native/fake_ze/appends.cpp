@@ -71,7 +71,9 @@ ze_result_t append_lists(const char* api, ze_command_list_handle_t handle, uint3
         wait.role = Role::wait;
         if (const ze_result_t code = append(handle, wait, nullptr, count, waits); code != ZE_RESULT_SUCCESS) return code;
     }
-    {
+    if (list->graph != nullptr) {
+        capture_lists(*list, number, lists);
+    } else {
         const Exclusive exclusive(*list, api);
         std::vector<Submission> submissions = submissions_of(number, lists);
         if (list->lane->in_order) {

@@ -24,6 +24,9 @@ ze_result_t append(ze_command_list_handle_t list, Command command, ze_event_hand
 // While an immediate list is captured, take the command into the graph; `is_captured` says so.
 ze_result_t capture(List& list, Command& command, bool& is_captured);
 
+// ... and what closed lists hold. The graph keeps it, whatever becomes of them.
+void capture_lists(List& list, uint32_t number, ze_command_list_handle_t* lists);
+
 // Whether these lists can be executed now; says what is wrong with them.
 ze_result_t check_executable(const char* function, uint32_t number, ze_command_list_handle_t* lists, uint32_t ordinal);
 

@@ -65,6 +65,15 @@ ze_result_t capture(List& list, Command& command, bool& is_captured) {
     return ZE_RESULT_SUCCESS;
 }
 
+void capture_lists(List& list, uint32_t number, ze_command_list_handle_t* lists) {
+    const std::lock_guard lock(list.graph->mutex);
+    auto& body = list.graph->body;
+    for (uint32_t i = 0; i < number; ++i) {
+        const auto& held = find<List>(lists[i])->body;
+        body.insert(body.end(), held.begin(), held.end());
+    }
+}
+
 ze_result_t zeGraphCreateExt(ze_context_handle_t context, const void*, ze_graph_handle_t* graph) {
     FAKE_ZE_ENTER(zeGraphCreateExt);
     if (find<Context>(context) == nullptr) return ZE_RESULT_ERROR_INVALID_NULL_HANDLE;
@@ -177,6 +186,7 @@ ze_result_t zeCommandListAppendGraphExt(ze_command_list_handle_t handle, ze_exec
     command.api = "zeCommandListAppendGraphExt";
     // Events that nothing in the graph signals before are waited for before it begins.
     std::vector<Event*> signalled;
+    std::vector<Ref<Event>> queried;
     for (const auto& each : graph->body) {
         for (const auto& event : each->waits) {
             if (!event.is_alive()) {
@@ -195,8 +205,11 @@ ze_result_t zeCommandListAppendGraphExt(ze_command_list_handle_t handle, ze_exec
             signalled.push_back(each->signal.object);
             command.uses.push_back(each->signal);
         }
+        // A query says itself when it is done with the events that it reads.
+        if (each->is_query) queried.insert(queried.end(), each->uses.begin(), each->uses.end());
         command.cost += each->cost;
     }
+    for (const auto& event : queried) event.object->queued.fetch_add(1);
     command.effect = [body = graph->body, running = graph->running](Device& device) {
         const std::lock_guard lock(*running);
         for (const auto& each : body) {

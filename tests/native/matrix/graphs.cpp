@@ -1,5 +1,6 @@
 // Commands that lists do not run themselves: captured into graphs that run later and more than once, and commands that
 // are changed between runs.
+#include "journal.hpp"
 #include "rows.hpp"
 
 namespace {
@@ -140,6 +141,59 @@ void g2(World& world, Shape shape, int) { fork(world, shape, false, nullptr); }
 void g3(World& world, Shape shape, int) { fork(world, shape, true, nullptr); }
 void g4(World& world, Shape shape, int) { fork(world, shape, false, world.context()); }
 
+// Closed lists that a captured list takes: they run with the graph. One is then destroyed, the other runs by itself again.
+void g6(World& world, Shape shape, int) {
+    const Event a(world, "a", true), k(world, "k", true), last(world, "l", false), done(world, "done", false);
+    const Shape closed = {false, shape.in_order, shape.compute};
+    Work work(world, "L", shape), kept(world, "M", closed);
+    auto gone = std::make_unique<Work>(world, "N", closed);
+    kept.op("K1", &k);
+    kept.op("K2", &last, {&k});
+    kept.close();
+    kept.execute();
+    kept.sync();
+    world.due({"K1", "K2"});
+    k.tell_ticks("K1");
+    const auto reset = [&] {
+        last.sync();
+        k.reset();
+        last.reset();
+    };
+    reset();
+    gone->op("K3");
+    gone->close();
+    Capture graph(work);
+    if (!graph.is_there()) return;
+    work.op("C1");
+    ze_command_list_handle_t both[] = {kept.handle(), gone->handle()};
+    check(NEWER(zeCommandListImmediateAppendCommandListsExp)(work.handle(), 2, both, nullptr, 0, nullptr),
+          "zeCommandListImmediateAppendCommandListsExp");
+    graph.end();
+    gone.reset();
+    graph.append(work, "G0", nullptr);
+    graph.append(work, "G1", &done);
+    done.sync();
+    work.sync();  // without an order the first may end last
+    world.done({"C1", "K1", "K2", "K3"});
+    if (shape.compute && (world.count("K1") != 3 || world.count("K3") != 2)) wrong("each run of a graph runs all");
+    reset();
+    kept.execute();
+    kept.sync();
+    world.due({"K1", "K2"}, 2);
+    k.tell_ticks("K1", 2);
+    note("unseen 3");
+    reset();
+    kept.execute();
+    graph.append(work, "G2", nullptr, &last);  // right behind that run, of which nothing is read before
+    work.sync();
+    kept.sync();
+    work.op("A", &a);
+    a.sync();
+    a.tell_ticks("A");
+    world.due({"A", "G0", "G1", "G2"});
+    work.sync();
+}
+
 // Commands that are changed between runs.
 void g5(World& world, Shape shape, int) {
     const Event a(world, "a", true), b(world, "b", false), w(world, "w", false);
@@ -188,5 +242,6 @@ const std::vector<Row> graph_rows = {
     {"G2", "lists that wait for captured ones", g2, immediate | both_orders | both_engines, capturing},
     {"G3", "the same by signals and waits of their own", g3, immediate | both_orders | both_engines, capturing},
     {"G4", "the same into a graph that is there", g4, immediate | both_orders | both_engines, capturing},
+    {"G6", "closed lists in a graph", g6, immediate | both_orders | both_engines, capturing},
     {"G5", "commands that are changed", g5, regular | both_orders | both_engines, changing},
 };

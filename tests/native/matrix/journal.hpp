@@ -6,6 +6,7 @@
 //                                                           command that ended last
 //   due TID NUMBER MARK RUN   before its NUMBER-th zeDriverGetApiVersion this thread has seen that run end
 //   level STAGE NAME VALUE    a count of the driver's, or the bytes of the heap
+//   unseen N                  so many operations ran, or will, where the recorder cannot see it
 //   lock CALL                 a call of the driver's under a lock of the recorder's
 //   locks N                   how often the recorder took a lock
 //

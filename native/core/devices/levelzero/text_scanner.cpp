@@ -98,32 +98,52 @@ bool TextScanner::take(std::string_view line, uint64_t offset, Progress* progres
     line.remove_prefix(static_cast<size_t>(blank - line.data()) + 1);
     while (!line.empty() && is_space(line.back())) line.remove_suffix(1);
     if (line.empty() || line.back() != '}') return false;
-    const Kind& kind = found->second;
-    switch (kind.role) {
-        case Role::record:
-            if (!take_record(kind, stamp, line)) return false;
-            break;
-        case Role::entry:
-            if (!take_entry(kind, stamp, line)) return false;
-            break;
-        case Role::exit:
-            if (!take_exit(kind, stamp, line)) return false;
-            break;
-        case Role::launch:
-            if (!take_launch(kind, stamp, line)) return false;
-            break;
-        case Role::scope:
-            if (!take_scope(kind, stamp, line)) return false;
-            break;
-        case Role::task:
-            if (!take_task(kind, stamp, line)) return false;
-            break;
-    }
+    if (!take(found->second, stamp, line)) return false;
     ++progress->seq;
     if (stamp.ts < progress->last_ts) progress->backwards.add(offset);
     progress->last_ts = stamp.ts;
     if (!progress->first_ts) progress->first_ts = stamp.ts;
     return true;
+}
+
+bool TextScanner::take(const Kind& kind, const Stamp& stamp, std::string_view payload) {
+    switch (kind.role) {
+        case Role::record:
+            return take_record(kind, stamp, payload);
+        case Role::entry:
+            return take_entry(kind, stamp, payload);
+        case Role::exit:
+            return take_exit(kind, stamp, payload);
+        case Role::launch:
+            return take_launch(kind, stamp, payload);
+        case Role::scope:
+            return take_scope(kind, stamp, payload);
+        case Role::task:
+            return take_task(kind, stamp, payload);
+    }
+    return false;
+}
+
+size_t TextScanner::take_records(const Records& records, size_t place) {
+    std::vector<const Kind*> kinds;
+    for (const std::string& name : records.names) {
+        const auto found = kinds_.find(name);
+        kinds.push_back(found == kinds_.end() ? nullptr : &found->second);
+    }
+    for (; place < records.order.size(); ++place) {
+        const auto at = static_cast<size_t>(records.order[place]);
+        // A row that is nowhere, or of no thread, is left as well.
+        if (at >= records.kinds.size()) break;
+        const auto number = static_cast<size_t>(records.kinds[at]);
+        const auto thread = static_cast<uint64_t>(records.threads[at]);
+        if (number >= kinds.size() || kinds[number] == nullptr || thread >= kMaxThreads) break;
+        const auto begin = static_cast<size_t>(at == 0 ? 0 : records.ends[at - 1]);
+        const auto end = static_cast<size_t>(records.ends[at]);
+        if (begin > end || end > records.payloads.size() || end - begin > kLongest) break;
+        const Stamp stamp{static_cast<uint64_t>(records.seq[at]), records.ts[at], thread};
+        if (!take(*kinds[number], stamp, records.payloads.substr(begin, end - begin))) break;
+    }
+    return place;
 }
 
 bool TextScanner::read_time(std::string_view* line, int64_t day_ns, int64_t* ts) {

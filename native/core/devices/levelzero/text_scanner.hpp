@@ -110,6 +110,8 @@ public:
     // Longer lines are left to the reference.
     static constexpr size_t kLongest = size_t{1} << 20;
     static constexpr size_t kDeepest = 256;
+    // Threads are numbered in the order of their first records.
+    static constexpr uint64_t kMaxThreads = uint64_t{1} << 31;
 
     // What is known before a line, and of the lines since.
     struct Progress {
@@ -128,6 +130,18 @@ public:
 
     // Takes whole lines from `place` on; returns the place of the first that it leaves.
     size_t scan(std::string_view data, size_t place, uint64_t offset, Progress* progress);
+
+    // Records whose time and thread are known already, and their payloads one behind the other.
+    struct Records {
+        std::vector<std::string> names;      // of the kinds
+        std::span<const int64_t> order;      // rows, in the order in which they are taken
+        std::span<const int64_t> kinds;      // by row: index into `names`
+        std::span<const int64_t> seq, ts, threads;
+        std::span<const int64_t> ends;       // where each payload ends
+        std::string_view payloads;
+    };
+    // Takes records from `place` in their order on; returns the place of the first that it leaves.
+    size_t take_records(const Records& records, size_t place);
 
     std::vector<Sheet>& sheets() { return sheets_; }
     size_t texts() const { return texts_.size(); }
@@ -171,6 +185,7 @@ private:
     };
 
     bool take(std::string_view line, uint64_t offset, Progress* progress);
+    bool take(const Kind& kind, const Stamp& stamp, std::string_view payload);
     size_t take_lines(std::string_view data, size_t place, uint64_t offset, Progress* progress);
     bool read_time(std::string_view* line, int64_t day_ns, int64_t* ts);
     bool read_context(std::string_view* line);

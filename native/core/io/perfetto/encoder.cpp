@@ -62,6 +62,8 @@ Encoder::Encoder(Events slices, Events instants, Samples samples, Texts names, T
       origin_(origin),
       is_part_(is_part),
       flow_base_(flow_base),
+      slice_groups_(groups_of(slices_.arguments)),
+      instant_groups_(groups_of(instants_.arguments)),
       interned_names_(names.size()),
       interned_categories_(categories.size()) {
     for (const Events* events : {&slices_, &instants_}) {
@@ -81,6 +83,16 @@ Encoder::Encoder(Events slices, Events instants, Samples samples, Texts names, T
     tails_.resize(names.size() * tails_a_name_);
     const size_t shared = is_part ? kMostLanesATurn : (lanes_.size() + kTurns - 1) / kTurns;
     lanes_a_turn_ = static_cast<uint32_t>(std::clamp<size_t>(shared, 1, kMostLanesATurn));
+}
+
+std::vector<Encoder::Group> Encoder::groups_of(const std::vector<Argument>& arguments) {
+    std::vector<Group> found;
+    for (size_t a = 0; a < arguments.size(); ++a) {
+        const auto& [base, count] = std::pair(arguments[a].base, std::max<int64_t>(arguments[a].count, 0));
+        if (found.empty() || found.back().base != base || found.back().count != count) found.push_back({base, count, a, a});
+        found.back().last = a + 1;
+    }
+    return found;
 }
 
 std::vector<Encoder::Part> Encoder::parts(size_t events) const {
@@ -321,7 +333,7 @@ bool Encoder::run_samples(const Lane& lane, size_t target) {
         } else {
             add_fixed64_field(event_, kCounterDouble, std::bit_cast<uint64_t>(value));
         }
-        packet(samples_.ts[static_cast<size_t>(next_sample_)], event_);
+        packet(samples_.ts[static_cast<size_t>(next_sample_)]);
     }
     return status_ == Status::ok;
 }
@@ -340,11 +352,18 @@ void Encoder::begin_slice() {
 void Encoder::end_slice(const Lane& lane) {
     const Open top = open_[depth_--];
     instants_before(lane, top.end);
+    if (status_ != Status::ok) return;
+    if (top.end >= last_ts_ && !has_flows(top.index)) {
+        ensure(kMaxPlainPacket);
+        at_ = put_plain<sizeof kEndTail>(at_, static_cast<uint64_t>(top.end - last_ts_), kEndTail, kEndTailSize);
+        last_ts_ = top.end;
+        return;
+    }
     interned_.clear();
     event_.clear();
     add_varint_field(event_, kType, kSliceEnd);
     add_flows(slices_, top.index, true);
-    packet(top.end, event_);
+    packet(top.end);
 }
 
 void Encoder::instants_before(const Lane& lane, int64_t ts) {
@@ -360,7 +379,7 @@ void Encoder::instants_before(const Lane& lane, int64_t ts) {
         interned_.clear();
         event_.clear();
         add_varint_field(event_, kType, kSliceEnd);
-        packet(at, event_);
+        packet(at);
     }
 }
 
@@ -382,18 +401,20 @@ void Encoder::find_word() {
 size_t Encoder::carried(int64_t slice) const {
     if (has_flows(slice)) return kMore;
     size_t found = 0;
-    for (const Argument& argument : slices_.arguments) {
-        const int64_t k = slice - argument.base;
-        if (k < 0 || k >= argument.count) continue;
-        const auto at = static_cast<size_t>(k);
-        if (argument.first.empty() ? !argument.known.empty() && argument.known[at] == 0
-                                   : argument.first[at] == argument.first[at + 1]) {
-            continue;
+    for (const Group& group : slice_groups_) {
+        if (!group.concerns(slice)) continue;
+        const auto at = static_cast<size_t>(slice - group.base);
+        for (size_t a = group.first; a < group.last; ++a) {
+            const Argument& argument = slices_.arguments[a];
+            if (argument.first.empty() ? !argument.known.empty() && argument.known[at] == 0
+                                       : argument.first[at] == argument.first[at + 1]) {
+                continue;
+            }
+            if (&argument != word_ || at >= argument.rows) return kMore;
+            const auto code = static_cast<size_t>(static_cast<const int32_t*>(argument.values)[at]);
+            if (code >= argument.texts.size()) return kMore;
+            found = 1 + code;
         }
-        if (&argument != word_ || at >= argument.rows) return kMore;
-        const auto code = static_cast<size_t>(static_cast<const int32_t*>(argument.values)[at]);
-        if (code >= argument.texts.size()) return kMore;
-        found = 1 + code;
     }
     return found;
 }

@@ -124,6 +124,12 @@ private:
         uint32_t owner = 0;
         uint32_t iid = 0;
     };
+    // A value as it is written: a field of 64 fixed bits, of a varint, or of bytes.
+    struct Value {
+        uint32_t tag = 0;
+        uint64_t bits = 0;
+        std::span<const uint8_t> bytes;
+    };
     // Everything behind the timestamp of a BEGIN packet that carries nothing, or one known word, as the lanes of turn
     // `owner` write it.
     struct Tail {
@@ -136,6 +142,14 @@ private:
         int64_t end;
         int64_t index;
     };
+    // Arguments that follow one another and concern the same events: most columns of a table.
+    struct Group {
+        int64_t base, count;
+        size_t first, last;
+
+        bool concerns(int64_t index) const { return static_cast<uint64_t>(index) - static_cast<uint64_t>(base) < static_cast<uint64_t>(count); }
+    };
+    static std::vector<Group> groups_of(const std::vector<Argument>& arguments);
 
     int64_t last_time(const Lane& lane) const;
     void start_lane(const Lane& lane);
@@ -150,10 +164,11 @@ private:
 
     void event(const Events& events, int64_t position, uint8_t type);
     void remember_tail(size_t slot, int32_t category, std::span<const uint8_t> event);
-    void packet(int64_t ts, std::span<const uint8_t> event);
+    void packet(int64_t ts);
     void add_flows(const Events& events, int64_t index, bool at_end);
     void add_argument(const Argument& argument, std::vector<Interned>& texts, Interned& name, int64_t index);
-    bool add_value(const Argument& argument, std::vector<Interned>& texts, int64_t position, Bytes& out);
+    void add_rows(const Argument& argument, std::vector<Interned>& texts, Interned& name, int64_t from, int64_t to);
+    bool read_value(const Argument& argument, std::vector<Interned>& texts, int64_t position, Value* out);
     uint32_t intern(Interned& entry, uint32_t field, std::span<const uint8_t> text);
     void find_word();
     size_t carried(int64_t slice) const;
@@ -197,6 +212,7 @@ private:
     bool has_only_word_ = false;      // it is the only argument, and concerns all slices
     size_t tails_a_name_ = 1;         // without it, then with each of its texts
     std::vector<Tail> tails_;
+    std::vector<Group> slice_groups_, instant_groups_;  // of their arguments
     std::vector<Interned> interned_names_;
     std::vector<Interned> interned_categories_;
     std::vector<Interned> interned_arguments_;             // names, by argument: slices', then instants'

@@ -5,6 +5,31 @@
 #include "core/io/perfetto/fields.hpp"
 
 namespace lanescope::perfetto {
+namespace {
+
+// What an argument of one value takes at most: tags, ids and a varint, or the head of its bytes.
+constexpr size_t kArgumentRoom = 64;
+
+// Few bytes without a call: touches as many behind them, at both places, as fill the last of the steps.
+constexpr size_t kStep = 32;
+
+uint8_t* put_bytes(uint8_t* to, const uint8_t* from, size_t size) {
+    if (size > 8 * kStep) [[unlikely]] {
+        std::memcpy(to, from, size);
+        return to + size;
+    }
+    for (size_t i = 0; i < size; i += kStep) std::memcpy(to + i, from + i, kStep);
+    return to + size;
+}
+
+uint8_t* put_value(uint8_t* p, uint32_t tag, uint64_t bits) {
+    p = put_varint(p, tag);
+    if (static_cast<Wire>(tag & 7) == Wire::varint) return put_varint(p, bits);
+    std::memcpy(p, &bits, sizeof bits);
+    return p + sizeof bits;
+}
+
+}  // namespace
 
 // A BEGIN or INSTANT packet with all that belongs to it.
 void Encoder::event(const Events& events, int64_t position, uint8_t type) {
@@ -30,14 +55,17 @@ void Encoder::event(const Events& events, int64_t position, uint8_t type) {
     const size_t slot = name * tails_a_name_;
     if (is_slice) remember_tail(slot, category, event_);
     const size_t first = is_slice ? 0 : slices_.arguments.size();
-    for (size_t a = 0; a < events.arguments.size(); ++a) {
-        add_argument(events.arguments[a], interned_values_[first + a], interned_arguments_[first + a], index);
+    for (const Group& group : is_slice ? slice_groups_ : instant_groups_) {
+        if (!group.concerns(index)) continue;
+        for (size_t a = group.first; a < group.last; ++a) {
+            add_argument(events.arguments[a], interned_values_[first + a], interned_arguments_[first + a], index);
+        }
     }
     if (is_slice && word_ != nullptr) {
         if (const size_t word = carried(index); word != 0 && word != kMore) remember_tail(slot + word, category, event_);
     }
     add_flows(events, index, false);
-    packet(events.begin[static_cast<size_t>(position)], event_);
+    packet(events.begin[static_cast<size_t>(position)]);
 }
 
 void Encoder::remember_tail(size_t slot, int32_t category, std::span<const uint8_t> event) {
@@ -54,10 +82,13 @@ void Encoder::remember_tail(size_t slot, int32_t category, std::span<const uint8
     tail.category = category;
 }
 
-void Encoder::packet(int64_t ts, std::span<const uint8_t> event) {
+// The packet of the event that was put together.
+void Encoder::packet(int64_t ts) {
     if (ts < last_ts_) return fail(Status::bad_nesting);
     const auto delta = static_cast<uint64_t>(ts - last_ts_);
     last_ts_ = ts;
+    event_.reserve(kStep);  // which `put_bytes` may read behind it
+    const std::span<const uint8_t> event{event_.begin(), event_.size()};
     size_t size = 1 + varint_size(delta) + 2 + 1 + varint_size(event.size()) + event.size();
     if (!interned_.empty()) size += 1 + varint_size(interned_.size()) + interned_.size();
     ensure(size + kMaxPlainPacket);
@@ -75,7 +106,7 @@ void Encoder::packet(int64_t ts, std::span<const uint8_t> event) {
     }
     *p++ = tag(kTrackEvent, Wire::bytes);
     p = put_varint(p, event.size());
-    at_ = std::copy(event.begin(), event.end(), p);
+    at_ = put_bytes(p, event.data(), event.size());
 }
 
 void Encoder::add_flows(const Events& events, int64_t index, bool at_end) {
@@ -93,34 +124,55 @@ void Encoder::add_flows(const Events& events, int64_t index, bool at_end) {
 }
 
 void Encoder::add_argument(const Argument& argument, std::vector<Interned>& texts, Interned& name, int64_t index) {
-    const int64_t k = index - argument.base;
-    if (k < 0 || k >= argument.count) return;
-    int64_t from = k;
-    int64_t to = k + 1;
+    int64_t from = index - argument.base;
     if (!argument.first.empty()) {
-        from = argument.first[static_cast<size_t>(k)];
-        to = argument.first[static_cast<size_t>(k) + 1];
+        const auto k = static_cast<size_t>(from);
+        const int64_t to = argument.first[k + 1];
+        from = argument.first[k];
         if (!valid_range(from, to, argument.row.empty() ? argument.rows : argument.row.size())) return fail(Status::bad_index);
+        if (to - from != 1) return add_rows(argument, texts, name, from, to);
     }
-    argument_.clear();
-    if (to - from == 1) {
-        if (!add_value(argument, texts, from, argument_)) return;
-    } else {  // readers keep one value a name, so several rows of a table become an array
-        for (int64_t position = from; position < to; ++position) {
-            element_.clear();
-            if (add_value(argument, texts, position, element_)) add_bytes_field(argument_, kArray, element_);
-        }
-        if (argument_.empty()) return;
+    Value value;
+    if (!read_value(argument, texts, from, &value)) return;
+    const uint32_t iid = intern(name, kArgumentNames, argument.name);
+    if (static_cast<Wire>(value.tag & 7) == Wire::bytes) {
+        element_.clear();
+        add_varint_field(element_, kArgumentNameIid, iid);
+        add_bytes_field(element_, value.tag >> 3, value.bytes);
+        return add_bytes_field(event_, kArgument, element_);
     }
-    element_.clear();
-    add_varint_field(element_, kArgumentNameIid, intern(name, kArgumentNames, argument.name));
-    add_varint(event_, tag(kArgument, Wire::bytes));
-    add_varint(event_, element_.size() + argument_.size());
-    event_.append(element_);
-    event_.append(argument_);
+    uint8_t* const head = event_.reserve(kArgumentRoom);
+    uint8_t* p = head + 2;
+    *p++ = tag(kArgumentNameIid, Wire::varint);
+    p = put_value(put_varint(p, iid), value.tag, value.bits);
+    head[0] = tag(kArgument, Wire::bytes);
+    head[1] = static_cast<uint8_t>(p - head - 2);  // below 128, as the room is
+    event_.advance(p);
 }
 
-bool Encoder::add_value(const Argument& argument, std::vector<Interned>& texts, int64_t position, Bytes& out) {
+// Readers keep one value a name, so several rows of a table become an array.
+void Encoder::add_rows(const Argument& argument, std::vector<Interned>& texts, Interned& name, int64_t from, int64_t to) {
+    argument_.clear();
+    for (int64_t position = from; position < to; ++position) {
+        Value value;
+        if (!read_value(argument, texts, position, &value)) continue;
+        element_.clear();
+        if (static_cast<Wire>(value.tag & 7) == Wire::bytes) {
+            add_bytes_field(element_, value.tag >> 3, value.bytes);
+        } else {
+            element_.advance(put_value(element_.reserve(kArgumentRoom), value.tag, value.bits));
+        }
+        add_bytes_field(argument_, kArray, element_);
+    }
+    if (argument_.empty()) return;
+    element_.clear();
+    add_varint_field(element_, kArgumentNameIid, intern(name, kArgumentNames, argument.name));
+    element_.append(argument_);
+    add_bytes_field(event_, kArgument, element_);
+}
+
+// The value of an argument at a position; false: it is not known.
+bool Encoder::read_value(const Argument& argument, std::vector<Interned>& texts, int64_t position, Value* out) {
     const int64_t row = argument.row.empty() ? position : argument.row[static_cast<size_t>(position)];
     if (outside(row, argument.rows)) {
         fail(Status::bad_index);
@@ -129,8 +181,8 @@ bool Encoder::add_value(const Argument& argument, std::vector<Interned>& texts, 
     const auto i = static_cast<size_t>(row);
     if (!argument.known.empty() && argument.known[i] == 0) return false;
     const auto read = [&]<class T>(T) { return static_cast<const T*>(argument.values)[i]; };
-    const auto as_signed = [&](int64_t value) { add_varint_field(out, kSigned, static_cast<uint64_t>(value)); };
-    const auto as_unsigned = [&](uint64_t value) { add_varint_field(out, kUnsigned, value); };
+    const auto as_signed = [&](int64_t value) { *out = {tag(kSigned, Wire::varint), static_cast<uint64_t>(value), {}}; };
+    const auto as_unsigned = [&](uint64_t value) { *out = {tag(kUnsigned, Wire::varint), value, {}}; };
     switch (argument.type) {
         case ValueType::i64: as_signed(read(int64_t{})); break;
         case ValueType::i32: as_signed(read(int32_t{})); break;
@@ -138,18 +190,18 @@ bool Encoder::add_value(const Argument& argument, std::vector<Interned>& texts, 
         case ValueType::u32: as_unsigned(read(uint32_t{})); break;
         case ValueType::u16: as_unsigned(read(uint16_t{})); break;
         case ValueType::u8: as_unsigned(read(uint8_t{})); break;
-        case ValueType::f64: add_fixed64_field(out, kDouble, std::bit_cast<uint64_t>(read(double{}))); break;
-        case ValueType::boolean: add_varint_field(out, kBool, read(uint8_t{}) != 0 ? 1 : 0); break;
+        case ValueType::f64: *out = {tag(kDouble, Wire::fixed64), std::bit_cast<uint64_t>(read(double{})), {}}; break;
+        case ValueType::boolean: *out = {tag(kBool, Wire::varint), read(uint8_t{}) != 0 ? uint64_t{1} : 0, {}}; break;
         case ValueType::text: {
             const auto code = static_cast<size_t>(read(int32_t{}));
             if (code >= argument.texts.size()) {
                 fail(Status::bad_index);
                 return false;
             }
-            add_varint_field(out, kStringIid, intern(texts[code], kArgumentTexts, argument.texts[code]));
+            *out = {tag(kStringIid, Wire::varint), intern(texts[code], kArgumentTexts, argument.texts[code]), {}};
             break;
         }
-        case ValueType::utf8: add_bytes_field(out, kString, argument.texts[i]); break;
+        case ValueType::utf8: *out = {tag(kString, Wire::bytes), 0, argument.texts[i]}; break;
     }
     return true;
 }

@@ -16,6 +16,12 @@ void on_list_cloned(Call& call, Handle list, Handle clone);
 void set_capturing(Handle list, bool on);
 // Before an Append while anything is captured: a list that waits for what captured commands signal is captured, too.
 void join_capture(Handle list, Handle signal, u32 count, const Handle* waits);
+bool is_capturing(Handle list);
+// Closed lists were appended to a list that is captured: what they run as part of the graph is not seen.
+void on_lists_captured(u32 count, const Handle* lists);
+// Before a graph runs: closed lists in it will write to their cells again. What a run of their own has not written by now
+// is given up, as it could not be told from what the graph writes.
+void before_graph();
 // Around the driver's own call.
 void before_reset(Handle list);
 void after_reset(Call& call, Handle list);

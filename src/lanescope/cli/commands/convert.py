@@ -44,6 +44,11 @@ def configure(parser: argparse.ArgumentParser, families: Sequence[Family], argum
         help="accept captures without a common clock: each has a time axis of its own",
     )
     parser.add_argument(
+        "--inside",
+        metavar="KERNEL",
+        help="kernels that recorded a capture without a common clock: part of their names, or NAME#K for the Kth",
+    )
+    parser.add_argument(
         "--no-compress",
         dest="compress",
         action="store_false",
@@ -133,7 +138,7 @@ def _merged(args: argparse.Namespace) -> InMemory:
     from lanescope.pipeline.sources import InMemory
 
     traces = read_all(args.inputs, args)
-    placements = session.align(traces, side_by_side=args.side_by_side)
+    placements = session.align(traces, side_by_side=args.side_by_side, inside=args.inside)
     for path, trace, placement in zip(args.inputs, traces, placements, strict=True):
         error = "unknown error" if placement.error_ns is None else f"error at most {placement.error_ns:,} ns"
         clock = f" (clock: {placement.clock}, {error})" if placement.clock else ""
@@ -152,4 +157,4 @@ def _merged(args: argparse.Namespace) -> InMemory:
             )
     if axes := max(placement.axis for placement in placements):
         warn(f"no common clock: the captures are on {axes + 1} time axes, whose times are not comparable (LS305)")
-    return InMemory(session.merge(traces, side_by_side=args.side_by_side))
+    return InMemory(session.merge(traces, side_by_side=args.side_by_side, inside=args.inside))

@@ -1,18 +1,22 @@
 """Say what a capture is and why we think so, what is in it, and what became of every byte.
 
-Each row of the accounting adds up: total = decoded + padding + lost.
+Each row of the accounting adds up: total = decoded + padding + lost. Of a folder with several captures, also in folders
+below it, it lists them.
 """
 
 from __future__ import annotations
 
 import argparse
+import os
+import shlex
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from lanescope.cli.arguments import add_input
-from lanescope.cli.console import format_row_counts, print_json, warn
+from lanescope.cli.console import echo, format_row_counts, print_json, warn
 from lanescope.cli.context import close
 from lanescope.cli.reading import opened, passed
+from lanescope.errors import InputError
 from lanescope.families.family import Family
 from lanescope.pipeline.diagnostics import empty_inputs, stat_meanings
 from lanescope.pipeline.observers import Counted, Counts
@@ -22,6 +26,7 @@ from lanescope.view.table_output import show
 if TYPE_CHECKING:
     from lanescope import Trace
     from lanescope.analysis.plausibility.attested_span import Apart
+    from lanescope.pipeline.capture_folders import CaptureFolder
     from lanescope.pipeline.sources import CaptureSource
 
 EXAMPLES = ("lanescope info capture.bin", "lanescope info --json capture.bin")
@@ -42,6 +47,13 @@ def run(args: argparse.Namespace) -> int:
     """Print it."""
     from lanescope.analysis.plausibility.attested_span import AttestedSpan
 
+    if os.path.isdir(args.input):  # noqa: PTH112 (asked for every input)
+        from lanescope.pipeline.capture_folders import captures_below
+
+        folder = captures_below(args.input)
+        if folder is not None:
+            _list(folder, args)
+            return 0
     counts, span = Counts(), AttestedSpan()
     with opened(args.input, args, hashes=args.json) as source:
         last = passed(source, args.input, refuses=False, observers=[counts, span]).last
@@ -53,6 +65,22 @@ def run(args: argparse.Namespace) -> int:
         if not content["rows"]["slices"] and not content["rows"]["instants"] and not any(empty_inputs(last)):
             warn("no events decoded; inspect the bytes with 'lanescope dump --stage packet'")
     return close(last, args)
+
+
+def _list(folder: CaptureFolder, args: argparse.Namespace) -> None:
+    """Print the captures of a folder."""
+    captures = [each for each in folder.captures if args.family in (None, each.family)]
+    if not captures:
+        raise InputError(f"{args.input!r} contains no capture of family {args.family}", hint="run without --family")
+    if args.json:
+        listed = [each._asdict() for each in captures]
+        print_json("lanescope.info.folder/1", folder=args.input, captures=listed, is_complete=folder.is_complete)
+        return
+    show(("path", "family", "format", "size"), captures, title="captures")
+    command = shlex.join(["lanescope", "info", captures[0].path])
+    echo(f"{format_count(len(captures), 'capture')} in {escape(args.input)}; open one with '{escape(command)}'")
+    if not folder.is_complete:
+        warn("not all folders were searched: too many files, or a folder that cannot be read; pass a folder below")
 
 
 def _content(

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
 from lanescope.devices.aie.formats import raw_frames
-from lanescope.devices.aie.formats.layout import HEADER, PACKET_RUN, RUNS, ZEROS_RUN, module_name
+from lanescope.devices.aie.formats.layout import HEADER, PACKET_RUN, RUNS, ZEROS_RUN, module_of
 
 if TYPE_CHECKING:
     from lanescope.source import Capture
@@ -27,7 +27,7 @@ def packet_lines(capture: Capture, options: Mapping[str, Any]) -> Iterator[str]:
         if source >= 0:
             header = HEADER.decode(packets.headers[source])
             place = " ".join(f"{name}={header[name]}" for name in ("column", "row", "id"))
-            fields = f"{module_name(header['type'])} {place}"
+            fields = f"{module_of(header)} {place}"
             fields += "" if run == PACKET_RUN else f" words={count}"
         yield f"{int(words.offsets[first]):#010x}  {raw}{more}  {RUNS[run]}  {fields}"
 
@@ -49,6 +49,6 @@ def record_lines(capture: Capture, options: Mapping[str, Any]) -> Iterator[str]:
         if "mask" in values:
             values["mask"] = f"{values['mask']:08b}"
         fields = " ".join(f"{name}={int(value) if name != 'mask' else value}" for name, value in values.items())
-        where = f"{module_name(header['type'])} ({header['column']}, {header['row']})"
+        where = f"{module_of(header)} ({header['column']}, {header['row']})"
         raw = f"{row['raw']:0{-(-row['bits'] // 4)}x}"
         yield f"{row['offset']:#010x}.{row['bit']:02}  {raw}  {row['name']}  {where} {fields}".rstrip()

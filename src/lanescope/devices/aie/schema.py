@@ -390,6 +390,24 @@ STATS = tuple(
         StatSpec("aie_segment_limit", "data_loss", "Start frames above the limit of distinguished segments"),
         StatSpec("aie_unknown_tile", "notice", "units that are not in the configuration", finding="LS404 notice"),
         StatSpec(
+            "aie_packet_type",
+            "notice",
+            "units whose packet type is of no module in their row: their module and labels may be wrong",
+            finding="LS404 warning",
+        ),
+        StatSpec(
+            "aie_packet_id",
+            "notice",
+            "units whose packet id is not the configured one: the capture or the configuration is of another build",
+            finding="LS404 warning",
+        ),
+        StatSpec(
+            "aie_shared_packet_id",
+            "notice",
+            "units with the packet id of another unit: sent on another route, or with a damaged header",
+            finding="LS404 notice",
+        ),
+        StatSpec(
             "aie_ambiguous_config",
             "notice",
             "column shifts that fit the configuration equally well: labels may be of other tiles; use --column-shift",

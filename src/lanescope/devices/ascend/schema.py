@@ -894,6 +894,11 @@ STATS = (
         "records that were written, not dropped, and did not arrive",
         dropped_units=("* [0-9]* record",),
     ),
+    StatSpec(
+        "ascend_records_cut",
+        "data_loss",
+        "records that their producers did not drop and the truncated file does not contain",
+    ),
     StatSpec("ascend_extra_records", "error", "records that arrived beyond the number of write attempts"),
     StatSpec(
         "ascend_pmu_unmatched",
@@ -948,8 +953,19 @@ STATS = (
     StatSpec(
         "ascend_scopes_dropped",
         "data_loss",
-        "boundaries of scopes that were dropped or did not reach the file",
+        "boundaries of scopes that the recorder dropped",
         dropped_units=("scope_stats record",),
+    ),
+    StatSpec(
+        "ascend_scopes_missing",
+        "data_loss",
+        "boundaries of scopes that the recorder did not drop and the file does not contain",
+    ),
+    StatSpec(
+        "ascend_scopes_headless",
+        "notice",
+        "scope files without a valid first line: version, capacities and the number of records are unknown",
+        finding="LS003 notice",
     ),
     StatSpec(
         "ascend_host_spans_unplaced",

@@ -1,4 +1,4 @@
-"""Detail tables and stats of the CUDA family. More than 500 lines: every column has its text here."""
+"""Detail tables and stats of the CUDA family."""
 
 from __future__ import annotations
 
@@ -65,6 +65,7 @@ MARKS = TableSpec(
         _SM,
         _EVENT,
         _PAYLOAD,
+        argument("payload2", "uint64", "second value of the record; NULL without one", nullable=True),
         ColumnSpec("slot", "int64", "slot of the record"),
     ),
     key="instant_id",
@@ -319,11 +320,7 @@ STATS = (
         "records of an earlier launch in a buffer that was not cleared: excluded unless `stale` is keep",
         finding="LS006",
     ),
-    StatSpec(
-        "cuda_ignored_after_finalize",
-        "data_loss",
-        "records after a finalize: excluded by option",
-    ),
+    StatSpec("cuda_ignored_after_finalize", "data_loss", "records after a finalize: excluded by option"),
     StatSpec("cuda_clock_reversal", "error", "timestamps smaller than the preceding one of their lane"),
     StatSpec(
         "cuda_multiple_writers",
@@ -369,7 +366,7 @@ STATS = (
     StatSpec(
         "cuda_trailing_bytes", "data_loss", "trailing bytes: after the array, or of an incomplete word at the end"
     ),
-    StatSpec("cuda_dropped", "data_loss", "dropped records: counted by the probe"),
+    StatSpec("cuda_dropped", "data_loss", "dropped records: counted by the probe", dropped_units=("record",)),
     StatSpec(
         "cuda_unallocated_lane",
         "data_loss",
@@ -398,7 +395,7 @@ STATS = (
     StatSpec(
         "cuda_iket_contradicts",
         "notice",
-        "places, times and payloads of IKET files that contradict their launch or the lifetimes of warps",
+        "places, times, counts and payloads of IKET and FlyDSL files that contradict other values of the file",
         finding="LS404 warning",
     ),
     StatSpec("cuda_iket_unreadable", "data_loss", "entries of an IKET file without a name, time or place: skipped"),
@@ -481,6 +478,12 @@ STATS = (
         "unwrapped timestamps with the assumption of at most one wrap between records: use --launch-ns",
         finding="LS305 notice",
         share_of="events",
+    ),
+    StatSpec(
+        "cuda_length_assumed",
+        "notice",
+        "regions assumed to be shorter than the wrap period of their stored length: use --launch-ns",
+        finding="LS305 notice",
     ),
     StatSpec("cuda_clock_mismatch", "error", "lanes whose counter and timer contradict those of their SM"),
     StatSpec(

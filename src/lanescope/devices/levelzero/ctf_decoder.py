@@ -152,13 +152,27 @@ class _Drawing:
                 )
             if len(numbers):
                 following[base] = int(numbers[-1]) + 1
+        self._missing_last_packets(following)
+
+    def _missing_last_packets(self, following: Mapping[str, int]) -> None:
+        """Count packets that are missing behind all others of their stream: at its end, the recorder states how many."""
+        for number, process in enumerate(self._recording.processes):
+            streams = [stream.part for stream in self._recording.streams if stream.process == number]
+            there = sum(following.get(part, 0) for part in {part.removesuffix(ctf_reader.LIVE) for part in streams})
+            missing = process.statistics.get("packets", 0) - there
+            if missing > 0 and process.is_original:
+                described = self._inputs[f"{process.part}/metadata"]
+                self._builder.add_stat("levelzero_missing_packet", missing, input_id=described)
 
     def _late_events(self, stream: ctf_reader.Stream) -> None:
-        """Count complete packets that end before their last event: its time, or one before it, is wrong."""
+        """Count complete packets that do not end with their last event: its time, or one before it, is wrong."""
         found = stream.events
         complete = (found.packet("complete").astype(np.int64) & 1 == 1) & (found.packet("events") > 0)
         last = (found.packet("first_event") + found.packet("events")).astype(np.int64)[complete] - 1
-        late = np.flatnonzero(found.times[last] > found.packet("end")[complete])
+        ends = found.packet("end")[complete]
+        # Who rewrites a recording may end packets later.
+        is_original = self._recording.processes[stream.process].is_original
+        late = np.flatnonzero(found.times[last] != ends if is_original else found.times[last] > ends)
         if len(late):
             row, event = int(np.flatnonzero(complete)[late[0]]), int(last[late[0]])
             self._builder.add_stat(

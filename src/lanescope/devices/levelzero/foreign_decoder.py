@@ -39,9 +39,10 @@ class ForeignDecoder(FolderDecoder):
         lanes = timeline.hosts.threads
         self._points(builder, found, points, lanes, zero)
         counters: dict[packet_counters.Key, tuple[int, int]] = {}
+        ends: dict[packet_counters.Key, tuple[int, int]] = {}
         # Rotated files go on with the counters of the file before.
         for stream in sorted(found.streams, key=lambda stream: stream.walk.packet("begin")[:1].tolist()):
-            _Losses(builder, stream, inputs[stream.part], zero, lanes, counters).draw()
+            _Losses(builder, stream, inputs[stream.part], zero, lanes, counters, ends).draw()
         for trace in found.traces:
             builder.add_bytes(decoded=trace.source.size, input_id=inputs[f"{trace.part}/metadata"])
         for number, count in report.untimed.items():
@@ -91,9 +92,12 @@ class _Losses:
         zero: int,
         lanes: Any,
         counters: dict[packet_counters.Key, tuple[int, int]],
+        ends: dict[packet_counters.Key, tuple[int, int]],
     ) -> None:
         self._builder, self._stream, self._input, self._zero, self._lanes = builder, stream, input_id, zero, lanes
         self._counters = counters
+        #: Time and lane of the last event so far.
+        self._ends = ends
         self._key = packet_counters.key_of(stream)
         #: Events discarded so far, and number of the packet before; -1: none.
         self._before = counters.get(self._key, (0, -1))
@@ -119,6 +123,9 @@ class _Losses:
         self._discarded()
         self._missing_packets(offsets)
         self._counters[self._key] = self._before
+        if len(self._stream.ts):
+            last = int(self._stream.ts[-1]) - self._zero, int(self._lanes[self._stream.thread[-1]])
+            self._ends[self._key] = last
 
     def _discarded(self) -> None:
         """Count the events that the producer discarded, from the counters of the packets."""
@@ -136,11 +143,16 @@ class _Losses:
             row = int(counted[at])
             # They are missing somewhere in this packet, or since the one before ended.
             before, behind = int(first[row]) - 1, int(first[row] + events[row]) - 1
-            if not len(stream.ts):
+            if len(stream.ts):
+                begin = int(stream.ts[max(before, 0)]) - self._zero
+                end = int(stream.ts[max(behind, 0)]) - self._zero
+                lane = int(self._lanes[stream.thread[max(behind, 0)]])
+            elif self._key in self._ends:
+                # A file may hold nothing but the count: they are missing behind the event before.
+                begin, lane = self._ends[self._key]
+                end = begin
+            else:
                 continue
-            begin = int(stream.ts[max(before, 0)]) - self._zero
-            end = int(stream.ts[max(behind, 0)]) - self._zero
-            lane = int(self._lanes[stream.thread[max(behind, 0)]])
             self._builder.append(
                 "gaps",
                 track_id=lane,

@@ -241,7 +241,7 @@ STATS: tuple[StatSpec, ...] = (
         "error",
         "packets whose counter of events or packets jumps impossibly far: what is missing is unknown",
     ),
-    StatSpec("levelzero_late_event", "error", "packets of a recording with events later than their end"),
+    StatSpec("levelzero_late_event", "error", "packets of a recording that do not end with their last event"),
     StatSpec("levelzero_missing_packet", "data_loss", "packets of a recording that are missing, by their numbers"),
     StatSpec(
         "levelzero_abnormal_exit",

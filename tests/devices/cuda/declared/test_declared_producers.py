@@ -9,8 +9,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from devices.cuda.declared.producers import WRITERS, Shape, flydsl
+from devices.cuda.declared.producers import BASE, WRITERS, Shape, flydsl
 from devices.cuda.declared.test_declared_goldens import rows_of
+from devices.cuda.helpers import stats
 from lanescope import cuda
 from lanescope.devices.cuda.formats.declared import catalog
 from lanescope.errors import InputError
@@ -67,7 +68,7 @@ def test_what_a_producer_stores_is_decoded_to_its_truth(layout, writer, shape):
     }
 
 
-def test_a_marker_of_tt_metal_has_the_first_pair_of_words_after_it_as_its_payload():
+def test_a_marker_of_tt_metal_has_the_pairs_of_words_after_it_as_its_payloads():
     value = 0xFEDC_BA98_7654_3210
 
     def marker(kind, number, clock):
@@ -75,7 +76,8 @@ def test_a_marker_of_tt_metal_has_the_first_pair_of_words_after_it_as_its_payloa
 
     pair = [value >> 32, value & 0xFFFF_FFFF]
     words = [0, 0, 1 << 11, 7, *[0x8000_0000, 0] * 4]
-    words += marker(3, 5, 1000) + pair + marker(4, 6, 1100) + marker(5, 7, 1200) + [1, 2, 3, 4] + marker(3, 8, 1300)
+    words += marker(3, 5, 1000) + pair + marker(4, 6, 1100) + marker(5, 7, 1200) + [1, 2, *pair]
+    words += [*marker(5, 9, 1250), 3, 4, 0, 0, *marker(5, 8, 1300), 6, 7]
     data, control = np.zeros((1, 40), np.uint32), np.zeros((1, 32), np.uint32)
     data[0, : len(words)], control[0, 0] = words, len(words)
     params = {"words": 40, "riscs": 1}
@@ -83,8 +85,44 @@ def test_a_marker_of_tt_metal_has_the_first_pair_of_words_after_it_as_its_payloa
     np.savez(file, buffer=data, control=control)
     trace = cuda.decode(file.getvalue(), layout="tt-metal", layout_params=params)
     rows = trace.tables()["cuda_instants"].rows()
-    # The last marker has lost its data.
-    assert [(row["event_id"], row["payload"]) for row in rows] == [(5, value), (6, 0), (7, 1 << 32 | 2), (8, 0)]
+    # The last marker has lost its second value.
+    assert [(row["event_id"], row["payload"], row["payload2"]) for row in rows] == [
+        (5, value, 0),
+        (6, 0, 0),
+        (7, 1 << 32 | 2, value),
+        (9, 3 << 32 | 4, 0),
+        (8, 6 << 32 | 7, 0),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("launch_ns", "assumed"), [(None, 3), (1 << 24, 1), ((1 << 24) + 499, 1), ((1 << 24) + 500, 2), (1 << 40, 3)]
+)
+def test_lengths_that_may_have_wrapped_are_counted(launch_ns, assumed):
+    lengths = (500, (1 << 24) - 1, 1 << 24)  # the last one is stored as 0
+    words = [BASE, *(BASE + 50 * k & 0xFFFF_FFFF | (ns & 0xFF_FFFF) << 32 | 1 << 56 for k, ns in enumerate(lengths))]
+    options = {} if launch_ns is None else {"launch_ns": launch_ns}
+    trace = cuda.decode(
+        np.array(words, np.uint64), layout="nuggets-compact", layout_params={"max_events": 3}, **options
+    )
+    assert [row["dur"] for row in trace.slices.rows()] == [500, (1 << 24) - 1, 0]
+    assert stats(trace)["cuda_length_assumed"] == assumed
+
+
+def test_nothing_is_assumed_of_lengths_in_a_short_launch():
+    made = WRITERS["nuggets-compact"][0](Shape())
+    assert "cuda_length_assumed" not in stats(decode(made, "nuggets-compact", launch_ns=10_000_000))
+
+
+@pytest.mark.parametrize(
+    "layout", ["flashinfer-v2", "flashinfer-v2-clock", "mirage-mpk", "mirage-transpiler", "tirx-v1"]
+)
+def test_instants_that_are_overwritten_are_reported(layout):
+    words = np.zeros(40, np.uint64)
+    words[0] = 1 << 32 | 1
+    words[1:13] = [(k % 2 if k < 11 else 2) | k // 2 << 2 | 1000 + k << 32 for k in range(12)]
+    trace = cuda.decode(words, layout=name_of(layout))
+    assert stats(trace).get("cuda_instants_unreliable") == (None if layout == "tirx-v1" else 1)
 
 
 #: Layouts that count what they drop, or cannot drop anything.

@@ -41,8 +41,9 @@ def outcome(declaration, arrays, params):
                 event = event if records.ids is None else int(records.ids[event])
                 end = None if records.end is None else int(records.end[at])
                 payload = None if records.payload is None else int(records.payload[at])
+                payload2 = None if records.payload2 is None else int(records.payload2[at])
                 track = None if records.tracks is None else int(records.tracks[int(records.event[at])])
-                rows.append((names[kind], event, int(records.begin[at]), end, payload, track, byte))
+                rows.append((names[kind], event, int(records.begin[at]), end, payload, payload2, track, byte))
         sm = None if records.sm is None or records.sm[lane] < 0 else int(records.sm[lane])
         lost = None if records.lost is None else int(records.lost[lane])
         if records.counted is not None and not records.counted[lane] and declaration.offered is not None:
@@ -110,6 +111,7 @@ def used_fields(declaration):
     expressions += [declaration.kind[0]] if declaration.kind else []
     expressions += [e for state in declaration.state for e in (state.test, *state.values.values())]
     names = {name for expression in expressions if expression is not None for name in expression.names}
+    names |= {field for _, field in declaration.next_names.values()}
     places = {
         "header": declaration.header.fields,
         "lane": declaration.lane.fields,
@@ -131,10 +133,10 @@ def with_field(declaration, place, spec):
 
 
 #: Changes that no file can show: the difference of the two is multiplied by 1000 and wraps at 64 bits.
-#: The bit of a processor that no core has is not looked at.
+#: The bit of a processor that no core has is not looked at. The upper half of a payload is shifted beyond 64 bits.
 UNSEEN = {
     "open-cuprof": [("c0", {"width": 63}), ("c1", {"width": 63})],
-    "tt-metal": [("full", {"width": 6})],
+    "tt-metal": [("full", {"width": 6}), ("first", {"width": 33})],
 }
 
 

@@ -8,15 +8,6 @@ namespace lanescope::levelzero::tracer {
 
 namespace {
 
-template <class F>
-void each_op(const List& list, F f) {
-    for (OpChunk* chunk = list.first; chunk != nullptr; chunk = chunk->next) {
-        for (u32 i = 0; i < chunk->used; ++i) {
-            if (!chunk->ops[i].released) f(chunk->ops[i]);
-        }
-    }
-}
-
 void begin_execution(List& list, bool is_suppressed) {
     State& all = state();
     ++list.run;
@@ -29,7 +20,8 @@ void begin_execution(List& list, bool is_suppressed) {
         // Else what hands the signal on would see that of the run before. In ordered lists it comes behind the operation,
         // and where resets fail they are of no use.
         const bool is_reset = list.rerun == Rerun::reset && !(list.in_order && list.reads_at_end);
-        if (op.run > 0 && is_reset) driver().zeEventHostReset(op.injected->event);
+        if ((op.run > 0 || list.was_captured) && is_reset) driver().zeEventHostReset(op.injected->event);
+        if (list.was_captured && op.user != nullptr && op.user->id == op.user_id) op.user->untimed_last = false;
         reset_cell(op);
         ++op.run;
         op.is_suppressed = is_suppressed;
@@ -57,7 +49,8 @@ bool add_prologues(State& all, StateLock& lock, Execution& execution, u32 count,
     u32 fronts = 0;
     for (u32 i = 0; i < execution.count; ++i) {
         List& list = *execution.lists[i];
-        if (list.rerun != Rerun::prologue || list.run == 0 || list.first == nullptr) continue;
+        const bool is_first = list.run == 0 && !list.was_captured;
+        if (list.rerun != Rerun::prologue || is_first || list.first == nullptr) continue;
         if (execution.submitted == nullptr) {
             execution.submitted = static_cast<Handle*>(std::malloc((usize{execution.count} + count) * sizeof(Handle)));
             if (execution.submitted == nullptr) {
@@ -186,7 +179,8 @@ void after_execute(Call& call, Execution& execution, Handle queue, const Handle*
                 }
                 list.submitted = all.submissions.load(std::memory_order_relaxed) + 1;
             }
-            const bool has_prologue = execution.submitted != nullptr && list.prologue != nullptr && list.run > 1;
+            const bool has_prologue = execution.submitted != nullptr && list.prologue != nullptr &&
+                                      (list.run > 1 || list.was_captured);
             if (runs != nullptr) runs[i] = {list.id, list.run, has_prologue ? list.resets : 0};
             list.is_claimed = false;
         }

@@ -81,6 +81,9 @@ struct TimedAppend {
             tracer::join_capture(std::get<0>(all), std::get<signal>(all), std::get<signal + 1>(all),
                                  std::get<signal + 2>(all));
         }
+        if constexpr (F == Function::zeCommandListAppendGraphExt) {
+            if (tracer::state().has_captured.load(std::memory_order_relaxed)) tracer::before_graph();
+        }
         tracer::Append append(std::get<0>(all), std::get<signal>(all));
         tracer::begin_append(append);
         std::get<signal>(all) = append.signal;
@@ -200,16 +203,27 @@ INSTEAD(zeCommandQueueExecuteCommandLists, Handle queue, u32 count, Handle* list
     EXECUTE(queue, &fence, count, lists, queue, count, lists, fence);
 }
 // Their own events stay as they are.
+#define EXECUTE_NOW(list, count, lists, signal, waits, events, ...)              \
+    if (signal != nullptr) tracer::signalled_untimed(signal);                    \
+    if (tracer::captures.load(std::memory_order_relaxed) != 0) {                 \
+        tracer::join_capture(list, signal, waits, events);                       \
+        if (tracer::is_capturing(list)) {                                        \
+            const Result result = next(__VA_ARGS__);                             \
+            if (result == success) tracer::on_lists_captured(count, lists);      \
+            return result;                                                       \
+        }                                                                        \
+    }                                                                            \
+    EXECUTE(list, nullptr, count, lists, __VA_ARGS__)
+
 INSTEAD(zeCommandListImmediateAppendCommandListsExp, Handle list, u32 count, Handle* lists, Handle signal, u32 waits,
         Handle* events) {
-    if (signal != nullptr) tracer::signalled_untimed(signal);
-    EXECUTE(list, nullptr, count, lists, list, count, lists, signal, waits, events);
+    EXECUTE_NOW(list, count, lists, signal, waits, events, list, count, lists, signal, waits, events);
 }
 INSTEAD(zeCommandListImmediateAppendCommandListsWithParameters, Handle list, u32 count, Handle* lists, auto more,
         Handle signal, u32 waits, Handle* events) {
-    if (signal != nullptr) tracer::signalled_untimed(signal);
-    EXECUTE(list, nullptr, count, lists, list, count, lists, more, signal, waits, events);
+    EXECUTE_NOW(list, count, lists, signal, waits, events, list, count, lists, more, signal, waits, events);
 }
+#undef EXECUTE_NOW
 #undef EXECUTE
 
 // Without operations whose results are awaited there is nothing to collect, and no clock to read for their sake.

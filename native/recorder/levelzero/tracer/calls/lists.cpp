@@ -155,52 +155,6 @@ void on_list_cloned(Call& call, Handle handle, Handle clone) {
     add(call, clone, made, context, Reason::cloneable);
 }
 
-void set_capturing(Handle handle, bool on) {
-    State& all = state();
-    if (local.holds) return;
-    StateLock lock;
-    List* list = find_list(all, handle);
-    if (list == nullptr || (list->capture != 0) == on) return;
-    captures.fetch_add(on ? 1 : ~u32{0}, std::memory_order_relaxed);
-    if (on) {
-        list->capture = ++all.last_capture;
-        return;
-    }
-    const u32 over = list->capture;
-    all.lists.each([&](Handle, List* each) {
-        if (each->capture == over) each->capture = 0;
-    });
-    for (CapturedEvent** place = &all.captured; *place != nullptr;) {
-        CapturedEvent* each = *place;
-        if (each->capture != over) {
-            place = &each->next;
-            continue;
-        }
-        *place = each->next;
-        delete each;
-    }
-}
-
-void join_capture(Handle handle, Handle signal, u32 count, const Handle* waits) {
-    State& all = state();
-    if (local.holds) return;
-    StateLock lock;
-    List* list = find_list(all, handle);
-    if (list == nullptr || !list->immediate) return;
-    for (u32 i = 0; waits != nullptr && i < count && list->capture == 0; ++i) {
-        for (const CapturedEvent* each = all.captured; each != nullptr; each = each->next) {
-            if (each->event == waits[i]) list->capture = each->capture;
-        }
-    }
-    if (list->capture == 0 || signal == nullptr) return;
-    auto* made = new (std::nothrow) CapturedEvent{signal, list->capture, all.captured};
-    if (made == nullptr) {
-        count_untimed(*list, Reason::no_memory);
-        return;
-    }
-    all.captured = made;
-}
-
 void before_reset(Handle handle) {
     State& all = state();
     if (local.holds) return;
@@ -269,6 +223,7 @@ void after_destroy(Call& call, List* list, bool is_gone) {
     if (list->gate != nullptr && !all.has_ended) drop_prologue(*list);
     {
         StateLock lock;
+        end_capture(all, *list);
         degradations = degradations_of(*list);
         if (list->context != nullptr) {
             if (!all.has_ended) clear_list(*list, left);

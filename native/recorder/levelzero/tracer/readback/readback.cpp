@@ -70,7 +70,7 @@ PollResult poll(TimedOp& op, u32& poll_budget, Ticks& ticks) {
         default: {
             if (op.how == TimestampSource::watched) return poll_watched(op, ticks);
             const List& list = *chunk_of(op).list;
-            if (list.reads_at_end && op.run > 1 && !list.has_ended) return PollResult::nothing;
+            if (list.reads_at_end && is_rerun(op) && !list.has_ended) return PollResult::nothing;
             --poll_budget;
             if (driver().zeEventQueryStatus(op.injected->event) != success) return PollResult::nothing;
             const Result result = driver().zeEventQueryKernelTimestamp(op.injected->event, &ticks);
@@ -245,6 +245,7 @@ void abandon_results(State& all, List& list, ResultBatch& batch, Reason reason, 
             if (op.how == TimestampSource::watched) end_watch(all, op);
             if (!is_gone) continue;
             // The device may still signal it: it is never used again.
+            forget_newest(op);
             op.released = true;
             --chunk->held;
             ++list.context->lost_events;

@@ -30,6 +30,22 @@ void forget_events(State& all, const Context* context) {
     }
 }
 
+// What was kept for graphs, which end with their context.
+void destroy_captured(Context& context, DeferredFree& left) {
+    while (OpChunk* chunk = context.captured) {
+        context.captured = chunk->next;
+        for (u32 i = 0; i < chunk->used; ++i) {
+            const TimedOp& op = chunk->ops[i];
+            if (op.released || op.injected == nullptr) continue;
+            driver().zeEventDestroy(op.injected->event);
+            driver().zeEventPoolDestroy(op.injected->pool);
+            delete op.injected;
+        }
+        chunk->next = left.chunks;
+        left.chunks = chunk;
+    }
+}
+
 }  // namespace
 
 // The context still lives. Commands of lists that the program destroys later use injected events: these are left to the
@@ -56,6 +72,7 @@ void before_context_destroy(Handle handle) {
                     left.context = handle;
                     left.signal_constant = context->signal_constant;
                     left.chunks = context->chunks;
+                    destroy_captured(*context, left);
                     for (InjectedEvent *event = context->events, *next = nullptr; event != nullptr; event = next) {
                         next = event->next;
                         driver().zeEventDestroy(event->event);
@@ -76,6 +93,7 @@ void before_context_destroy(Handle handle) {
             if (list->live == 0) {
                 degradations = degradations_of(*list);
                 drop_fence(*list);
+                end_capture(all, *list);
                 all.lists.remove(list->handle);
                 list_generation.fetch_add(1, std::memory_order_release);
                 // Its chunks are a few kilobytes, and other threads may be at its last words: they stay.

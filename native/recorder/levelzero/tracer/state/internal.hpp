@@ -53,12 +53,27 @@ void probe_reset_support(Handle context, Device& device, u32 ordinal);
 TimedOp* reserve(List& list, ResultBatch& batch);
 void reset_cell(TimedOp& op);
 inline OpChunk& chunk_of(TimedOp& op) { return *reinterpret_cast<OpChunk*>(&op - op.index); }
+// Calls f(operation) for all of a list whose events were not given back.
+template <class F>
+void each_op(const List& list, F f) {
+    for (OpChunk* chunk = list.first; chunk != nullptr; chunk = chunk->next) {
+        for (u32 i = 0; i < chunk->used; ++i) {
+            if (!chunk->ops[i].released) f(chunk->ops[i]);
+        }
+    }
+}
 inline Ticks& cell_of(TimedOp& op) { return chunk_of(op).cells[op.index]; }
+// Whether the run of an operation is not the first that its event and its cell have seen.
+inline bool is_rerun(const TimedOp& op) {
+    return op.run > 1 || reinterpret_cast<const OpChunk*>(&op - op.index)->list->was_captured;
+}
 void mark_pending(List& list, TimedOp& op);
 // The same for the owner of a list that has live operations, under `ops_lock` alone; null: it takes the state mutex.
 TimedOp* reserve_fast(List& list);
 void mark_pending_fast(List& list, TimedOp& op);
 void mark_done(List& list, TimedOp& op);
+// No query of the program's reads the event of an operation any more.
+void forget_newest(const TimedOp& op);
 // Gives the event of an operation back, and what else it holds.
 void release(TimedOp& op);
 // Takes a chunk without held operations out of its list; it goes to the free ones of its context.
@@ -101,7 +116,7 @@ void end_watch(State& all, TimedOp& op);
 
 // Whether the host reads ticks of an operation from an event that may have stayed signalled from the run before.
 inline bool is_stale(const TimedOp& op) {
-    return op.how == TimestampSource::watched || (op.how == TimestampSource::bare && op.run > 1);
+    return op.how == TimestampSource::watched || (op.how == TimestampSource::bare && is_rerun(op));
 }
 // Whether the run of a list is known to have ended.
 bool has_run_ended(List& list);
@@ -122,6 +137,11 @@ void destroy_fences(OwnFence* first);
 Result prepare_prologue(List& list, Handle& front);
 // Destroys it. Without the state mutex, when the device is done with the list.
 void drop_prologue(List& list);
+
+// --- captures into graphs (captures.cpp) ----------------------------------------------------------------------------
+
+// The capture that a list began is over, or the list is gone.
+void end_capture(State& all, List& list);
 
 // --- what is not timed, and failures (degradation.cpp) -------------------------------------------------------------
 

@@ -160,6 +160,8 @@ struct List : ListKind {
     Context* context = nullptr;
     bool is_claimed = false;
     u32 capture = 0;  // the capture that its commands go into, 0: none
+    bool begins_capture = false;  // ... which ends with it
+    bool was_captured = false;    // closed, and part of a graph: it also runs whenever that does, which is not seen
     Reason untimed = Reason::none;
     Rerun rerun = Rerun::reset;
     // Ticks that the host reads of a run after the first count once that run is known to have ended: where resets may
@@ -208,6 +210,7 @@ struct Context {
     InjectedEvent* events = nullptr;  // free ones
     OpChunk* chunks = nullptr;     // free ones
     u32 free_chunks = 0;
+    OpChunk* captured = nullptr;   // of lists that are gone, but may be part of a graph
     u64 made_events = 0, lost_events = 0;
     void* signal_constant = nullptr;       // 8 bytes of host memory that hold a 1
     Probe* probes = nullptr;
@@ -288,6 +291,7 @@ struct State {
     u64 last_event = 0;
     u32 last_capture = 0;
     CapturedEvent* captured = nullptr;  // what captured commands signal
+    std::atomic<bool> has_captured = false;  // whether a closed list ever became part of a graph
     std::atomic<bool> has_ended = false;
     bool has_reported[reason_count] = {};
     u64 untimed[reason_count] = {};    // operations of this process that are not timed

@@ -122,10 +122,14 @@ void mark_done(List& list, TimedOp& op) {
     list.next = list.previous = nullptr;
 }
 
+void forget_newest(const TimedOp& op) {
+    if (op.user != nullptr && op.user->id == op.user_id && op.user->newest == &op) op.user->newest = nullptr;
+}
+
 void release(TimedOp& op) {
     op.released = true;
     --chunk_of(op).held;
-    if (op.user != nullptr && op.user->id == op.user_id && op.user->newest == &op) op.user->newest = nullptr;
+    forget_newest(op);
     unpin(op);
     List& list = *chunk_of(op).list;
     if (list.immediate) {
@@ -149,9 +153,28 @@ void free_chunk(List& list, OpChunk& chunk) {
     ++(stays ? list.spares : chunk.context->free_chunks);
 }
 
+namespace {
+
+// Forgets operations that a graph may still run: their events and cells are kept as long as the context.
+void leave_to_graphs(List& list) {
+    each_op(list, [](TimedOp& op) {
+        forget_newest(op);
+        unpin(op);
+    });
+    if (list.last != nullptr) {
+        list.last->next = list.context->captured;
+        list.context->captured = list.first;
+    }
+    list.first = list.last = nullptr;
+    list.was_captured = false;
+}
+
+}  // namespace
+
 void clear_list(List& list, DeferredFree& left) {
     Context& context = *list.context;
     left.context = context.handle;
+    if (list.was_captured) leave_to_graphs(list);
     for (OpChunk* chunk = list.first; chunk != nullptr; chunk = chunk->next) {
         for (u32 i = 0; i < chunk->used; ++i) {
             if (!chunk->ops[i].released) release(chunk->ops[i]);

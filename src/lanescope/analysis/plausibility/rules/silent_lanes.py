@@ -133,7 +133,7 @@ class _Search:
         profile = self.profile
         found = self._evenness(profile.count[group])
         silent = group[(profile.count[group] == 0) & (profile.instants[group] == 0)]
-        silent = silent[~np.isin(profile.parent[silent], list(self._told))]
+        silent = silent[~np.isin(profile.parent[silent], np.array(list(self._told), np.int64))]
         if not found.is_even or not self._few(len(silent), len(group)):
             return
         for lane in silent.tolist():

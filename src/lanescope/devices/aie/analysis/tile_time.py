@@ -99,13 +99,15 @@ class _Time:
     def __init__(self, trace: Trace) -> None:
         names = trace.tracks.values("name").tolist()
         parents = np.where(trace.tracks.valid("parent_id"), trace.tracks.values("parent_id"), -1)
+        roles = trace.tracks.values("role")
+        designs = np.where((parents >= 0) & (roles[parents] == "array tile"), parents[parents], parents)
         tile_of = np.full(len(parents), -1, np.int64)  # of groups, then of lanes
         self.tiles: list[_Tile] = []
         known: dict[tuple[int, int, int], int] = {}
         segments = [row for row in trace.details["aie_segments"].rows() if row["mode"] == 0]
         for row in segments:
             group = row["track_id"]
-            key = int(parents[group]), row["col"], row["row"]
+            key = int(designs[group]), row["col"], row["row"]
             if key not in known:
                 design = f"{names[key[0]]} " if key[0] >= 0 else ""
                 place = names[group].partition(" ")[2].partition(")")[0] + ")"
@@ -121,7 +123,6 @@ class _Time:
                 kind_of[lane] = _KINDS.index(kind)
                 tile_of[lane] = tile_of[parents[lane]]
                 self.tiles[int(tile_of[lane])].traced.add(kind)
-        roles = trace.tracks.values("role")
         for lane in np.flatnonzero(roles == "kernel").tolist():
             tile_of[lane] = tile_of[parents[lane]]
             self.tiles[int(tile_of[lane])].traced.add("kernel")
@@ -196,7 +197,7 @@ def summarize(trace: Trace) -> Table:
     stalls = union(join(*(time.kinds[kind] for kind in _CORE_STALLS)))
     window = total_length(time.windows, count)
     sums = {kind: length(time.kinds[kind]) for kind in _KINDS}
-    computing = length(subtract(kernel, stalls))
+    inside, computing = length(kernel), length(subtract(kernel, stalls))
     unexplained = window - length(kernel, stalls, time.kinds["vector"])
     invocations = np.bincount(time.kernels.group, minlength=count)
     rows = []
@@ -218,7 +219,7 @@ def summarize(trace: Trace) -> Table:
                 "bound": bound,
                 "invocations": int(invocations[index]) if has_kernel else None,
                 "window": int(window[index]),
-                "kernel_cycles": int(length(kernel)[index]) if has_kernel else None,
+                "kernel_cycles": int(inside[index]) if has_kernel else None,
                 "compute_cycles": parts["compute"] if has_kernel else None,
                 **{f"{kind}_cycles": int(sums[kind][index]) if kind in tile.traced else None for kind in _KINDS},
                 "unexplained_cycles": int(unexplained[index]),

@@ -16,7 +16,13 @@ FORMS = {
     "mlir": "aie.trace operations",
     "writes": "register writes as MLIR operations of a runtime sequence",
     "insts": "instruction stream insts.bin, or insts.txt",
+    "cdo": "configuration data object, which a PDI holds",
+    "packets": "control packets ctrlpkt.bin",
 }
+#: Suffixes of what holds much more than a configuration of traces.
+_BUILDS = {".xclbin": "an xclbin", ".pdi": "a PDI", ".elf": "an ELF file"}
+#: Forms that are loaded before a run.
+_LOADED = ("cdo", "packets")
 
 
 def run(context: CommandContext, values: Values) -> int:
@@ -24,14 +30,19 @@ def run(context: CommandContext, values: Values) -> int:
 
     Reads a configuration as short JSON (tiles, events, mode, start and stop, packet ids), as the registers that this
     command writes, from the MLIR text of a design, from the instruction stream of a build (insts.bin, insts.txt, an
-    ELF file with control text), or from what it loads (xclbin, PDI, CDO), and says it in any of these forms. What is
-    left open is chosen as mlir-aie chooses it. Without an output the register writes are shown.
+    ELF file with control text), or from what it loads (xclbin, PDI, CDO, control packets), and says it in any of these
+    forms. What is left open is chosen as mlir-aie chooses it. Without an output the register writes are shown.
     """
     from lanescope.devices.aie import config
 
     source, target = values["input"], values["output"]
     is_file = not context.is_stdout(target)
     form = values["to"] or _by_suffix(target if is_file else "")
+    if is_file and (build := _BUILDS.get(Path(target).suffix)) is not None:
+        raise UsageError(
+            f"cannot write {build}: it holds the programs and routes of a whole build",
+            hint="use --to insts for the host, or --to cdo for bootgen",
+        )
     known = config.read(Path(source), values["sequence"])
     if known.unread:
         listed = ", ".join(f"{what} {count}" for what, count in known.unread.items())
@@ -47,6 +58,8 @@ def run(context: CommandContext, values: Values) -> int:
         )
     try:
         known = config.apply_defaults(known)
+        if form in _LOADED and known.trigger is not None:
+            context.warn(f"{target}: the writes that stop the trace are not in it: the host makes them after the run")
         content = _said(form, known, is_text=not is_file or Path(target).suffix == ".txt")
     except config.ConfigError as error:
         raise UsageError(f"{source}: {error}", hint=error.hint) from None
@@ -56,7 +69,9 @@ def run(context: CommandContext, values: Values) -> int:
             context.wrote(target, size=size)
         return 0
     if is_file:
-        raise UsageError("cannot write a table to a file", hint="use --to json, registers, mlir, writes or insts")
+        raise UsageError(
+            "cannot write a table to a file", hint=f"use --to {', '.join(form for form in FORMS if form != 'table')}"
+        )
     from lanescope.devices.aie.config import register_writes
 
     columns = ("when", "col", "row", "register", "address", "value", "meaning")
@@ -65,13 +80,14 @@ def run(context: CommandContext, values: Values) -> int:
 
 
 def _by_suffix(target: str) -> str:
-    return {".mlir": "mlir", ".json": "json", ".bin": "insts"}.get(Path(target).suffix, "table")
+    return {".mlir": "mlir", ".json": "json", ".bin": "insts", ".cdo": "cdo"}.get(Path(target).suffix, "table")
 
 
 def _said(form: str, known: object, *, is_text: bool) -> bytes | None:
     """Return the content of a form; None for the table. ``is_text``: an instruction stream is written as hex lines."""
     from lanescope.devices.aie.config import (
         Config,
+        build_file,
         instruction_stream,
         json_config,
         mlir_writer,
@@ -91,12 +107,20 @@ def _said(form: str, known: object, *, is_text: bool) -> bytes | None:
     if form == "insts":
         content = instruction_stream.written(known)
         return instruction_stream.lines(content).encode() if is_text else content
+    if form == "cdo":
+        return build_file.to_cdo(known)
+    if form == "packets":
+        content = build_file.to_packets(known)
+        return instruction_stream.lines(content).encode() if is_text else content
     register_writes.start_writes(known)  # says what is wrong
     return None
 
 
 ARGUMENTS = (
-    Argument("input", "JSON, MLIR text such as input_with_addresses.mlir, or the instruction stream insts.bin"),
+    Argument(
+        "input",
+        "JSON, MLIR text such as input_with_addresses.mlir, insts.bin, or what is loaded: xclbin, CDO, ctrlpkt.bin",
+    ),
     Argument("--sequence", "runtime sequence of an MLIR text with several", metavar="DEVICE:SEQUENCE"),
     Argument("--output", "output file (default: standard output)", metavar="OUT", short="-o"),
     Argument(

@@ -13,16 +13,18 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from lanescope.declaration import replace
+from lanescope.devices.aie.config.build_file import from_packets
 from lanescope.devices.aie.config.model import Config, agreed
 from lanescope.devices.aie.config.register_writes import from_writes, start_writes, stop_writes
 from lanescope.devices.aie.config.replay import Replay
 from lanescope.devices.aie.config.validators import ConfigError
+from lanescope.devices.aie.formats.control_packets import are_packets
 from lanescope.devices.aie.formats.registers import COLUMN_SHIFT, ROW_SHIFT
 
 ELF_MAGIC = b"\x7fELF"
 _HEADER_WORDS = 4
 _DEVICES = {3: "aie2", 4: "aie2p"}
-_CONTROL_TEXT = ".ctrltext"
+_CONTROL_TEXT, _CONTROL_DATA = ".ctrltext", ".ctrldata"
 #: Rows of the arrays of both devices, and those of memory tiles.
 _ROWS, _MEMORY_ROWS = 6, 1
 _HINT = "pass the insts.bin, insts.txt or ELF file of the build that was run"
@@ -78,18 +80,35 @@ def read(content: bytes) -> Config:
 
     Args:
         content: of ``insts.bin``, of ``insts.txt`` (a word of 8 hexadecimal digits a line), or of an ELF file with
-            sections ``.ctrltext``.
+            sections ``.ctrltext``. Control packets are read as well: of a file of them, and of sections ``.ctrldata``.
 
     Raises:
         ConfigError: it is none of those, is cut, has an operation of unknown layout, or sets up no trace.
     """
     if not content.startswith(ELF_MAGIC):
-        return _configuration(_binary(content) if b"\0" in content[:16] else _text(content))
-    parts = {name: _configuration(_binary(section)) for name, section in _control_sections(content)}
+        words = _binary(content) if b"\0" in content[:16] else _text(content)
+        made = from_packets(words) if are_packets(words) else _replayed(words)
+        if not made.places:
+            raise _no_trace(sum((Counter(made.other_operations) + Counter(made.unread)).values()))
+        return made
+    parts: dict[str, Config] = {}
+    packets: dict[str, Sequence[int]] = {}
+    operations = 0
+    for name, section in _control_sections(content):
+        words = _binary(section)
+        if name.startswith(_CONTROL_TEXT):
+            parts[name] = _replayed(words)
+            operations += words[2]
+        elif are_packets(words):
+            packets[name] = words
     if not parts:
         raise ConfigError(f"ELF file without section {_CONTROL_TEXT}", "pass the ELF file that XRT loads, not a core's")
     if len({part.device for part in parts.values()}) > 1:
         raise ConfigError(f"sections {_CONTROL_TEXT} of different devices", _HINT)
+    device = next(iter(parts.values())).device
+    parts |= {name: from_packets(words, device) for name, words in packets.items()}
+    if not any(part.places for part in parts.values()):
+        raise _no_trace(operations)
     made = agreed(parts)
     other = sum((Counter(part.other_operations) for part in parts.values()), Counter())
     return replace(made, other_operations=dict(other))
@@ -148,7 +167,15 @@ def _text(content: bytes) -> Sequence[int]:
     return words
 
 
-def _configuration(words: Sequence[int]) -> Config:
+def _no_trace(operations: int) -> ConfigError:
+    return ConfigError(
+        f"the instruction stream sets up no trace: none of its {operations} operations writes to a trace unit",
+        "pass the file of the build that was run, made with a trace",
+    )
+
+
+def _replayed(words: Sequence[int]) -> Config:
+    """Return what a stream sets up: nothing if it concerns no trace."""
     if len(words) < _HEADER_WORDS:
         raise ConfigError("instruction stream without a header", _HINT)
     major, minor, generation = words[0] & 0xFF, words[0] >> 8 & 0xFF, words[0] >> 16 & 0xFF
@@ -169,11 +196,6 @@ def _configuration(words: Sequence[int]) -> Config:
     if done != count:
         raise ConfigError(f"instruction stream of {done} operations has a header for {count}", _HINT)
     made = from_writes(device, stream.writes)
-    if not made.places:
-        raise ConfigError(
-            f"the instruction stream sets up no trace: none of its {count} operations writes to a trace unit",
-            "pass the file of the build that was run, made with a trace",
-        )
     return replace(made, unread=dict(stream.unread), other_operations=dict(stream.other))
 
 
@@ -223,7 +245,7 @@ def _note(stream: Replay, operation: Sequence[int], form: _Form) -> None:
 
 
 def _control_sections(content: bytes) -> Iterator[tuple[str, bytes]]:
-    """Yield the sections of a little-endian ELF file of 32 bits that hold instruction streams, by name.
+    """Yield the sections of a little-endian ELF file of 32 bits that hold streams or control packets, by name.
 
     Raises:
         ConfigError: its tables lie outside of the file.
@@ -241,7 +263,7 @@ def _control_sections(content: bytes) -> Iterator[tuple[str, bytes]]:
     for name_at, _, _, _, offset, length in headers:
         begin = names + name_at
         name = content[begin : begin + 64].partition(b"\0")[0].decode(errors="replace")
-        if name.startswith(_CONTROL_TEXT):
+        if name.startswith((_CONTROL_TEXT, _CONTROL_DATA)):
             total += length
             if offset + length > len(content) or total > len(content):
                 raise ConfigError(f"ELF file is cut: {name} ends after it", _HINT)

@@ -1,20 +1,18 @@
 """Trace configurations in MLIR texts, read without MLIR.
 
 A design's text says up to three times what its trace units do: as ``aie.trace`` operations, as the
-``aie.trace.config`` that these are lowered to, and as the register writes of the runtime sequence, whose operands are
-attributes or constants. All are read; what is lower says more. A text may hold several designs (``aie.device``), each
-with several runtime sequences; what they say is kept apart, and a unit is settled where they agree. Everything else in
-the text is passed over, counted if it concerns the trace, and text that is not well formed is read as far as it goes:
-each token is looked at a bounded number of times.
+``aie.trace.config`` that these are lowered to, and as the register writes and control packets of the runtime sequence,
+whose operands are attributes or constants. All are read; what is lower says more. A text may hold several designs
+(``aie.device``), each with several runtime sequences; what they say is kept apart, and a unit is settled where they
+agree. Everything else in the text is passed over, counted if it concerns the trace, and text that is not well formed is
+read as far as it goes: each token is looked at a bounded number of times.
 """
 
 from __future__ import annotations
 
-import re
-from collections import Counter, deque
-from collections.abc import Callable, Iterator
+from collections import Counter
+from collections.abc import Callable
 from dataclasses import replace
-from typing import NamedTuple
 
 from lanescope.devices.aie.config.mlir_designs import (
     Design,
@@ -30,46 +28,17 @@ from lanescope.devices.aie.config.model import SLOTS, Config
 from lanescope.devices.aie.config.register_writes import Write, unread_at, write_at
 from lanescope.devices.aie.config.validators import ConfigError
 from lanescope.devices.aie.formats import registers
+from lanescope.devices.aie.formats.control_packets import READ
+from lanescope.devices.aie.formats.mlir_text import END, Tokens
 
 #: Longer texts are not configurations.
 _MAX_CHARACTERS = 1 << 27
-_MAX_DIGITS = 20
-#: What begins names of values, symbols, blocks, attributes and types.
-_SIGILS = "%@^#!"
 _WORD32 = (1 << 32) - 1
-
-# What may stand between tokens goes with the one before it.
-_SKIP = r"(?>[ \t\r\n\f\v]+|//[^\n]*)*"
-_TOKEN = re.compile(
-    r"""
-    (?: "(?P<text>(?:[^"\\\n]|\\.)*)"?
-      | (?P<number>-?(?:0[xX][0-9A-Fa-f]+|[0-9]+)(?![\w.]))
-      | (?P<word>[%@^\#!]?[\w$][\w$.]*(?:::[\w$.]+)*)
-      | (?P<mark>.)
-    )"""
-    + _SKIP,
-    re.VERBOSE | re.DOTALL,
-)
 _MODES = {name.lower(): number for number, name in enumerate(MLIR_MODES)}
 _MODES |= {name.replace("-", "").lower(): number for number, name in enumerate(MLIR_MODES)}
 #: Operations of a trace that label nothing.
 _WITHOUT_LABELS = ("aie.trace.host_config",)
 _MODULES = {word: module for module, word in MLIR_TYPES.items()} | {"shim": "shim"}
-
-
-class _Token(NamedTuple):
-    kind: str
-    text: str
-
-
-_END = _Token("end", "")
-
-
-def _tokens(text: str) -> Iterator[_Token]:
-    begin = re.match(_SKIP, text)
-    for match in _TOKEN.finditer(text, begin.end() if begin else 0):
-        kind = match.lastgroup or "text"
-        yield _Token(kind, match[kind])
 
 
 def read(text: str, sequence: str | None = None) -> Config:
@@ -92,10 +61,8 @@ def read(text: str, sequence: str | None = None) -> Config:
 
 class _Scanner:
     def __init__(self, text: str) -> None:
-        self._tokens = _tokens(text)
-        self._ahead: deque[_Token] = deque()  # tokens that were looked at and not taken
+        self._tokens = Tokens(text)
         self._operation = ""  # the one at hand
-        self._depth = 0
         self._design = Design()
         self.designs = [self._design]
         self.unread: Counter[str] = Counter()
@@ -114,6 +81,7 @@ class _Scanner:
             "arith.constant": self._read_constant,
             "aiex.npu.write32": self._read_write,
             "aiex.npu.maskwrite32": self._read_write,
+            "aiex.control_packet": self._read_control_packet,
             "aie.trace": self._read_trace,
             "aie.trace.config": self._read_config,
             "aie.trace.reg": self._read_register,
@@ -130,95 +98,19 @@ class _Scanner:
             "aie.trace_slices": self._read_slices,
         }
 
-    # --- tokens ---------------------------------------------------------------------------------------------------
-
-    def _peek(self, ahead: int = 0) -> _Token:
-        while len(self._ahead) <= ahead:
-            self._ahead.append(next(self._tokens, _END))
-        return self._ahead[ahead]
-
-    def _next(self) -> _Token:
-        return self._ahead.popleft() if self._ahead else next(self._tokens, _END)
-
-    def _skip(self, mark: str) -> bool:
-        """Take a mark if it is next."""
-        if self._peek() == ("mark", mark):
-            self._next()
-            return True
-        return False
-
-    def _number(self) -> int | None:
-        """Take a number if it is next; None as well if no register could hold it."""
-        token = self._peek()
-        if token.kind != "number":
-            return None
-        self._next()
-        if len(token.text) > _MAX_DIGITS:
-            return None
-        return int(token.text, 16 if "x" in token.text.lower() else 10)
-
-    def _word(self) -> str:
-        """Take a word or a text if it is next."""
-        if self._peek().kind in ("word", "text"):
-            return self._next().text
-        return ""
-
-    def _pairs(self) -> dict[str, str | int]:
-        """Take ``name = value`` pairs: in braces, or as they stand on a line; values are numbers or words.
-
-        A pair ends the list when no further one follows; nothing is taken back, so no token is read twice.
-        """
-        found: dict[str, str | int] = {}
-        opened = 0
-        while True:
-            token = self._peek()
-            if token in (("mark", "{"), ("mark", "<"), ("mark", ",")):
-                self._next()
-                opened += token.text != ","
-                continue
-            if token.kind != "word" or token.text[0] in _SIGILS or self._peek(1) != ("mark", "="):
-                break
-            self._next()
-            self._next()
-            value = self._value()
-            if value is not None:
-                found[token.text] = value
-            if self._skip(":"):
-                self._next()
-        while opened and (self._skip("}") or self._skip(">")):
-            opened -= 1
-        self._depth += opened  # what is left open is closed later
-        return found
-
-    def _value(self) -> str | int | None:
-        number = self._number()
-        if number is not None:
-            return number
-        if self._skip("<"):
-            number = self._number()
-            value: str | int = number if number is not None else self._word()
-            while self._peek().kind == "word":  # <kind NAME>
-                value = self._next().text
-            self._skip(">")
-            return value
-        if self._peek().kind == "number":
-            self._next()
-            return None
-        return self._word() or None
-
     # --- the text -------------------------------------------------------------------------------------------------
 
     def run(self) -> None:
         """Go through all tokens once."""
-        while (token := self._next()) is not _END:
+        while (token := self._tokens.next()) is not END:
             if token.kind == "mark":
                 if token.text == "{":
-                    self._depth += 1
+                    self._tokens.depth += 1
                 elif token.text == "}":
                     self._close()
             elif token.kind == "word" and token.text[0] == "%":
                 self._defines(token.text)
-            elif token.text in self._handlers and (token.kind == "word" or self._peek() == ("mark", "(")):
+            elif token.text in self._handlers and (token.kind == "word" or self._tokens.peek() == ("mark", "(")):
                 self._operation = token.text
                 self._handlers[token.text]()
                 self._result = ""
@@ -226,40 +118,42 @@ class _Scanner:
                 self.unread[token.text] += 1
 
     def _close(self) -> None:
-        self._depth -= 1
-        if self._trace is not None and self._depth <= self._trace.depth:
+        self._tokens.depth -= 1
+        if self._trace is not None and self._tokens.depth <= self._trace.depth:
             self._trace = None
-        if self._config is not None and self._depth <= self._config.depth:
+        if self._config is not None and self._tokens.depth <= self._config.depth:
             self._config = None
 
     def _defines(self, name: str) -> None:
         """Note ``%name =``: whatever the name meant before, it does no more."""
-        if self._peek() == ("mark", "="):
+        if self._tokens.peek() == ("mark", "="):
             self._result = name
             self._constants.pop(name, None)
             self._tiles.pop(name, None)
 
     def _read_device(self) -> None:
-        self._skip("(")
-        device = self._word()
-        self._skip(")")
-        self._design = Design(self._symbol(), device)
+        self._tokens.skip("(")
+        device = self._tokens.word()
+        self._tokens.skip(")")
+        self._design = Design(self._tokens.symbol(), device)
         self.designs.append(self._design)
 
     def _read_sequence(self) -> None:
-        self._design.sequences.append(RuntimeSequence(self._symbol() or f"sequence {len(self._design.sequences)}"))
+        self._design.sequences.append(
+            RuntimeSequence(self._tokens.symbol() or f"sequence {len(self._design.sequences)}")
+        )
 
     def _read_start(self) -> None:
-        self._design.sequences[-1].started.add(self._symbol())
+        self._design.sequences[-1].started.add(self._tokens.symbol())
 
     def _read_slices(self) -> None:
         """Take ``= [...]``: where in the buffer of this sequence those that it runs record; in two spellings."""
-        if not self._skip("=") or not self._skip("["):
+        if not self._tokens.skip("=") or not self._tokens.skip("["):
             return
         while True:
-            if self._peek().kind == "word":
-                self._next()  # #aie.trace_slice
-            pairs = self._pairs()
+            if self._tokens.peek().kind == "word":
+                self._tokens.next()  # #aie.trace_slice
+            pairs = self._tokens.pairs()
             if not pairs:
                 break
             device, sequence = (str(pairs.get(name, "")).removeprefix("@") for name in ("device", "sequence"))
@@ -268,31 +162,25 @@ class _Scanner:
                 self.unread["trace_slices without offset and size"] += 1
             else:
                 self._design.sequences[-1].slices.append(Slice(device, sequence, offset, size))
-            self._skip(",")
-        self._skip("]")
-
-    def _symbol(self) -> str:
-        """Take a symbol if it is next; without its ``@``."""
-        if self._peek().kind == "word" and self._peek().text.startswith("@"):
-            return self._next().text[1:]
-        return ""
+            self._tokens.skip(",")
+        self._tokens.skip("]")
 
     def _read_logical_tile(self) -> None:
         """Take a tile of a kind, whose place may be left to a later stage of compilation."""
-        if self._skip("<"):
-            self._word()
-            self._skip(">")
+        if self._tokens.skip("<"):
+            self._tokens.word()
+            self._tokens.skip(">")
         self._read_tile()
 
     def _read_tile(self) -> None:
         name = self._result
         numbers: list[int | None] = []
-        if self._skip("("):
-            numbers = [self._number()]
-            if self._skip(","):
-                numbers.append(self._number())
-            self._skip(")")
-        pairs = self._pairs()
+        if self._tokens.skip("("):
+            numbers = [self._tokens.number()]
+            if self._tokens.skip(","):
+                numbers.append(self._tokens.number())
+            self._tokens.skip(")")
+        pairs = self._tokens.pairs()
         if len(numbers) < 2:
             numbers = [_int(pairs.get("col")), _int(pairs.get("row"))]
         col, row = numbers
@@ -301,30 +189,19 @@ class _Scanner:
 
     def _read_constant(self) -> None:
         name = self._result
-        value = self._number()
-        if value is None and self._skip("("):
-            self._skip(")")
-            value = _int(self._pairs().get("value"))
+        value = self._tokens.number()
+        if value is None and self._tokens.skip("("):
+            self._tokens.skip(")")
+            value = _int(self._tokens.pairs().get("value"))
         if name and value is not None:
             self._constants[name] = value
-
-    def _operands(self) -> list[str]:
-        """Take ``(%a, %b)``."""
-        found: list[str] = []
-        if self._skip("("):
-            while self._peek().kind == "word" and self._peek().text[0] in "%@":
-                found.append(self._next().text)
-                if not self._skip(","):
-                    break
-            self._skip(")")
-        return found
 
     def _read_write(self) -> None:
         is_masked = self._operation.endswith("maskwrite32")
         names = ("address", "value", "mask") if is_masked else ("address", "value")
-        operands = [self._constants.get(name) for name in self._operands()]
+        operands = [self._constants.get(name) for name in self._tokens.operands()]
         said: dict[str, str | int] = {n: v for n, v in zip(names, operands, strict=False) if v is not None}
-        said |= self._pairs()
+        said |= self._tokens.pairs()
         address, value = _int(said.get("address")), _int(said.get("value"))
         if address is None:
             return  # known at run time only
@@ -343,6 +220,23 @@ class _Scanner:
                 write = replace(write, value=self._masked(write, mask & _WORD32))
             self._design.sequences[-1].writes.append(write)
 
+    def _read_control_packet(self) -> None:
+        """Take a packet that a DMA sends to a tile: writes to registers from an address on, or a read."""
+        arrays: dict[str, list[int]] = {}
+        said = self._tokens.pairs(arrays)
+        address = _int(said.get("address"))
+        if address is None or not 0 <= address <= _WORD32 or said.get("opcode", 0) == READ:
+            return
+        for index, word in enumerate(arrays.get("data", ())):
+            at, value = address + 4 * index & _WORD32, word & _WORD32
+            write = write_at(at, value)
+            if write is not None:
+                self._design.sequences[-1].writes.append(write)
+            if name := unread_at(at, value):
+                self.unread[f"{self._operation} of {name}"] += 1
+            elif write is not None and "mcast_pkt_id" in said:
+                self.unread[f"{self._operation} to several tiles"] += 1
+
     def _masked(self, write: Write, mask: int) -> int:
         """Return what a register holds after a masked write."""
         before = 0
@@ -355,30 +249,30 @@ class _Scanner:
     # --- declarations ---------------------------------------------------------------------------------------------
 
     def _tile_of(self) -> tuple[int, int] | None:
-        operands = self._operands()
+        operands = self._tokens.operands()
         tile = self._tiles.get(operands[0]) if operands else None
         if tile is None:
             self.unread[f"{self._operation} on a tile without a position"] += 1
         return tile
 
     def _read_trace(self) -> None:
-        symbol = self._symbol()
+        symbol = self._tokens.symbol()
         tile = self._tile_of()
         self._trace = None
         if tile is not None:
-            self._trace = TraceOp(symbol, tile, self._depth)
+            self._trace = TraceOp(symbol, tile, self._tokens.depth)
             self._design.traces.append(self._trace)
 
     def _read_mode(self) -> None:
-        number = self._number()
-        word = "" if number is not None else self._word()
+        number = self._tokens.number()
+        word = "" if number is not None else self._tokens.word()
         if self._trace is not None:
             self._trace.mode = number if number in (0, 1, 2) else _MODES.get(word.lower())
             if self._trace.mode is None:
                 self.unread[self._operation] += 1
 
     def _read_packet(self) -> None:
-        pairs = self._pairs()
+        pairs = self._tokens.pairs()
         if self._trace is not None:
             self._trace.packet_id = _int(pairs.get("id"))
             word = str(pairs.get("type", ""))
@@ -387,7 +281,7 @@ class _Scanner:
                 self.unread[self._operation] += 1
 
     def _read_event(self) -> None:
-        value = self._value()
+        value = self._tokens.value()
         if self._trace is None:
             return
         if value is None or len(self._trace.names) >= SLOTS:
@@ -396,9 +290,9 @@ class _Scanner:
             self._trace.names.append(_event(value))
 
     def _read_combo(self) -> None:
-        number, first = _int(self._value()), self._value()
-        logic = self._word()
-        second = self._value()
+        number, first = _int(self._tokens.value()), self._tokens.value()
+        logic = self._tokens.word()
+        second = self._tokens.value()
         if self._trace is None:
             return
         if number not in (0, 1, 2) or logic not in registers.LOGIC or first is None or second is None:
@@ -407,7 +301,7 @@ class _Scanner:
             self._trace.combos[number] = _event(first), logic, _event(second)
 
     def _read_made_edge(self) -> None:
-        number, pairs = _int(self._value()), self._pairs()
+        number, pairs = _int(self._tokens.value()), self._tokens.pairs()
         event, trigger = pairs.get("event"), str(pairs.get("trigger", ""))
         if self._trace is None:
             return
@@ -417,8 +311,8 @@ class _Scanner:
             self._trace.made_edges[number] = _event(event), trigger
 
     def _read_port(self) -> None:
-        slot = _int(self._value())
-        pairs = self._pairs()
+        slot = _int(self._tokens.value())
+        pairs = self._tokens.pairs()
         channel = _int(pairs.get("channel"))
         if self._trace is None:
             return
@@ -429,7 +323,7 @@ class _Scanner:
         self._trace.ports.append((slot, str(pairs.get("port", "")), channel, is_master))
 
     def _read_edge(self, what: str) -> None:
-        pairs = self._pairs()
+        pairs = self._tokens.pairs()
         if self._trace is None:
             return
         for kind in ("broadcast", "event"):
@@ -441,24 +335,24 @@ class _Scanner:
     # --- registers of aie.trace.config ------------------------------------------------------------------------------
 
     def _read_config(self) -> None:
-        symbol = self._symbol()
+        symbol = self._tokens.symbol()
         tile = self._tile_of()
         module = _MODULES.get(str(self._pairs_before_body().get("packet_type", "")).lower(), "")
         self._config = None
         if tile is not None:
-            self._config = LoweredTrace(symbol, tile, self._depth, module or module_in_row(tile[1]))
+            self._config = LoweredTrace(symbol, tile, self._tokens.depth, module or module_in_row(tile[1]))
             self._design.lowered.append(self._config)
 
     def _pairs_before_body(self) -> dict[str, str | int]:
-        if self._peek().kind == "word" and self._peek(1) == ("mark", "="):
-            name = self._next().text
-            self._next()
-            value = self._value()
+        if self._tokens.peek().kind == "word" and self._tokens.peek(1) == ("mark", "="):
+            name = self._tokens.next().text
+            self._tokens.next()
+            value = self._tokens.value()
             return {} if value is None else {name: value}
         return {}
 
     def _read_register(self) -> None:
-        pairs = self._pairs()
+        pairs = self._tokens.pairs()
         if self._config is None:
             return
         module, values = self._config.module, self._config.values

@@ -17,7 +17,6 @@ from lanescope.devices.aie.formats.layout import (
     PACKET_RUN,
     PACKET_WORDS,
     ZEROS_RUN,
-    module_name,
 )
 from lanescope.devices.aie.interpret import notes
 from lanescope.trace import Flag
@@ -161,7 +160,7 @@ class Summary:
         builder = self._builder
         headers = np.array(packet_headers, np.uint32)[columns["source"]]
         packet_type = HEADER["type"].of(headers)
-        modules = [module_name(number) for number in packet_type.tolist()]
+        modules = [self._tracks.place_of(header)[0] for header in headers.tolist()]
         start_lost = [spec.name for spec in schema.SEGMENT_STATS].index("aie_missing_start")
         builder.append(
             "aie_segments",

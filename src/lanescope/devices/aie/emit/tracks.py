@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
@@ -10,19 +10,25 @@ import numpy.typing as npt
 from lanescope.devices.aie import config
 from lanescope.devices.aie.formats import events
 from lanescope.devices.aie.formats.events import MODULES
-from lanescope.devices.aie.formats.layout import FLOW_KINDS, HEADER, MODES, module_name
+from lanescope.devices.aie.formats.layout import FLOW_KINDS, HEADER, MODES, fits_row, is_unset, module_of
 from lanescope.devices.aie.interpret.derived_state import Labelled
 from lanescope.devices.aie.interpret.notes import EXECUTION
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from lanescope.devices.aie.config import Config, Place
     from lanescope.trace import TraceBuilder
 
 I64 = npt.NDArray[np.int64]
 I32 = npt.NDArray[np.int32]
+U32 = npt.NDArray[np.uint32]
 
-#: Invocations stand above the lanes of slots, Start and Stop below them.
-_KERNEL_SORT_KEY, _TRACE_SORT_KEY = -1, 1 << 10
+#: Invocations stand above the lanes of slots, counters and then Start and Stop below them.
+_KERNEL_SORT_KEY, _COUNTER_SORT_KEY, _TRACE_SORT_KEY = -1, 1 << 9, 1 << 10
+
+#: Modules that stand in one tile.
+_TILE_MODULES = ("core", "mem")
 
 
 class Lanes:
@@ -73,8 +79,8 @@ class _Group:
 class TileTracks:
     """The tracks of a dump, made as its recordings come.
 
-    Recordings of one unit that follow each other in time share its tracks. In a dump of several designs each has a
-    group of its own above those of the units.
+    Recordings of one unit that follow each other in time share its tracks. Core and memory of a tile are in a group of
+    the tile if the configuration has both. In a dump of several designs each has a group of its own above those.
 
     Args:
         builder: where tracks, names and stats go.
@@ -105,15 +111,17 @@ class TileTracks:
         self._members: list[_Group] = []
         self._units: dict[tuple[str, int, int, int], _Group] = {}
         self._designs: dict[str, int] = {}
+        self._tiles: dict[tuple[str, int, int], int] = {}
         self._places: dict[int, Place] = {}
         self._names: dict[tuple[str, str], int] = {}  # of tiles in a design, and the header that has each
+        self._ids: dict[tuple[str, int], set[Place]] = {}  # of a design, and the units that have each
 
     def place_of(self, packet_header: int) -> Place:
         """Return module, column of the design and row of the unit with a header."""
         place = self._places.get(packet_header)
         if place is None:
             header = HEADER.decode(packet_header)
-            place = module_name(header["type"]), header["column"] - self._column_shift, header["row"]
+            place = module_of(header), header["column"] - self._column_shift, header["row"]
             self._places[packet_header] = place
         return place
 
@@ -163,10 +171,10 @@ class TileTracks:
             name,
             kind="group",
             role="tile",
-            parent=None if design is None else self.design(design),
+            parent=self._above(place, known, design, header),
             input_id=self._input,
             clock_id=self._clock,
-            sort_key=((header["column"] << 5 | row) << 3 | header["type"]) << 32 | header["id"] << 24 | own,
+            sort_key=_place_key(header) | header["type"] << 32 | header["id"] << 24 | own,
         )
         group = _Group(track, known, place)
         group.category = self._builder.categories.code(module)
@@ -178,12 +186,48 @@ class TileTracks:
             for slot, watched in enumerate(group.slots):
                 if watched:
                     self._make_lane(group, slot)
-        if place not in known.units:
-            if place in known.contradictions:
-                self._builder.add_stat("aie_contradictory_config", track_id=track, input_id=self._input)
-            elif known.places:
-                self._builder.add_stat("aie_unknown_tile", track_id=track, input_id=self._input)
+        self._judge(group, header, design or "")
         return group
+
+    def _above(self, place: Place, known: Config, design: str | None, header: Mapping[str, int]) -> int | None:
+        """Return the group of a unit's tile, that of its design, or None: it stands at the top."""
+        module, col, row = place
+        above = None if design is None else self.design(design)
+        if module not in _TILE_MODULES or any((other, col, row) not in known.places for other in _TILE_MODULES):
+            return above
+        key = design or "", col, row
+        if key not in self._tiles:
+            self._tiles[key] = self._builder.track(
+                f"tile ({col}, {row})",
+                kind="group",
+                role="array tile",
+                parent=above,
+                input_id=self._input,
+                clock_id=self._clock,
+                sort_key=_place_key(header),
+            )
+        return self._tiles[key]
+
+    def _judge(self, group: _Group, header: Mapping[str, int], design: str) -> None:
+        """Count what a unit and its packet header contradict."""
+        known, place = group.known, group.place
+        unit = known.units.get(place)
+        found = []
+        if unit is None:
+            if place in known.contradictions:
+                found.append("aie_contradictory_config")
+            elif known.places:
+                found.append("aie_unknown_tile")
+        elif not is_unset(header) and unit.packet_id not in (None, header["id"]):
+            found.append("aie_packet_id")
+        if not fits_row(header):
+            found.append("aie_packet_type")
+        sharing = self._ids.setdefault((design, header["id"]), set())
+        if not is_unset(header) and sharing - {place}:
+            found.append("aie_shared_packet_id")
+        sharing.add(place)
+        for name in found:
+            self._builder.add_stat(name, track_id=group.track, input_id=self._input)
 
     def design(self, name: str) -> int:
         """Return the group track of a design."""
@@ -219,7 +263,25 @@ class TileTracks:
         group.names[slot] = self._builder.names.code(name)
         self.labelled.append(Labelled(track, slot, group.known, group.place))
 
-    def begins_of(self, segments: I64 | None) -> I64 | None:
+    def slot_tracks(self, tag: U32) -> I64:
+        """Return the tracks of slices from their tags, int64 [n]."""
+        tracks: I64 = self.lanes.track[tag >> 7 << 3 | tag & 7]
+        return tracks
+
+    def add_counter(self, lane: Labelled) -> int:
+        """Return a new counter for the share of time in which a lane's event is asserted; it stands below the lanes."""
+        group = next(group for group in self._units.values() if lane.track in group.lanes)
+        return self._builder.track(
+            group.slots[lane.slot],
+            kind="counter",
+            role="utilization",
+            parent=group.track,
+            input_id=self._input,
+            unit="%",
+            sort_key=_COUNTER_SORT_KEY + lane.slot,
+        )
+
+    def begins_of(self, segments: npt.NDArray[np.integer[Any]] | None) -> I64 | None:
         """Return the ticks at which these recordings begin, all of them for None; None if all of them are 0."""
         begins = np.array(self.begins, np.int64)
         begins = begins if segments is None else begins[segments]
@@ -243,3 +305,8 @@ class TileTracks:
             clock_id=self._clock,
             sort_key=sort_key,
         )
+
+
+def _place_key(header: Mapping[str, int]) -> int:
+    """Return what orders tiles by column and row."""
+    return (header["column"] << 5 | header["row"]) << 35

@@ -6,7 +6,7 @@ They are found by their magic and checksum. Source: Xilinx/aie-rt; checked on fi
 from __future__ import annotations
 
 import struct
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple
 
 XCLBIN_MAGIC = b"xclbin2"
@@ -83,3 +83,10 @@ def commands(words: Sequence[int]) -> Iterator[Written]:
             yield Written("data writes", payload[1], payload[2:])
         elif code != _NOTHING:
             yield Written("other commands", 0, ())
+
+
+def written(writes: Iterable[tuple[int, int]]) -> bytes:
+    """Return an object that makes register writes: address and value of each, in the form that compilers use."""
+    words = [word for address, value in writes for word in (_WRITE_64 | 3 << 16, 0, address, value)]
+    header = (_CHECKED_WORDS, int.from_bytes(_MAGIC, "little"), _VERSION, len(words))
+    return struct.pack(f"<{_HEADER_WORDS + len(words)}I", *header, ~sum(header) & _ALL_BITS, *words)

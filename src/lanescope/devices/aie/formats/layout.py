@@ -7,7 +7,7 @@ words little endian, or as text of one word a line.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 from lanescope.declaration import replace
 from lanescope.wire import Field, Frame, FrameSet, Member, Record, Struct
@@ -20,6 +20,8 @@ MODES = {0: "event-time", 1: "event-pc", 2: "execution", 3: "reserved"}
 
 #: Packet types by the convention of mlir-aie; the hardware sends whatever number was configured.
 MODULES = {0: "core", 1: "mem", 2: "shim", 3: "memtile"}
+#: Modules with a trace unit in the first rows; cores are in all others.
+_ROWS = (("shim",), ("memtile",), ("core", "mem", "memtile"))
 
 _AM020 = "AMD AM020, chapter 2"
 _XDNA_EMU = "FIM43-Redeye/xdna-emu, trace decoder and its notes"
@@ -255,6 +257,25 @@ PACKET_RUN, LOST_RUN, ORPHAN_RUN, ZEROS_RUN, INCOMPLETE_RUN = range(5)
 def module_name(packet_type: int) -> str:
     """Return the module that sends packets of a type, by convention."""
     return MODULES.get(packet_type, f"type {packet_type}")
+
+
+def module_of(header: Mapping[str, int]) -> str:
+    """Return the module that sends packets with a header: by its type, or by its row if id and type were never set."""
+    if is_unset(header) and header["row"] < len(_ROWS):
+        return _ROWS[header["row"]][0]
+    return module_name(header["type"])
+
+
+def is_unset(header: Mapping[str, int]) -> bool:
+    """Return whether id and type of a unit were never set, as on a circuit-switched route, which needs none."""
+    return header["type"] == header["id"] == 0
+
+
+def fits_row(header: Mapping[str, int]) -> bool:
+    """Return whether a row has units of the type, on any device: large arrays have two rows of memory tiles."""
+    row = header["row"]
+    modules = _ROWS[row] if row < len(_ROWS) else ("core", "mem")
+    return is_unset(header) or module_name(header["type"]) in modules
 
 
 def is_start(word: int) -> bool:

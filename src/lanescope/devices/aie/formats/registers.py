@@ -10,6 +10,7 @@ from collections.abc import Iterator, Mapping
 from functools import cache
 
 from lanescope.declaration import frozen_class
+from lanescope.devices.aie.formats import control_packets
 from lanescope.devices.aie.formats.events import SLOTS
 from lanescope.devices.aie.formats.layout import HEADER, MODE0, MODES, PACKET
 from lanescope.wire import Field, Record
@@ -164,7 +165,7 @@ RECORDS = (
     JOINS,
     *EDGES.values(),
 )
-LAYOUTS = (HEADER, PACKET, MODE0, *RECORDS)
+LAYOUTS = (HEADER, PACKET, MODE0, *RECORDS, control_packets.ROUTE, control_packets.CONTROL)
 
 
 @frozen_class

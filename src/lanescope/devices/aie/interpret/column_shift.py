@@ -10,7 +10,7 @@ import numpy.typing as npt
 
 from lanescope._native import core
 from lanescope.devices.aie.formats.detect import is_text
-from lanescope.devices.aie.formats.layout import HEADER, module_name
+from lanescope.devices.aie.formats.layout import HEADER, module_of
 
 if TYPE_CHECKING:
     from lanescope.devices.aie.config import Config
@@ -32,10 +32,7 @@ def column_shift(source: Source, known: Config, given: int | None) -> tuple[int,
         return (given if given is not None else known.column_shift or 0), 1
     if not known.places:
         return 0, 1
-    units = {
-        (module_name(header["type"]), header["column"], header["row"])
-        for header in map(HEADER.decode, _headers(source))
-    }
+    units = {(module_of(header), header["column"], header["row"]) for header in map(HEADER.decode, _headers(source))}
     fits = Counter(
         col - design_col
         for module, col, row in units

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -11,6 +11,7 @@ import numpy.typing as npt
 from lanescope.devices.aie.formats import events
 from lanescope.devices.aie.interpret import alignment
 from lanescope.devices.aie.interpret.invocations import Invocations, Lane, watched
+from lanescope.devices.aie.interpret.utilization import Utilization
 
 if TYPE_CHECKING:
     from lanescope.devices.aie.config import Config, Place
@@ -35,6 +36,18 @@ class UnitTracks(Protocol):
     groups: list[int]
     begins: list[int]
     labelled: list[Labelled]
+
+    def slot_tracks(self, tag: U32) -> I64:
+        """Return the tracks of slices from their tags."""
+        ...
+
+    def begins_of(self, segments: npt.NDArray[np.integer[Any]]) -> I64 | None:
+        """Return the ticks at which recordings begin; None if all are 0."""
+        ...
+
+    def add_counter(self, lane: Labelled) -> int:
+        """Return a new counter track for a lane of a slot."""
+        ...
 
     def kernel_lane(self, segment: int) -> int:
         """Return the track for the invocations of a recording."""
@@ -64,6 +77,7 @@ class DerivedState:
         self._places: list[Place] = []
         self._configs: list[Config] = []
         self._invocations = Invocations(builder, to_ts, input_id)
+        self._utilization = Utilization(builder, tracks, to_ts)
 
     def add_recording(self, place: Place, mode: int, known: Config) -> None:
         """Note the next recording: module, column of the design and row; trace mode; what is configured for it."""
@@ -87,11 +101,16 @@ class DerivedState:
     @property
     def needs_slices(self) -> bool:
         """Whether anything is concluded from slices: they need not be handed over else."""
-        return self._invocations.is_active
+        return self._invocations.is_active or self._utilization.is_active
 
     def take(self, begin: I64, duration: I64, tag: U32) -> None:
         """Take slices as ``Invocations.take`` does."""
-        self._invocations.take(begin, duration, tag)
+        if self._invocations.is_active:
+            self._invocations.take(begin, duration, tag)
+        if self._utilization.is_active:
+            begins = self._tracks.begins_of(tag >> 7)
+            at = begin if begins is None else begin + begins
+            self._utilization.take(self._tracks.slot_tracks(tag), at, duration)
 
     def settle(self) -> None:
         """Conclude what the slices so far allow, once those of all shards are taken."""
@@ -108,6 +127,7 @@ class DerivedState:
             runs: of each recording: number of its slice of the dump, and which Start of its unit there.
         """
         self._invocations.finish()
+        self._utilization.finish()
         self._append_labels()
         alignment.append(
             self._builder,

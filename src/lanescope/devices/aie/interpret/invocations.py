@@ -72,6 +72,7 @@ class _Recording:
         unpaired: events that begin or end none.
         first_unpaired: cycle of the first of them.
         cut: invocations whose end was not recorded.
+        first_cut: cycle with which the first of them begins.
     """
 
     def __init__(self, lane: Lane, *, has_vector: bool) -> None:
@@ -282,7 +283,7 @@ class Invocations:
         cut = np.flatnonzero(~is_complete)
         recording.cut += len(cut)
         if len(cut) and recording.first_cut is None:
-            recording.first_cut = int(begin[cut[0]])
+            recording.first_cut = int(begun[cut[0], 0])
 
 
 def _split(rows: I64, segments: npt.NDArray[np.integer[Any]]) -> list[tuple[int, I64]]:

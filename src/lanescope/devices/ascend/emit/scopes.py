@@ -141,11 +141,15 @@ def account_scopes(canvas: TimelineBuilder, scopes: ScopeStats, size: int) -> No
     builder.add_stat("ascend_unknown_key", scopes.unknown_keys, input_id=part)
     builder.add_stat("ascend_unknown_value", int(scopes.version not in (0, VERSION)), input_id=part)
     builder.add_stat("ascend_scopes_fatal", int(scopes.is_fatal), input_id=part)
+    builder.add_stat("ascend_scopes_headless", int(not scopes.version), input_id=part)
     # A line that is not valid did arrive; it is lost as bytes.
     arrived = len(scopes) + scopes.tally.bad_count
-    missing = scopes.dropped if scopes.total is None else max(scopes.total - arrived, scopes.dropped)
-    if missing:
-        builder.add_stat("ascend_scopes_dropped", missing, input_id=part)
-        builder.add_dropped(unit="scope_stats record", unit_bytes=200, recorded=arrived, dropped=missing, input_id=part)
-    if scopes.total is not None and arrived > scopes.total - scopes.dropped:
-        builder.add_stat("ascend_extra_records", arrived + scopes.dropped - scopes.total, input_id=part)
+    if scopes.dropped:
+        builder.add_stat("ascend_scopes_dropped", scopes.dropped, input_id=part)
+        builder.add_dropped(
+            unit="scope_stats record", unit_bytes=200, recorded=arrived, dropped=scopes.dropped, input_id=part
+        )
+    # Whether the file is cut off or the rest was not collected does not show: only what was dropped was never written.
+    missing = 0 if scopes.total is None else scopes.total - scopes.dropped - arrived
+    builder.add_stat("ascend_scopes_missing", max(missing, 0), input_id=part)
+    builder.add_stat("ascend_extra_records", max(-missing, 0), input_id=part)

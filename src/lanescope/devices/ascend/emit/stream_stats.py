@@ -21,20 +21,24 @@ LIST_OF = {
 
 def add_stream_stats(canvas: TimelineBuilder) -> set[str]:
     """Reconcile each stream: collected + dropped == total; return the lists whose streams were told of."""
-    streams, builder = canvas.told.records.streams, canvas.builder
+    records, builder = canvas.told.records, canvas.builder
+    streams = records.streams
+    # What is missing of a dump that is cut off may have been in any of its buffers.
+    is_dump = records.accounts is not None
     known = [stream for stream in streams if stream.total is not None]
     for stream in known:
         total, dropped, collected = stream.total or 0, stream.dropped or 0, stream.collected
         silent = total - dropped - collected
+        unit = LIST_OF[stream.kind]
+        is_cut = records.cut is not None and (is_dump or unit in records.partial)
         for name, count in (
             ("ascend_dropped", dropped),
-            ("ascend_unaccounted_records", silent),
+            ("ascend_records_cut" if is_cut else "ascend_unaccounted_records", silent),
             ("ascend_extra_records", -silent),
         ):
             builder.add_stat(name, max(count, 0), input_id=canvas.main)
-        lost = max(total - collected, dropped)
+        lost = dropped if is_cut else max(total - collected, dropped)
         if collected or lost:
-            unit = LIST_OF[stream.kind]
             builder.add_dropped(
                 unit=f"{unit} {stream.index} record",
                 unit_bytes=RECORD_BYTES[unit],

@@ -91,7 +91,10 @@ class Scenario:
         if self.host and not self.is_chip:
             raise UsageError("host requires format version v3c or v4", hint="use --format-version v3c")
         if self.host and self.epochs > 1:
-            raise UsageError("host cannot be combined with several epochs", hint="use --epochs 1")
+            raise UsageError(
+                "no runtime writes several runs into one file if the host builds the task graph",
+                hint="use --epochs 1, or remove --host",
+            )
         if self.graphs and not self.host:
             raise UsageError("graphs require a host that builds the task graph", hint="use --host")
         if self.epochs > 1 and self.format_version != "v4":

@@ -20,8 +20,6 @@ if TYPE_CHECKING:
 #: Exit status where a layout does not fit.
 _DOES_NOT_FIT = 1
 _BLANK = "blank"
-#: The share of records from which on their order cannot be right.
-_MOST_ODD = 0.1
 
 
 def _params(text: str) -> dict[str, int]:
@@ -109,7 +107,7 @@ def _check(context: CommandContext, declaration: Declaration, content: WordSourc
         odd, total = recognition.order(declaration, arrays, params)
         lines = _outcome(total)
         failed = recognition.kinds_that_miss(declaration, total)
-        if odd > _MOST_ODD * fit.used:
+        if odd > recognition.MOST_ODD * fit.used:
             failed = f"{odd:,} of {fit.used:,} records are out of order"
         failed = failed or recognition.unread(declaration, arrays, params)
         fit = replace(fit, failed=failed, score=0.0) if failed else fit

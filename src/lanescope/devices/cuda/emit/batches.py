@@ -150,6 +150,7 @@ def _slices(making: TraceAssembly, decoded: Decoded) -> int:
         valid = end_valid & ((flags & np.uint32(Flag.NEGATIVE_DURATION)) == 0)
         last_seen = np.where(is_open, ts.values + dur, 0)
         dur, dur_ticks = np.where(valid, dur, 0), np.where(valid, ticks, 0)
+    making.stats.add("cuda_length_assumed", _lengths_assumed(making, dur, valid))
     if seen & Flag.INFERRED_IDENTITY:
         qualities = making.builder.dictionary("slices", "quality")
         inferred = (flags & np.uint32(Flag.INFERRED_IDENTITY)) != 0
@@ -220,7 +221,18 @@ def _instants(making: TraceAssembly, rows: Rows, where: Mask | None) -> None:
     slots = Column.derived(count, lambda: slots_of(rows.lane, index))
     carried = making.carried(slots)
     carried.pop("token", None)
+    if making.buffer.has_second_payloads:
+        carried["payload2"] = Column.array(making.buffer.second_payloads(slots.values))
     making.builder.append(MARKS.name, instant_id=counting(first, count), slot=slots, **carried, **making.identity(rows))
+
+
+def _lengths_assumed(making: TraceAssembly, dur: I64, valid: Mask | None) -> int:
+    """Return how many regions are taken for shorter than they may be: their layout does not store all of a length."""
+    wrap, launch_ns = making.buffer.length_wrap, making.options["launch_ns"]
+    if wrap is None:
+        return 0
+    may_be_longer = np.ones(len(dur), np.bool_) if launch_ns is None else dur + wrap <= launch_ns
+    return int(np.count_nonzero(may_be_longer if valid is None else may_be_longer & valid))
 
 
 def counting(first: int, count: int) -> Column:

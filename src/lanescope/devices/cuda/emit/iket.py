@@ -41,11 +41,13 @@ def decode_flytrace(data: memoryview, context: DecodeContext) -> TraceBuilder:
     """
     found = flytrace.read(data)
     builder = context.builder(frequency=_HZ)
-    builder.add_bytes(decoded=len(data))
+    builder.add_bytes(decoded=len(data) - found.bad_bytes)
+    builder.add_dropped(unit="record", unit_bytes=1, recorded=found.recorded, dropped=found.dropped)
     for name, count in (
         ("cuda_corrupt_record", found.bad),
         ("cuda_end_unmatched", found.unmatched),
         ("cuda_dropped", found.dropped),
+        ("cuda_iket_contradicts", found.wrong),
     ):
         builder.add_stat(name, count, input_id=0)
     clock = _Clock("s_memrealtime", found.hz, 1, "wave")

@@ -140,6 +140,12 @@ class OwnNumbers:
     event_names: Mapping[int, str] = {}
     main_at = envelope = 0
     tokens_leave_lanes = True
+    has_second_payloads = False
+    length_wrap: int | None = None
+
+    def second_payloads(self, slots: I64) -> npt.NDArray[np.uint64]:
+        """There are none."""
+        return np.zeros(len(slots), np.uint64)
 
 
 class Buffer(Protocol):
@@ -161,6 +167,8 @@ class Buffer(Protocol):
         has_tokens: whether records have tokens.
         tokens_leave_lanes: whether a region with a token other than 0 may end in another lane of its block.
         has_payloads: whether records have payloads.
+        has_second_payloads: whether instants have a second one.
+        length_wrap: what the lengths of regions are stored modulo; None: they are complete.
         counters: int64 [lanes], which counter each lane reads; None: that of its SM, or the GPU's.
         frequency_hz: rate of the counter where the layout declares it.
         event_ids: int64, the event number of each code in the core's columns; None: codes are numbers.
@@ -199,6 +207,10 @@ class Buffer(Protocol):
     def tokens_leave_lanes(self) -> bool: ...  # noqa: D102
     @property
     def has_payloads(self) -> bool: ...  # noqa: D102
+    @property
+    def has_second_payloads(self) -> bool: ...  # noqa: D102
+    @property
+    def length_wrap(self) -> int | None: ...  # noqa: D102
     @property
     def counters(self) -> I64 | None: ...  # noqa: D102
     @property
@@ -253,6 +265,9 @@ class Buffer(Protocol):
 
     def payloads(self, slots: I64) -> tuple[npt.NDArray[np.uint64], Mask | None]:
         """Return the payloads of records, uint64 [n], and where there are any (None: everywhere)."""
+
+    def second_payloads(self, slots: I64) -> npt.NDArray[np.uint64]:
+        """Return the second payloads of records, uint64 [n]."""
 
     def values(self, slots: I64, tokens: I64) -> npt.NDArray[np.float64]:
         """Return the values of counters, float64 [n]."""

@@ -32,15 +32,21 @@ class Flytrace:
         launches: one for each kernel, in the order of the file.
         hz: rate of the ticks.
         bad: waves, their compute units and records that cannot be read.
+        bad_bytes: what these waves and records take of the file.
         unmatched: ends without a start.
+        recorded: records of all waves that can be read.
         dropped: records that had no room.
+        wrong: waves whose counts contradict their records.
     """
 
     launches: list[Launch]
     hz: int
     bad: int
+    bad_bytes: int
     unmatched: int
+    recorded: int
     dropped: int
+    wrong: int
 
 
 def read(data: bytes | memoryview) -> Flytrace:
@@ -60,28 +66,64 @@ def read(data: bytes | memoryview) -> Flytrace:
     hz, waves = content.get("clock_hz"), content.get("waves")
     if not _is_natural(hz) or not hz or not isinstance(waves, list):
         raise InputError("FlyDSL file lacks clock_hz or waves", hint="use the file that capture.save writes")
-    return _Reader(waves).read(hz)
+    reader = _Reader(waves)
+    launches = reader.read()
+    return Flytrace(
+        launches,
+        hz,
+        reader.bad,
+        _bytes_of(data, reader.bad_places),
+        reader.unmatched,
+        reader.recorded,
+        reader.dropped,
+        reader.wrong,
+    )
+
+
+def _bytes_of(data: bytes | memoryview, bad: Mapping[int, list[int]]) -> int:
+    """Return the bytes of records, given as positions for each wave, and of whole waves: those without positions."""
+    if not bad:
+        return 0
+    found, waves = 0, _parts(data, "waves")
+    for number, positions in bad.items():
+        parts = [waves[number]]
+        if positions:
+            events = _parts(waves[number], "events")
+            parts = [events[at] for at in positions]
+        found += sum(map(len, parts))
+    return found
+
+
+def _parts(text: bytes | memoryview, key: str) -> list[bytes]:
+    """Return the text of each item of the list that an object has under a key."""
+    import msgspec
+
+    values = msgspec.json.decode(text, type=dict[str, msgspec.Raw])
+    return [bytes(part) for part in msgspec.json.decode(values[key], type=list[msgspec.Raw])]
 
 
 class _Reader:
     def __init__(self, waves: list[Any]) -> None:
-        self._waves = [wave for wave in waves if _is_wave(wave)]
-        self.bad = len(waves) - len(self._waves)
-        self.unmatched = self.dropped = 0
+        self._waves = [(number, wave) for number, wave in enumerate(waves) if _is_wave(wave)]
+        self.bad_places: dict[int, list[int]] = {n: [] for n, wave in enumerate(waves) if not _is_wave(wave)}
+        self.bad = len(self.bad_places)
+        self.unmatched = self.recorded = self.dropped = self.wrong = 0
 
-    def read(self, hz: int) -> Flytrace:
-        launches: dict[str, Launch] = {}
-        for wave in self._waves:
-            launches.setdefault(wave["kernel"], Launch(wave["kernel"], None, None, None))
-        for kernel, launch in launches.items():
-            mine = [wave for wave in self._waves if wave["kernel"] == kernel]
+    def read(self) -> list[Launch]:
+        kernels: dict[str, list[tuple[int, Mapping[str, Any]]]] = {}
+        for number, wave in self._waves:
+            kernels.setdefault(wave["kernel"], []).append((number, wave))
+        launches = []
+        for kernel, waves in kernels.items():
+            launch = Launch(kernel, None, None, None)
             # The size of the grid is not stored: that of the smallest one that has all of these blocks numbers them.
-            grid = [1 + max(wave["block"][axis] for wave in mine) for axis in (0, 1)]
-            for wave in mine:
-                self._wave(launch, wave, grid)
-        return Flytrace(list(launches.values()), hz, self.bad, self.unmatched, self.dropped)
+            grid = [1 + max(wave["block"][axis] for _, wave in waves) for axis in (0, 1)]
+            for number, wave in waves:
+                self._wave(launch, number, wave, grid)
+            launches.append(launch)
+        return launches
 
-    def _wave(self, launch: Launch, wave: Mapping[str, Any], grid: list[int]) -> None:
+    def _wave(self, launch: Launch, number: int, wave: Mapping[str, Any], grid: list[int]) -> None:
         x, y, z = wave["block"]
         hardware = wave.get("hardware")
         compute_unit = hardware.get("cu") if isinstance(hardware, dict) else None
@@ -89,9 +131,12 @@ class _Reader:
             self.bad, compute_unit = self.bad + 1, None
         place = Place((z * grid[1] + y) * grid[0] + x, wave["wave"], compute_unit)
         launch.lifetimes.append(Event("", wave["epoch"], wave["end_tick"], place, place))
-        self.dropped += max(0, wave["attempted_events"] - len(wave["events"]))
+        self.recorded += len(wave["events"])
+        dropped = wave["attempted_events"] - len(wave["events"])
+        self.dropped += max(0, dropped)
+        self.wrong += dropped < 0 or wave.get("overflow", dropped > 0) != (dropped > 0)
         open_: dict[Any, list[Mapping[str, Any]]] = {}
-        for record in self._records(wave):
+        for record in self._records(number, wave):
             kind = record["kind"]
             if kind == "mark":
                 launch.markers.append(_event(record, None, place, 0))
@@ -110,16 +155,17 @@ class _Reader:
             type_ = _OVERLAPPING if key[0] == "range" else _NESTED
             launch.ranges += [_event(start, None, place, type_) for start in starts]
 
-    def _records(self, wave: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
+    def _records(self, number: int, wave: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
         """Yield the records of a wave that can be read: those in order, and within its life."""
         last = wave["epoch"]
-        for record in wave["events"]:
+        for at, record in enumerate(wave["events"]):
             is_one = isinstance(record, dict) and isinstance(record.get("name"), str) and record.get("kind") in KINDS
             if is_one and _is_natural(record.get("tick")) and last <= record["tick"] <= wave["end_tick"]:
                 last = record["tick"]
                 yield record
             else:
                 self.bad += 1
+                self.bad_places.setdefault(number, []).append(at)
 
 
 def _key(record: Mapping[str, Any], of: str) -> tuple[Any, ...]:

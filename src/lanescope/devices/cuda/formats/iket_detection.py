@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING
 
 from lanescope.source import CERTAIN, Detection
@@ -14,19 +15,20 @@ _KEYS = (b'"launches"', b'"graphLaunches"', b'"stringTable"', b'"locationTable"'
 #: So many of them in the beginning of a file are no coincidence.
 _ENOUGH_KEYS = 2
 
-
 FLYTRACE_FORMAT = "flytrace-json"
-_FLYTRACE = b'"flytrace.raw.v1"'
-#: The name of the form is the first key of the object.
-_FIRST = 64
+_FLYTRACE = re.compile(rb'"format"\s*:\s*"flytrace\.raw\.v1"')
+#: Keys of a wave: where they come first, the name of the form may be behind them all.
+_WAVE_KEYS = (b'"waves"', b'"epoch"', b'"end_tick"', b'"attempted_events"')
 
 
 def detect_flytrace(head: FileHead) -> Detection:
-    """Detect files by the name of their form."""
-    start = head.data[:_FIRST].lstrip()
-    if not start.startswith(b"{") or _FLYTRACE not in start:
-        return Detection(0, "", "not a JSON object of FlyDSL")
-    return Detection(CERTAIN, FLYTRACE_FORMAT, 'JSON object with "format": "flytrace.raw.v1"')
+    """Detect files by the name of their form, or by the keys of their waves."""
+    if head.data[:64].lstrip().startswith(b"{"):
+        if _FLYTRACE.search(head.data):
+            return Detection(CERTAIN, FLYTRACE_FORMAT, 'JSON object with "format": "flytrace.raw.v1"')
+        if not head.is_whole and all(key in head.data for key in _WAVE_KEYS):
+            return Detection(CERTAIN, FLYTRACE_FORMAT, "JSON object with waves of FlyDSL")
+    return Detection(0, "", "not a JSON object of FlyDSL")
 
 
 def detect(head: FileHead) -> Detection:

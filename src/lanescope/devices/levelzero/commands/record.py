@@ -11,6 +11,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from lanescope.devices.levelzero.formats import layout
 from lanescope.devices.levelzero.recorder import ranks
 from lanescope.errors import LanescopeError, UsageError
 from lanescope.families.command import Argument, CommandContext, Values
@@ -23,8 +24,6 @@ if TYPE_CHECKING:
 _MOST_ROWS = 12
 #: Bytes of a recording that is summed up unasked: reading a larger one takes long, and much memory.
 LARGEST_SUMMED = 256 << 20
-#: Sensors change slower than this, and reading them takes time.
-_SHORTEST_NS = 1_000_000
 
 
 def run(context: CommandContext, values: Values) -> int:
@@ -253,7 +252,7 @@ def _interval(text: str) -> int:
     """Return a time in ns."""
     match = re.fullmatch(r"(\d{1,6})(us|ms|s)", text, re.ASCII)
     found = int(match[1]) * {"us": 1_000, "ms": 1_000_000, "s": 1_000_000_000}[match[2]] if match else 0
-    if not _SHORTEST_NS <= found <= 3600 * 1_000_000_000:
+    if not layout.SAMPLING_NS[0] <= found <= layout.SAMPLING_NS[1]:
         raise ValueError("expected a time of 1ms to 3600s, e.g. 50ms")
     return found
 

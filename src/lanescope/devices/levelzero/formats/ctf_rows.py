@@ -76,6 +76,11 @@ class Process:
     statistics: dict[str, int] = field(default_factory=dict)
     unrecorded: str = ""
 
+    @property
+    def is_original(self) -> bool:
+        """Whether the recorder itself wrote it, not a program that rewrote it."""
+        return isinstance(self.reader, ctf.Reader)
+
     def measures_itself(self) -> bool:
         """Return whether its recorder measured its own time within calls: older ones did not."""
         exits = [event for event in self.reader.about.events.values() if event.name.endswith("_exit")]

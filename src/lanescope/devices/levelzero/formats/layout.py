@@ -120,6 +120,8 @@ ALL_RESULTS: Mapping[int, str] = {
 THAPI_DATE_S = 1_704_067_200
 #: Times that a timeline holds, in ns since the Unix epoch: until the end of 2261, so that there is room below 63 bits.
 LATEST_NS = 9_214_646_400_000_000_000
+#: Shortest and longest time between samples of sensors: they change slower, and reading them takes time.
+SAMPLING_NS = (1_000_000, 3600 * 1_000_000_000)
 #: Its tests hand fractions of a second to a parameter that takes microseconds: all of them shrink by this.
 THAPI_SHRINK = 1_000_000
 #: Number of the Level Zero backend in interval records.

@@ -38,6 +38,8 @@ _COUNTS = (
     ("queues", ("ordinal", "index")),
     ("devices", ("subdevice",)),
 )
+#: Tables that only recordings have.
+_RECORDED = ("arguments", "sensor_kinds", "sensors", "samplings", "samples")
 #: Addresses of memory, by table.
 _ADDRESSES = (("appends", ("dst", "src")), ("allocations", ("base",)))
 #: Records that begin and end the life of a kernel's handle.
@@ -62,7 +64,7 @@ def note_contradictions(
     _note_words(events, notes)
     _note_returns(events["calls"], notes)
     _note_values(events, notes)
-    if any(len(events[name]) for name in ("arguments", "sensors", "samples")):  # recordings have them
+    if any(len(events[name]) for name in _RECORDED):
         from lanescope.devices.levelzero.interpret.contradictory_arguments import note_arguments, note_sensors
 
         note_arguments(events, notes)

@@ -86,16 +86,13 @@ def _note_lists(events: Events, notes: StatTally) -> None:
 def note_sensors(events: Events, notes: StatTally) -> None:
     """Note sensors and samples of what was not declared, and sensors that are not as many as were."""
     sensors, samples, kinds, samplings = (events[name] for name in ("sensors", "samples", "sensor_kinds", "samplings"))
-    if not len(sensors) and not len(samples):
+    if not any(map(len, (sensors, samples, kinds, samplings))):
         return
+    interval, (shortest, longest) = samplings.values("interval"), layout.SAMPLING_NS
+    wrong = samplings.valid("interval") & ((interval < shortest) | (interval > longest))
     notes.add_times(
         "levelzero_impossible_value",
-        np.concatenate(
-            [
-                sensors.values("ts")[~is_text(sensors, "kind", *SENSOR_KINDS)],
-                samplings.values("ts")[samplings.valid("interval") & (samplings.values("interval") <= 0)],
-            ]
-        ),
+        np.concatenate([sensors.values("ts")[~is_text(sensors, "kind", *SENSOR_KINDS)], samplings.values("ts")[wrong]]),
     )
     owner, declared = events.process("sensors"), events.process("sensor_kinds")
     sensor = sensors.values("sensor")

@@ -23,6 +23,10 @@ REASONS: Mapping[str, tuple[str, str]] = {
     "cloneable": ("in command lists that may be cloned", "run 'lanescope check' for their number"),
     "mutable": ("in command lists that may change after closing", "run 'lanescope check' for their number"),
     "capturing": ("in command lists that record a graph", "run 'lanescope check' for their number"),
+    "captured": (
+        "in closed command lists that are part of a graph",
+        "use --no-device-timestamps if events are signaled early",
+    ),
     "device_error": ("after a failure of the device", "run 'lanescope check' for the rest"),
     "chain_failed": ("as the driver refused to forward a signal", "use --on-failure abort to find the call"),
     "not_timed": ("as the driver has no functions to time them", "update the driver"),

@@ -9,7 +9,7 @@ import numpy.typing as npt
 
 from lanescope._native import core
 from lanescope.devices.cuda.formats.declared.arrays import Arrays
-from lanescope.devices.cuda.formats.declared.declaration import MAIN, NEXT, Declaration, FieldSpec, StateSpec
+from lanescope.devices.cuda.formats.declared.declaration import MAIN, Declaration, FieldSpec, StateSpec
 from lanescope.devices.cuda.formats.declared.expression import Expression
 from lanescope.devices.cuda.formats.declared.geometry import Geometry, full, gather, out_type, to_signed
 
@@ -110,6 +110,7 @@ class Columns:
             first = base[rows] + position * stride
             if spec.byte is not None:
                 first = full(spec.byte.value(scope), len(rows))
+                first += base[rows] - geometry.base[rows]
             values = gather(self._arrays, spec, first)
             assert values is not None  # the position is inside of the file
             scope[name] = values
@@ -176,7 +177,10 @@ class Columns:
         data = self._arrays.data[spec.array or MAIN]
         if spec.byte is not None:
             first, second = (full(spec.byte.value({**geometry.lane_scope, "k": k}), geometry.lanes) for k in (0, 1))
-            base, stride = first, int(second[0] - first[0])
+            if geometry.window is None:
+                base, stride = first, int(second[0] - first[0])
+            else:  # as far behind the record as in the file
+                base = base + (first - geometry.base)
         out = np.empty(len(self), out_type(spec.width))
         core.cuda_gather(
             np.ascontiguousarray(data), base, self.first, self.ring, self.start, stride, spec.bit, spec.width, out
@@ -209,7 +213,7 @@ class Columns:
             if name in self._fields:
                 found[name] = to_signed(self.raw(name))
             elif name in self._declaration.next_names:
-                found[name] = self._next(name.removeprefix(NEXT))
+                found[name] = self._next(*self._declaration.next_names[name])
             elif name in self._states:
                 found[name] = self._last_state(name)
             elif name == "k":
@@ -219,11 +223,11 @@ class Columns:
                 found[name] = self.spread(value) if isinstance(value, np.ndarray) else value
         return found
 
-    def _next(self, name: str) -> I64:
-        """Return a field of the position after each one, int64 [n]; 0 after the last of a lane."""
-        values = to_signed(self.raw(name))
-        found = np.append(values[1:], np.int64(0))[: len(values)]
-        found[self.start[1:][self.count > 0] - 1] = 0
+    def _next(self, steps: int, name: str) -> I64:
+        """Return a field of the position so many after each one, int64 [n]; 0 where its lane has none."""
+        found, ends = np.zeros(len(self), np.int64), self.spread(self.start[1:])
+        at = np.arange(steps, len(self), dtype=np.int64)
+        found[: len(at)] = np.where(at < ends[: len(at)], to_signed(self.raw(name))[steps:], 0)
         return found
 
     def value(self, expression: Expression) -> I64:

@@ -16,11 +16,11 @@ KINDS = ("begin", "end", "instant", "finalize", "span", "open", "ignored")
 SCOPES = ("device", "sm", "block")
 UNITS = ("ns", "cycles", "ticks")
 UNWRAPS = ("lane", "after", "before", "near")
-ROLES = ("id", "track", "block", "group", "sm", "payload", "time", "begin", "end", "open")
+ROLES = ("id", "track", "block", "group", "sm", "payload", "payload2", "time", "begin", "end", "open")
 STATUSES = ("verified", "read")
 MAIN = "buffer"
-#: Before the name of a field, in the payload: that of the position after the record.
-NEXT = "next_"
+#: Before the name of a field, in a payload: that of the position after the record, and of the one after that.
+NEXT = {"next_": 1, "next2_": 2}
 
 
 @dataclass(frozen=True, slots=True)
@@ -216,6 +216,8 @@ class Declaration:
         names: of events, by number.
         pointers: whether ids are addresses.
         match: tests of a file, for detection.
+        length_bits: regions are stored with their length modulo 2 to the power of it; None: with all of it.
+        overwrites_instants: whether the record after an instant is stored in its place.
         state: records that set values for those after them.
         tables: small tables that expressions may index.
         example: how to write a small file; None: the declaration has none.
@@ -250,6 +252,8 @@ class Declaration:
     names: Mapping[int, str] = field(default_factory=dict)
     pointers: bool = False
     match: tuple[Expression, ...] = ()
+    length_bits: int | None = None
+    overwrites_instants: bool = False
     state: tuple[StateSpec, ...] = ()
     tables: Mapping[str, Mapping[int, int]] = field(default_factory=dict)
     example: Example | None = None
@@ -268,7 +272,12 @@ class Declaration:
         return tuple(param for param in self.params if param.value is None)
 
     @property
-    def next_names(self) -> frozenset[str]:
-        """Names in the payload that are fields of the position after a record."""
-        payload = self.roles.get("payload")
-        return frozenset() if payload is None else frozenset(n for n in payload.names if n.startswith(NEXT))
+    def next_names(self) -> Mapping[str, tuple[int, str]]:
+        """Names in payloads that are fields of positions after a record: how many after it, and the field."""
+        names = [name for role in ("payload", "payload2") if role in self.roles for name in self.roles[role].names]
+        return {
+            name: (steps, name.removeprefix(before))
+            for name in names
+            for before, steps in NEXT.items()
+            if name.startswith(before)
+        }

@@ -60,7 +60,7 @@ def roles_of(declaration: Declaration, codes: Mapping[int, int], unreadable: int
     is_plain = declaration.positions == "sequence" and declaration.pairing == "lifo-by-id" and not declaration.state
     if not is_plain or declaration.is_spans or declaration.kind is None or not specs:
         return None
-    if {"payload", "open", "track"} & set(roles) or max(codes.values()) > unreadable:
+    if {"payload", "payload2", "open", "track"} & set(roles) or max(codes.values()) > unreadable:
         return None
     if any(roles[role].names & of_record for role in ("block", "group") if role in roles):
         return None

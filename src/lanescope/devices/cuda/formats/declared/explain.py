@@ -83,7 +83,7 @@ def _lane(declaration: Declaration, scopes: Scopes, number: int, limit: int) -> 
     yield f"  positions to read: {len(positions):,}" + (f", from {positions[0]}" if positions else "")
     state: dict[str, int] = {}
     for number, k in enumerate(positions[:limit]):
-        record = scopes.record(scope, k) | scopes.after(scope, positions[number + 1 : number + 2])
+        record = scopes.record(scope, k) | scopes.after(scope, positions[number + 1 : number + 3])
         yield from _record(declaration, scopes, record, k, state)
     if len(positions) > limit:
         yield f"  ... {len(positions) - limit:,} more positions (use --limit)"
@@ -103,9 +103,9 @@ def _record(
     if kind == "unreadable":
         yield f"    UNREADABLE: {_reason(declaration, scope, state)}"
     elif kind != "ignored":
-        _, event, begin, end, payload, track, _ = row
+        _, event, begin, end, payload, payload2, track, _ = row
         shown = {"id": event, "begin" if end is not None else "time": begin, "end": end, "payload": payload}
-        shown["track"] = track
+        shown |= {"payload2": payload2, "track": track}
         yield "    " + ", ".join(f"{name} = {_number(value)}" for name, value in shown.items() if value is not None)
 
 

@@ -332,6 +332,21 @@ def _room(declaration: Declaration, arrays: Arrays, scope: dict[str, Any], base:
     return room
 
 
+def extent_of_record(declaration: Declaration, geometry: Geometry) -> int | None:
+    """Return the bytes from the beginning of a record on that have all of its fields; None: some are elsewhere."""
+    extent = declaration.record.size
+    for spec in declaration.record.fields:
+        if spec.byte is None:
+            continue
+        first, second = (full(spec.byte.value({**geometry.lane_scope, "k": k}), geometry.lanes) for k in (0, 1))
+        behind = first - geometry.base
+        is_near = behind[0] >= 0 and (behind == behind[0]).all() and (second - first == geometry.stride).all()
+        if spec.array not in (None, MAIN) or not is_near:
+            return None
+        extent = max(extent, int(behind[0]) + (spec.width + 7) // 8)
+    return extent
+
+
 def _inside(declaration: Declaration) -> list[FieldSpec]:
     """Return the fields that lie in the record itself."""
     return [spec for spec in (*declaration.record.fields, *declaration.record.views) if spec.byte is None]

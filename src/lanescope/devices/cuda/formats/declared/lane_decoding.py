@@ -28,7 +28,7 @@ from lanescope.devices.cuda.formats.declared.direct import (
     Roles,
     roles_of,
 )
-from lanescope.devices.cuda.formats.declared.geometry import Geometry
+from lanescope.devices.cuda.formats.declared.geometry import Geometry, extent_of_record
 from lanescope.devices.cuda.formats.declared.lane_table import LaneTable, joined, of_columns, slot_identity
 from lanescope.devices.cuda.formats.declared.records import CODES, UNREADABLE, Records, check_events, records_of
 from lanescope.devices.cuda.formats.declared.windows import Windows, cut
@@ -48,8 +48,8 @@ class Lanes(Protocol):
         is_read_whole: whether a file that is large had to be read whole.
     """
 
-    is_read_whole: bool
-
+    @property
+    def is_read_whole(self) -> bool: ...  # noqa: D102
     @property
     def table(self) -> LaneTable: ...  # noqa: D102
     @property
@@ -70,8 +70,8 @@ class Lanes(Protocol):
     def kinds_of(self, lane: U32 | I64, index: U32) -> npt.NDArray[np.uint8]:
         """Return the kinds of records of the part that was decoded last."""
 
-    def payloads(self, slots: I64) -> npt.NDArray[np.uint64]:
-        """Return the payloads of records of the part that was decoded last."""
+    def payloads(self, slots: I64, *, second: bool = False) -> npt.NDArray[np.uint64]:
+        """Return the payloads of records of the part that was decoded last, or their second ones."""
 
     def records(self) -> Records:
         """Return all records."""
@@ -87,13 +87,12 @@ def lanes_of(declaration: Declaration, arrays: Arrays, geometry: Geometry) -> La
 
 
 class _LanesInOrder:
-    """What both ways of decoding share.
+    """What both ways of decoding share."""
 
-    Attributes:
-        is_read_whole: whether a file that is large had to be read whole.
-    """
-
-    is_read_whole = False
+    @property
+    def is_read_whole(self) -> bool:
+        """Whether a file that is large had to be read whole."""
+        return self._is_file_read or self._windows.is_whole
 
     @property
     def origin(self) -> int:
@@ -103,6 +102,7 @@ class _LanesInOrder:
     def __init__(self, declaration: Declaration, arrays: Arrays, geometry: Geometry) -> None:
         self._declaration, self._arrays, self._geometry = declaration, arrays, geometry
         self._parts: list[Part] = [(0, geometry.lanes)]
+        self._is_file_read = False
         self._origin = 0
 
     @cached_property
@@ -171,7 +171,7 @@ class WordLanes(_LanesInOrder):
         """What is known of the lanes apart from their records."""
         self._count()
         declaration, columns, counts = self._declaration, self._columns, self._direct.counts
-        block, group = slot_identity(declaration, columns)
+        block, group = slot_identity(declaration, self._geometry)
         sm, moved = None, 0
         role = declaration.roles.get("sm")
         if role is not None:
@@ -243,7 +243,7 @@ class WordLanes(_LanesInOrder):
         """Lanes of regions that end in other lanes are read by columns."""
         raise NotImplementedError
 
-    def payloads(self, slots: I64) -> npt.NDArray[np.uint64]:
+    def payloads(self, slots: I64, *, second: bool = False) -> npt.NDArray[np.uint64]:
         """Layouts of payloads are read by columns."""
         raise NotImplementedError
 
@@ -255,82 +255,121 @@ class ColumnLanes(_LanesInOrder):
         super().__init__(declaration, arrays, geometry)
         self._first, self._ring = np.zeros(0, np.int64), np.zeros(0, np.int64)
         self._last: tuple[Part, Records] | None = None
-        if isinstance(arrays.main, FileBytes) and not self._is_by_parts:
-            main, self.is_read_whole = arrays.main, True
-            self._arrays = Arrays({**arrays.data, MAIN: main[0 : len(main)]}, arrays.at, arrays.cut, arrays.envelope)
+        self._codes: list[tuple[int, int]] = []
+        #: Lanes of the buffer that are read together, and what becomes of which of them.
+        self._pieces, self._piece_of = self._parts, dict(zip(self._parts, self._parts, strict=True))
+        record, roles = declaration.record, declaration.roles
+        names = {spec.name for spec in (*record.fields, *record.views)} | {"k"}
+        self._by_record = {role for role in ("block", "group") if role in roles and roles[role].names & names}
+        kinds = () if declaration.kind is None else declaration.kind[1].values()
+        is_dense = not declaration.state and record.extends is None and "ignored" not in kinds
+        #: Whether the place of a record follows from its position in its lane.
+        self._is_placed = is_dense and declaration.positions == "sequence" and not self._by_record
+        self._is_by_parts = declaration.pairing != "token" and self._extent is not None and self._has_own_lanes
+        if not self._is_by_parts:
+            self._read_file()
+
+    @cached_property
+    def _extent(self) -> int | None:
+        """Bytes from the beginning of a record on that have all of its fields; None: they are elsewhere."""
+        return extent_of_record(self._declaration, self._geometry)
 
     @property
-    def _is_by_parts(self) -> bool:
-        """Whether the records of a lane can be told without those of other lanes, and where they are without a look."""
-        of = self._declaration
-        names = {spec.name for spec in (*of.record.fields, *of.record.views)} | {"k"}
-        is_one = all(spec.byte is None for spec in (*of.record.fields, *of.record.views))
-        by_record = any(of.roles[role].names & names for role in ("block", "group") if role in of.roles)
-        is_sequence = of.positions == "sequence" and not of.state and of.pairing != "token"
-        kinds = () if of.kind is None else of.kind[1].values()
-        return is_one and is_sequence and not by_record and "ignored" not in kinds and "track" not in of.roles
+    def _has_own_lanes(self) -> bool:
+        """Whether the records of a lane of the buffer are of no lane of which others have records."""
+        block, _ = slot_identity(self._declaration, self._geometry)
+        return not self._by_record or ("block" not in self._by_record and bool((np.diff(block) > 0).all()))
+
+    @cached_property
+    def _windows(self) -> Windows:
+        return Windows(self._arrays, self._geometry, self._extent or 0, self._pieces)
+
+    def _read_file(self) -> None:
+        """Read a file that is not in memory."""
+        arrays, main = self._arrays, self._arrays.main
+        if isinstance(main, FileBytes):
+            self._arrays = Arrays({**arrays.data, MAIN: main[0 : len(main)]}, arrays.at, arrays.cut, arrays.envelope)
+            self._is_file_read = True
 
     def cut(self, limit: int) -> list[Part]:
         """Cut the lanes by their positions."""
-        if self._is_by_parts:
-            self._parts = cut(self._geometry.room, limit)
-            self.__dict__.pop("_windows", None)
+        if not self._is_by_parts:
+            return self._parts
+        # The columns of a record take as many bytes as two records that the core reads itself.
+        pieces = cut(self._geometry.room, -(-limit // 2))
+        if self._geometry.lanes == 1:
+            self._read_file()
+        for name in ("_windows", "table"):
+            self.__dict__.pop(name, None)
+        self._last, self._pieces, self._parts = None, pieces, pieces
+        if self._by_record and len(pieces) > 1:
+            ends = np.cumsum([len(self._stored(piece)[0]) for piece in pieces]).tolist()
+            self._parts = list(zip([0, *ends[:-1]], ends, strict=True))
+        self._piece_of = {part: piece for part, piece in zip(self._parts, pieces, strict=True) if part[0] < part[1]}
+        self._parts = list(self._piece_of) or pieces
         return self._parts
 
-    def _columns(self, part: Part) -> Columns:
-        if len(self._parts) == 1 and self._is_in_memory:
+    def _columns(self, piece: Part) -> Columns:
+        if len(self._pieces) == 1 and self._is_in_memory:
             return Columns(self._declaration, self._arrays, self._geometry)
-        window = self._windows.of(part)
+        window = self._windows.of(piece)
         arrays = Arrays({**self._arrays.data, MAIN: window.data}, self._arrays.at)
-        return Columns(self._declaration, arrays, self._geometry.part(*part, window))
+        return Columns(self._declaration, arrays, self._geometry.part(*piece, window))
 
     @cached_property
     def table(self) -> LaneTable:
         """What is known of the lanes apart from their records, after a pass over all of them."""
-        if len(self._parts) == 1:
-            return self._read(self._parts[0])
+        if len(self._pieces) == 1:
+            return self._read(self._pieces[0])
         if self._declaration.clock.bits > CORE_BITS:
-            firsts = [first for part in self._parts if (first := _earliest(self._stored(part)[0])) is not None]
+            firsts = [first for piece in self._pieces if (first := _earliest(self._stored(piece)[0])) is not None]
             self._origin = min(firsts, default=0)
-        tables, numbers, has_ids, firsts_, rings = [], [], False, [], []
-        for part in self._parts:
-            records, columns = self._stored(part)
+        tables, has_ids, oldest, rings = [], False, [], []
+        codes: set[tuple[int, int]] = set()
+        for piece in self._pieces:
+            records, columns = self._stored(piece)
             rebase(self._declaration, records, self.origin)
             tables.append(LaneTable(**{of.name: getattr(records, of.name) for of in fields(LaneTable)}))
-            used = distinct(records.event[records.kind < UNREADABLE].astype(np.int64))
-            numbers.append(used if records.ids is None else records.ids)
+            codes |= set(_events(records))
             has_ids |= records.ids is not None
-            firsts_.append(columns.first)
+            oldest.append(columns.first)
             rings.append(columns.ring)
-        self._first, self._ring = np.concatenate(firsts_), np.concatenate(rings)
-        ids = None
-        if has_ids:
-            ids = distinct(np.concatenate(numbers))
-            check_events(self._declaration, ids)
+        self._first, self._ring = np.concatenate(oldest), np.concatenate(rings)
+        if not has_ids:
+            return joined(tables, None)
+        self._codes = sorted(codes)
+        ids = np.array([number for number, _ in self._codes], np.int64)
+        check_events(self._declaration, ids)
         return joined(tables, ids)
 
-    def _stored(self, part: Part) -> tuple[Records, Columns]:
-        """Return the records of a part with their stamps as stored, and their columns."""
-        columns = self._columns(part)
+    def _stored(self, piece: Part) -> tuple[Records, Columns]:
+        """Return the records of a piece with their stamps as stored, and their columns."""
+        columns = self._columns(piece)
         return records_of(self._declaration, columns), columns
 
     def _read(self, part: Part) -> Records:
         """Return the records of a part; those that were returned last are kept."""
-        if self._last is not None and self._last[0] == part:
+        piece = self._pieces[0] if len(self._pieces) == 1 else self._piece_of[part]
+        if self._last is not None and self._last[0] == piece:
             return self._last[1]
         self._last = None
-        is_alone = len(self._parts) == 1
+        is_alone = len(self._pieces) == 1
         ids = None if is_alone else self.table.ids
-        records, columns = self._stored(part)
+        records, columns = self._stored(piece)
         if is_alone:
             self._origin = (_earliest(records) or 0) if self._declaration.clock.bits > CORE_BITS else 0
             self._first, self._ring = columns.first, columns.ring
         rebase(self._declaration, records, self.origin)
+        if not is_alone:
+            lanes, table = slice(*part), self.table
+            records.is_full = table.is_full[lanes]
+            records.overwritten = None if table.overwritten is None else table.overwritten[lanes]
         if ids is not None:
-            numbers = np.arange(1 << 16) if records.ids is None else records.ids
-            codes = np.minimum(np.searchsorted(ids, numbers), len(ids) - 1).astype(np.uint16)
+            codes, at = np.zeros(1 << 16, np.uint16), {code: n for n, code in enumerate(self._codes)}
+            for code, event in enumerate(_events(records)):
+                codes[code if records.ids is not None else event[0]] = at[event]
             records.event, records.ids = np.where(records.kind < UNREADABLE, codes[records.event], np.uint16(0)), ids
-        self._last = part, records
+        self._last = piece, records
         return records
 
     def decode(self, part: Part, *, split: bool, step_back: int) -> Decoded:
@@ -364,31 +403,49 @@ class ColumnLanes(_LanesInOrder):
     def slots_of(self, lane: U32 | I64, index: U32) -> I64:
         """Return the slots of records from their lanes and positions."""
         table = self.table
-        if self._is_by_parts:
+        if self._is_placed:
             return self._places(table, lane, index, self._first, self._ring)
-        slots = self._read(self._parts[0]).slot
-        return slots[self._rows(lane, index)] if len(slots) else np.zeros(len(lane), np.int64)
+        of_part = np.searchsorted(np.array([first for first, _ in self._parts]), lane, side="right") - 1
+        slots = np.zeros(len(lane), np.int64)
+        for number in distinct(of_part.astype(np.int64)).tolist():
+            rows, part = of_part == number, self._parts[number]
+            records = self._read(part)
+            if len(records.slot):
+                slots[rows] = records.slot[_rows(records, lane[rows].astype(np.int64) - part[0], index[rows])]
+        return slots
 
     def kinds_of(self, lane: U32 | I64, index: U32) -> npt.NDArray[np.uint8]:
         """Return the kinds of records; all are in memory where this matters."""
-        return self._read(self._parts[0]).kind[self._rows(lane, index)]
+        records = self._read(self._parts[0])
+        return records.kind[_rows(records, lane.astype(np.int64), index)]
 
-    def _rows(self, lane: U32 | I64, index: U32) -> I64:
-        """Return the numbers of records from their lanes and positions, int64 [n]."""
-        records, lanes, at = self._read(self._parts[0]), lane.astype(np.int64), index.astype(np.int64)
-        if records.overwritten is not None:
-            at = np.maximum(at - records.overwritten[lanes], 0)
-        # Position 0 of a ring represents records that are gone, and a lane may have no record left.
-        found: I64 = np.minimum(records.start[lanes] + at, max(0, len(records.slot) - 1))
-        return found
-
-    def payloads(self, slots: I64) -> npt.NDArray[np.uint64]:
-        """Return the payloads of records of the part that was decoded last."""
+    def payloads(self, slots: I64, *, second: bool = False) -> npt.NDArray[np.uint64]:
+        """Return the payloads of records of the part that was decoded last, or their second ones."""
         records = self._read(self._parts[0]) if self._last is None else self._last[1]
-        assert records.payload is not None
+        values = records.payload2 if second else records.payload
+        assert values is not None
         order = np.argsort(records.slot, kind="stable")
         at = np.searchsorted(records.slot, slots, sorter=order)
-        return records.payload[order[np.minimum(at, len(order) - 1)]].view(np.uint64)
+        return values[order[np.minimum(at, len(order) - 1)]].view(np.uint64)
+
+
+def _rows(records: Records, lane: I64, index: U32) -> I64:
+    """Return the numbers of records from their lanes and positions, int64 [n]."""
+    at = index.astype(np.int64)
+    if records.overwritten is not None:
+        at = np.maximum(at - records.overwritten[lane], 0)
+    # Position 0 of a ring represents records that are gone, and a lane may have no record left.
+    found: I64 = np.minimum(records.start[lane] + at, max(0, len(records.slot) - 1))
+    return found
+
+
+def _events(records: Records) -> list[tuple[int, int]]:
+    """Return number and track of the events of records: of each code, or where codes are numbers of those in use."""
+    ids = records.ids
+    if ids is None:
+        ids = distinct(records.event[records.kind < UNREADABLE].astype(np.int64))
+    tracks = np.zeros(len(ids), np.int64) if records.tracks is None else records.tracks
+    return list(zip(ids.tolist(), tracks.tolist(), strict=True))
 
 
 def _earliest(records: Records) -> int | None:

@@ -11,6 +11,7 @@ import numpy.typing as npt
 
 from lanescope.devices.cuda.formats.declared.columns import Columns
 from lanescope.devices.cuda.formats.declared.declaration import Declaration
+from lanescope.devices.cuda.formats.declared.geometry import Geometry
 
 I64 = npt.NDArray[np.int64]
 Mask = npt.NDArray[np.bool_]
@@ -93,9 +94,8 @@ def of_columns(declaration: Declaration, columns: Columns, source: I64) -> dict[
     }
 
 
-def slot_identity(declaration: Declaration, columns: Columns) -> tuple[I64, I64]:
+def slot_identity(declaration: Declaration, geometry: Geometry) -> tuple[I64, I64]:
     """Return block and group of each lane of the buffer, int64 [lanes]: of its dimensions unless declared."""
-    geometry = columns.geometry
     names = [name for name, _ in declaration.dims]
     outer = "block" if "block" in names else names[0]
     block = np.asarray(geometry.lane_scope[outer], np.int64)
@@ -133,6 +133,12 @@ def joined(parts: Sequence[LaneTable], ids: I64 | None) -> LaneTable:
         return sum(getattr(part, name) for part in parts)
 
     counts = np.concatenate([np.diff(part.start) for part in parts])
+    # What lanes of the buffer counted is said of lanes only if each of them is one.
+    is_clear = all(part.capacity is not None for part in parts)
+
+    def own(name: str, absent: Callable[[int], Any] | None = None) -> Any:
+        return all_of(name, absent) if is_clear else None
+
     return LaneTable(
         start=np.concatenate(([0], np.cumsum(counts))).astype(np.int64),
         pairs=tuple(
@@ -142,11 +148,13 @@ def joined(parts: Sequence[LaneTable], ids: I64 | None) -> LaneTable:
             )
             for at in range(len(parts[0].pairs))
         ),
-        counted=all_of("counted", lambda count: np.ones(count, np.bool_)),
-        overwritten=all_of("overwritten", lambda count: np.zeros(count, np.int64)),
+        is_full=all_of("is_full") & is_clear,
+        counted=own("counted", lambda count: np.ones(count, np.bool_)),
+        overwritten=own("overwritten", lambda count: np.zeros(count, np.int64)),
         first_bad=next((part.first_bad for part in parts if part.first_bad is not None), None),
         ids=ids,
-        **{name: all_of(name) for name in ("block", "group", "sm", "anchor", "capacity", "offered", "lost", "is_full")},
+        **{name: all_of(name) for name in ("block", "group", "sm", "anchor")},
+        **{name: own(name) for name in ("capacity", "offered", "lost")},
         **{name: total(name) for name in _TOTALS},
     )
 

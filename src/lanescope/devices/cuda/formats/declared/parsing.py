@@ -205,6 +205,8 @@ def _parse(values: dict[str, Any], text: str) -> Declaration:
         names=names,
         pointers=pointers,
         match=tuple(Expression(str(test), "match", tables=tables) for test in keys.take("match", list, [])),
+        length_bits=keys.natural("length_bits", 0, most=62) or None,
+        overwrites_instants=keys.take("overwrites_instants", bool, default=False),
         state=tuple(_state(parser, keys, number, one) for number, one in enumerate(keys.take("state", list, []))),
         tables=tables,
         example=_example(parser, keys),

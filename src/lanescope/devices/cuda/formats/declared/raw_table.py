@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+import numpy.typing as npt
 
 from lanescope.devices.cuda.formats.declared.records import Records
 from lanescope.devices.cuda.formats.raw_records import table_of
@@ -21,6 +22,7 @@ RECORDS = TableSpec(
         ColumnSpec("event_id", "int64", "event number"),
         ColumnSpec("kind", "text", "record kind: `begin`, `end`, `instant`, `finalize`, `unreadable`"),
         ColumnSpec("payload", "uint64", "value of the record; NULL if the layout has none", nullable=True),
+        ColumnSpec("payload2", "uint64", "second value of the record; NULL if the layout has none", nullable=True),
     ),
 )
 _KINDS = ("begin", "end", "instant", "finalize", "unreadable", "empty", "ignored")
@@ -37,8 +39,11 @@ def make(records: Records, unit_bytes: int, before: int) -> Table:
     rows = np.flatnonzero(records.kind < _KINDS.index("empty"))
     event = records.event[rows].astype(np.int64)
     count = len(rows)
-    end, payload = records.end, records.payload
-    nothing = np.zeros(count, np.uint64)
+
+    def optional(column: npt.NDArray[np.int64] | None) -> Column:
+        stored = np.zeros(count, np.uint64) if column is None else column[rows].view(np.uint64)
+        return Column.array(stored, valid=np.full(count, column is not None))
+
     values = {
         "slot": records.slot[rows],
         "offset": before + records.slot[rows] * unit_bytes,
@@ -50,8 +55,7 @@ def make(records: Records, unit_bytes: int, before: int) -> Table:
         RECORDS,
         values,
         kind=Column.array(records.kind[rows].astype(np.int32), dictionary=Dictionary(_KINDS)),
-        end=Column.array(nothing if end is None else end[rows].view(np.uint64), valid=np.full(count, end is not None)),
-        payload=Column.array(
-            nothing if payload is None else payload[rows].view(np.uint64), valid=np.full(count, payload is not None)
-        ),
+        end=optional(records.end),
+        payload=optional(records.payload),
+        payload2=optional(records.payload2),
     )

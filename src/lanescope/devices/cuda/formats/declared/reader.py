@@ -55,9 +55,11 @@ class DeclaredBuffer:
         self.unit_bytes = declaration.unit_bytes
         self.has_special = declaration.pairing == "token"
         self.has_tokens = False
-        self.has_payloads = "payload" in declaration.roles
+        self.has_payloads, self.has_second_payloads = ("payload" in declaration.roles, "payload2" in declaration.roles)
         self.event_names: Mapping[int, str] = declaration.names
         self.frequency_hz = clock.hz
+        bits = declaration.length_bits
+        self.length_wrap = None if bits is None else 1 << bits
         self.main_at, self.envelope = arrays.at[MAIN], arrays.envelope
         self._lanes = lanes_of(declaration, arrays, self._geometry)
         self._stale: tuple[int, int] | None = None
@@ -177,6 +179,10 @@ class DeclaredBuffer:
         """Return the payloads of records at slots."""
         return self._lanes.payloads(slots), None
 
+    def second_payloads(self, slots: I64) -> npt.NDArray[np.uint64]:
+        """Return the second payloads of records at slots."""
+        return self._lanes.payloads(slots, second=True)
+
     def values(self, slots: I64, tokens: I64) -> npt.NDArray[np.float64]:
         """There are none."""
         return np.zeros(len(slots))
@@ -217,6 +223,8 @@ class DeclaredBuffer:
         yield "cuda_bad_lane_header", int(np.count_nonzero(~self._geometry.is_sound)), None
         yield "cuda_bad_count", lanes.bad_counts, None
         yield "cuda_multiple_sms", lanes.moved, None
+        if self.declaration.overwrites_instants:
+            yield "cuda_instants_unreliable", int((summary["instants"] - summary["unmatched"]).sum()), None
         if lanes.lost is None:
             yield "cuda_dropped", lanes.lost_by_slots, None
         if lanes.capacity is None:

@@ -38,7 +38,7 @@ _ENOUGH = 8
 #: With fewer lanes, nothing tells how far apart they are.
 _LANES_OF_A_STRIDE = 2
 #: The share of records from which on their order cannot be right.
-_MOST_ODD = 0.1
+MOST_ODD = 0.1
 #: Records of the lanes of the beginning; of larger grids no record may be in it.
 _MOST_LANES = 1 << 20
 
@@ -178,7 +178,7 @@ def is_in_order(name: str, content: WordSource, size: int) -> bool:
     declaration = catalog.load(name)
     arrays = Arrays({MAIN: content.words(1)}, {MAIN: content.before}, whole=size)
     odd, total = order(declaration, arrays, {})
-    return odd <= _MOST_ODD * total["records"] and not kinds_that_miss(declaration, total)
+    return odd <= MOST_ODD * total["records"] and not kinds_that_miss(declaration, total)
 
 
 def kinds_that_miss(declaration: Declaration, total: Mapping[str, int]) -> str:

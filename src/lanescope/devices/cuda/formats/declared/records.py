@@ -49,6 +49,7 @@ class Records(LaneTable):
         event: uint16 [n], codes of ``ids``.
         tracks: int64, the track of each code; None: the layout has no tracks.
         payload: int64 [n]; None: the layout has none.
+        payload2: the second one, likewise.
         places: returns ``byte``.
         unit_bytes: bytes of a unit.
     """
@@ -59,6 +60,7 @@ class Records(LaneTable):
     event: npt.NDArray[np.uint16]
     tracks: I64 | None
     payload: I64 | None
+    payload2: I64 | None
     places: Callable[[], I64]
     unit_bytes: int
 
@@ -87,7 +89,7 @@ def records_of(declaration: Declaration, columns: Columns) -> Records:
         declaration, columns, kind, begin, has_ignored=bool((kind == _IGNORED).any())
     )
     orphans = ignored = 0
-    payload = columns.value(roles["payload"]) if "payload" in roles else None
+    payload, payload2 = (columns.value(roles[of]) if of in roles else None for of in ("payload", "payload2"))
     ids = columns.value(roles["id"]) if "id" in roles else np.zeros(len(kind), np.int64)
     sm = _sm_of_records(declaration, columns)
     if order is not None:
@@ -96,7 +98,7 @@ def records_of(declaration: Declaration, columns: Columns) -> Records:
         kind, begin, ids = kind[order], begin[order], ids[order]
         orphans -= int(np.count_nonzero(kind == UNREADABLE))
         end = None if end is None else end[order]
-        payload = None if payload is None else payload[order]
+        payload, payload2 = (None if values is None else values[order] for values in (payload, payload2))
         sm = None if sm is None else sm[order]
     tracks: I64 | None = None
     numbers: I64 | None
@@ -117,6 +119,7 @@ def records_of(declaration: Declaration, columns: Columns) -> Records:
         ids=numbers,
         tracks=tracks,
         payload=payload,
+        payload2=payload2,
         places=lambda: columns.byte if order is None else columns.byte[order],
         unit_bytes=declaration.unit_bytes,
         block=block,
@@ -180,7 +183,7 @@ def _lanes(
     """
     geometry, roles = columns.geometry, declaration.roles
     names = {spec.name for spec in (*declaration.record.fields, *declaration.record.views)} | {"k"}
-    block, group = slot_identity(declaration, columns)
+    block, group = slot_identity(declaration, geometry)
     by_record = any(role in roles and roles[role].names & names for role in ("block", "group"))
     source = np.arange(geometry.lanes, dtype=np.int64)
     is_list = declaration.positions == "sequence"

@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from lanescope.devices.cuda.formats.declared.declaration import MAIN, NEXT, Declaration, FieldSpec
+from lanescope.devices.cuda.formats.declared.declaration import MAIN, Declaration, FieldSpec
 from lanescope.errors import InputError
 
 _SIGN = 1 << 63
@@ -32,8 +32,8 @@ class Lane:
         anchor: its anchor.
         pairs: its readings of counter and timer.
         is_full: whether the count stopped at the capacity, where it does so.
-        records: kind, event, start, end (None where records are starts and ends), payload, track (None: there are none)
-            and byte of each record, and of unreadable ones the kind and the byte.
+        records: kind, event, start, end (None where records are starts and ends), payload, second payload, track (None:
+            there are none) and byte of each record, and of unreadable ones the kind and the byte.
     """
 
     block: int
@@ -107,12 +107,11 @@ class Scopes:
         return {spec.name: self.field(spec, at, scope) for spec in fields}
 
     def after(self, scope: dict[str, int], following: Sequence[int]) -> dict[str, int]:
-        """Return the fields that a payload reads of the position after a record; 0 where there is none."""
-        names = self.of.next_names
-        if not names:
-            return {}
-        found = self.record(scope, following[0]) if following else {}
-        return {name: found.get(name.removeprefix(NEXT), 0) for name in names}
+        """Return the fields that payloads read of the positions after a record; 0 where there is none."""
+        return {
+            name: self.record(scope, following[steps - 1])[field] if len(following) >= steps else 0
+            for name, (steps, field) in self.of.next_names.items()
+        }
 
     def place(self, spec: FieldSpec, at: int, scope: Mapping[str, int]) -> tuple[str, int]:
         """Return the array of a field and the byte from which its bits are counted."""
@@ -205,7 +204,7 @@ def decode(
                 continue
             if declaration.record.extends is not None:
                 after = number + 1 + max(0, int(declaration.record.extends.value(record)))
-            record |= scopes.after(scope, positions[number + 1 : number + 2])
+            record |= scopes.after(scope, positions[number + 1 : number + 3])
             kind, row = read_record(declaration, record, state)
             if kind == "empty":
                 continue
@@ -357,5 +356,6 @@ def read_record(declaration: Declaration, scope: dict[str, int], state: dict[str
     begin = roles["begin" if declaration.is_spans else "time"].value(scope)
     end = roles["end"].value(scope) if declaration.is_spans else None
     payload = roles["payload"].value(scope) if "payload" in roles else None
+    payload2 = roles["payload2"].value(scope) if "payload2" in roles else None
     track = roles["track"].value(scope) if "track" in roles else None
-    return kind, (kind, event, begin, end, payload, track, at)
+    return kind, (kind, event, begin, end, payload, payload2, track, at)

@@ -44,9 +44,9 @@ def check(declaration: Declaration) -> None:
     if taken := sorted(named & (lane | record | {"k"})):
         raise _error("state", f"the name {taken[0]!r} has another meaning already")
     record |= named
-    after = {NEXT + name for name in record}
+    after = {before + name for before in NEXT for name in record}
     for expression in _record_expressions(declaration):
-        is_payload = expression is declaration.roles.get("payload")
+        is_payload = any(expression is declaration.roles.get(role) for role in ("payload", "payload2"))
         _check_names(expression, lane | record | {"k"} | (after if is_payload else set()))
         found = sorted(expression.operand_names & (data | after))
         if found:
@@ -152,6 +152,10 @@ def _check_roles(declaration: Declaration, record: set[str]) -> None:
             raise _error(role, f"not used: the kind makes {', '.join(needed)} the timestamps")
     if ("begin" in kinds) != ("end" in kinds) and declaration.pairing != "boundary":
         raise _error("kind", "one of begin and end is missing")
+    if declaration.length_bits is not None and not spans:
+        raise _error("length_bits", "only regions of one record have a length")
+    if "payload2" in roles and "instant" not in kinds:
+        raise _error("payload2", "only instants have a second payload")
     if "open" in roles and not spans:
         raise _error("open", "only regions of one record can be open")
     readers: dict[str, str] = {}

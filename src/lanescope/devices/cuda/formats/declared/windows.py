@@ -53,8 +53,21 @@ class Windows:
         self._unit = 0
         if not isinstance(self._main, FileBytes):
             self._whole = np.ascontiguousarray(self._main)
-        elif any(self._extent(part) is None for part in parts):
+        elif any(self._extent(part) is None for part in parts) and not self._is_apart:
             self._take_turns(self._main, parts)
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether a file had to be read whole."""
+        return self._whole is not None and isinstance(self._main, FileBytes)
+
+    @property
+    def _is_apart(self) -> bool:
+        """Whether the records of each lane end before those of the next one begin."""
+        base, count, stride = self._geometry.base, self._geometry.room, self._geometry.stride
+        used = count > 0
+        ends = base[used] + (count[used] - 1) * stride + self._size
+        return stride > 0 and bool((ends[:-1] <= base[used][1:]).all())
 
     def of(self, part: Part) -> Window:
         """Return the bytes of a part."""
@@ -66,8 +79,22 @@ class Windows:
             words = self._rows.rows(first * self._unit // _WORD, last * self._unit // _WORD)
             at = np.arange(last - first, dtype=np.int64) * self._unit
             return Window(words.view(np.uint8), at, (last - first) * self._unit)
-        low, high = self._extent(part) or (0, 0)
+        extent = self._extent(part)
+        if extent is None:
+            return self._lane_by_lane(first, last)
+        low, high = extent
         return Window(self._main[low:high], geometry.base[first:last] - low, geometry.stride)
+
+    def _lane_by_lane(self, first: int, last: int) -> Window:
+        """Return the bytes of lanes of which most are not used, without those."""
+        geometry = self._geometry
+        count = geometry.room[first:last]
+        sizes = np.where(count > 0, (count - 1) * geometry.stride + self._size, 0)
+        ends = np.cumsum(sizes)
+        data = np.empty(int(ends[-1]), np.uint8)
+        for base, size, end in zip(geometry.base[first:last].tolist(), sizes.tolist(), ends.tolist(), strict=True):
+            data[end - size : end] = self._main[base : base + size]
+        return Window(data, ends - sizes, geometry.stride)
 
     def _extent(self, part: Part) -> Part | None:
         """Return the bytes from the first record of a part to its last, None if most of them are of other lanes."""

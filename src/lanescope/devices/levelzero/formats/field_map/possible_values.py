@@ -149,7 +149,7 @@ def _possible_of_sensor(name: str, seen: frozenset[Value]) -> Callable[[int, Val
         if name == "alignment":
             return _CHOSEN if value >= 0 and value & (value - 1) == 0 else ""
         if name == "interval_ns":
-            return _CHOSEN if 0 < value < 1 << 63 else ""
+            return _CHOSEN if layout.SAMPLING_NS[0] <= value <= layout.SAMPLING_NS[1] else ""
         if name == "sensor":
             return "another one that the trace knows" if 0 <= value <= max(numbers) else ""
         return (_MEASURED if name in ("value", "reference") else _FACT) if 0 <= value < 1 << 64 else ""

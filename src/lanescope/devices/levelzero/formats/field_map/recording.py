@@ -199,9 +199,12 @@ def _values(known: ctf.EventClass, content: bytes, at: int) -> dict[str, Any]:
 def _clocks_of(events: Sequence[_Event], content: bytes, about: ctf.Metadata) -> ClockReadings:
     """Collect readings of both clocks and the times of appends from a stream."""
     pairs, appends, rates = [], dict[Any, int](), dict[int, float]()
+    entered = 0
     for event in events:
         known = about.events[event.number]
         if not known.name.startswith(f"{layout.OURS}:"):
+            if known.name.endswith("_entry"):
+                entered = event.time
             continue
         row = _values(known, content, event.payload)
         if known.name.endswith(":clock_pair"):
@@ -209,7 +212,8 @@ def _clocks_of(events: Sequence[_Event], content: bytes, about: ctf.Metadata) ->
         elif known.name.endswith(":device"):
             rates[row["device"]] = row["ticks_per_second_num"] / row["ticks_per_second_den"] / NS
         elif "op_id" in row and "api" in row:
-            appends[row["op_id"]] = event.time
+            # The record stands where the call returned; the device may begin before that.
+            appends[row["op_id"]] = entered if row.get("ends_call", 1) and entered else event.time
     return ClockReadings(pairs, appends, rates)
 
 

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -13,14 +12,15 @@ import numpy.typing as npt
 from lanescope.devices.levelzero.formats import layout
 from lanescope.devices.levelzero.formats.event_model import Events, Rows
 from lanescope.devices.levelzero.formats.event_tables import EVENTS
-from lanescope.devices.levelzero.formats.fields import BadField
-from lanescope.devices.levelzero.formats.foreign import structures
+from lanescope.devices.levelzero.formats.foreign.payloads import payloads
 from lanescope.devices.levelzero.formats.foreign.streams import Foreign, Stream
+from lanescope.devices.levelzero.formats.foreign.value_texts import written
 from lanescope.devices.levelzero.formats.host_apis import HOST_APIS, PROVIDERS, is_sized, result_text
 from lanescope.devices.levelzero.formats.text_calls import REMEMBERED
 from lanescope.devices.levelzero.formats.text_handlers import handler_of
 from lanescope.devices.levelzero.formats.text_launches import entry_part, exit_part, is_launch
-from lanescope.devices.levelzero.formats.text_records import Handler, Recorder, result_name
+from lanescope.devices.levelzero.formats.text_records import Handler, result_name
+from lanescope.devices.levelzero.formats.text_scanner import PayloadReader, Records
 from lanescope.wire import tsdl
 
 Int64 = npt.NDArray[np.int64]
@@ -254,42 +254,31 @@ class _Maker:
     def _handle(self) -> None:
         if not self._special:
             return
-        recorder = Recorder(self._rows, [process for process, _ in self._found.threads])
-        payloads: list[list[bytes]] = []
+        reader = PayloadReader(self._rows, [process for process, _ in self._found.threads])
+        texts, ends, size = [], [], 0
         for _, number, row, rows, _ in self._special:
-            payloads.append(self._texts(self._found.streams[number], row, rows))
-        seq = np.concatenate([part[0] for part in self._special])
-        which = np.repeat(np.arange(len(self._special)), [len(part[0]) for part in self._special])
-        place = np.concatenate([np.arange(len(part[0])) for part in self._special])
-        for at in np.argsort(seq, kind="stable").tolist():
-            group = int(which[at])
-            index = int(place[at])
-            _, number, row, rows, handler = self._special[group]
-            stream = self._found.streams[number]
-            event = int(rows[index])
-            stamp = int(stream.seq[event]), int(stream.ts[event]), int(stream.thread[event])
-            try:
-                handler(recorder, stamp, payloads[group][index])
-            except BadField:
-                key = number, stream.trace.reader.events[row][1].name
-                self._report.bad[key] = self._report.bad.get(key, 0) + 1
-        recorder.finish()
-        for thread in recorder.lane_threads.values():
+            text, end = payloads(self._found.streams[number], row, rows)
+            texts.append(text)
+            ends.append(end + size)
+            size += len(text)
+        names = [self._found.streams[number].trace.reader.events[row][1].name for _, number, row, _, _ in self._special]
+        lengths = [len(rows) for _, _, _, rows, _ in self._special]
+        of_stream = [(self._found.streams[number], rows) for _, number, _, rows, _ in self._special]
+        records = Records(
+            names=names,
+            handlers=[handler for *_, handler in self._special],
+            kinds=np.repeat(np.arange(len(self._special)), lengths),
+            seq=np.concatenate([seq for seq, *_ in self._special]),
+            ts=np.concatenate([stream.ts[rows] for stream, rows in of_stream]),
+            threads=np.concatenate([stream.thread[rows] for stream, rows in of_stream]).astype(np.int64),
+            payloads=b"".join(texts),
+            ends=np.concatenate(ends),
+        )
+        for group, count in reader.read(records).items():
+            key = self._special[group][1], names[group]
+            self._report.bad[key] = self._report.bad.get(key, 0) + count
+        for thread in reader.finish().values():
             self._rows["threads"].add(self._found.threads[thread])
-
-    def _texts(self, stream: Stream, row: int, rows: Int64) -> list[bytes]:
-        """Return the fields of events as THAPI's text has them."""
-        event = stream.trace.reader.events[row][1].name.partition(":")[2]
-        parts: list[list[str | None]] = []
-        for name, column in stream.trace.reader.columns(stream.walk, row, rows).items():
-            root, _, name = name.partition(":")
-            if root != "event.fields" or name.startswith("_") or "." in name:
-                continue
-            parts.append(_written(event, name, column))
-        return [
-            ("{ " + ", ".join(part for part in fields if part is not None) + " }").encode()
-            for fields in (zip(*parts, strict=True) if parts else [()] * len(rows))
-        ]
 
     def _made_points(self) -> Points:
         parts = [np.concatenate(columns) for columns in zip(*self._points, strict=True)] if self._points else []
@@ -300,35 +289,6 @@ class _Maker:
         _, ts, thread, name, stream, row = (part[order] for part in parts)
         small = np.int32
         return Points(ts, thread.astype(small), name.astype(small), list(self._names), stream.astype(small), row)
-
-
-def _written(event: str, name: str, column: tsdl.Columns) -> list[str | None]:
-    kind = column.leaf.kind
-    members = structures.members_of(event, name)
-    if members is not None and isinstance(kind, tsdl.Array):
-        return [
-            f"{name}: {structures.text(members, column.data[at // 8 : at // 8 + n - 1].tobytes())}" if n else None
-            for at, n in zip(column.values.tolist(), column.extents.tolist(), strict=True)
-        ]
-    labels: Mapping[int, str] = {}
-    if isinstance(kind, tsdl.Integer) and kind.labels:
-        labels = {first: label for label, first, last in reversed(kind.labels) if first == last}
-    return [None if value is None else f"{name}: {value_text(value, labels)}" for value in column.python()]
-
-
-def value_text(value: Any, labels: Mapping[int, str] | None = None) -> str:
-    """Return a value as records have it: a number, a name, a text in quotes, or a list of them."""
-    if isinstance(value, bytes):
-        return structures.quoted(value)
-    if isinstance(value, list):
-        return "[ " + ", ".join(value_text(item) for item in value) + " ]"
-    if isinstance(value, dict):
-        return "{ " + ", ".join(f"{name}: {value_text(item)}" for name, item in value.items()) + " }"
-    if isinstance(value, float):
-        return repr(value) if math.isfinite(value) else str(value)
-    if labels and value in labels and labels[value].replace("_", "a").isalnum():
-        return labels[value]
-    return str(value)
 
 
 def field_texts(found: Foreign, points: Points) -> list[str]:
@@ -343,7 +303,7 @@ def field_texts(found: Foreign, points: Points) -> list[str]:
             for name, column in stream.trace.reader.columns(stream.walk, row, points.row[here]).items():
                 root, _, name = name.partition(":")
                 if root in ("event.fields", "event.context", "stream.event.context"):
-                    parts.append(_written("", name, column))
+                    parts.append(written("", name, column))
             for at, fields in zip(here.tolist(), zip(*parts, strict=True) if parts else [()] * len(here), strict=True):
                 made[at] = ", ".join(part for part in fields if part is not None)
     return made

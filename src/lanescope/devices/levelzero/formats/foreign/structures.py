@@ -59,6 +59,16 @@ def members_of(event: str, field: str) -> _Members | None:
     return STRUCTURES.get((event, field)) or STRUCTURES.get((None, field))
 
 
+def is_of_numbers(members: _Members) -> bool:
+    """Return whether all members are written as numbers."""
+    return all(code in ("I", "Q") and name not in ("stype", "type") for name, (_, code) in members.items())
+
+
+def places(members: _Members) -> list[tuple[str, int, int]]:
+    """Return name, offset and size in bytes of each member."""
+    return [(name, at, struct.calcsize("<" + code)) for name, (at, code) in members.items()]
+
+
 def text(members: _Members, raw: bytes) -> str:
     """Return a structure as THAPI's text has it; members behind its end are left out."""
     found = []

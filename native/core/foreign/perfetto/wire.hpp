@@ -1,0 +1,105 @@
+// Fields of protobuf messages, read from bytes that may be anything: no read goes past the end.
+#pragma once
+#include <bit>
+#include <cstdint>
+#include <cstring>
+#include <span>
+#include <string_view>
+
+namespace lanescope::foreign_perfetto {
+
+static_assert(std::endian::native == std::endian::little);
+
+using ByteSpan = std::span<const uint8_t>;
+
+inline std::string_view text_of(ByteSpan bytes) {
+    return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
+}
+
+inline constexpr uint32_t kVarint = 0, kFixed64 = 1, kBytes = 2, kFixed32 = 5;
+
+// Read a varint at `p`; false where it does not end before `end` or has more than 10 bytes.
+inline bool read_varint(const uint8_t*& p, const uint8_t* end, uint64_t& value) {
+    if (p < end && *p < 0x80) [[likely]] {
+        value = *p++;
+        return true;
+    }
+    if (end - p >= 2 && p[1] < 0x80) {
+        value = (p[0] & 0x7Fu) | static_cast<uint64_t>(p[1]) << 7;
+        p += 2;
+        return true;
+    }
+    uint64_t found = 0;
+    for (int shift = 0; shift < 70; shift += 7) {
+        if (p == end) return false;
+        const uint8_t byte = *p++;
+        found |= static_cast<uint64_t>(byte & 0x7F) << (shift < 64 ? shift : 63);
+        if (byte < 0x80) {
+            value = found;
+            return true;
+        }
+    }
+    return false;
+}
+
+// One field: a number, or the bytes of a text or message.
+struct Field {
+    uint32_t number = 0;
+    uint32_t wire = 0;
+    uint64_t value = 0;  // varint, fixed64, fixed32
+    ByteSpan bytes;
+
+    bool is_varint() const { return wire == kVarint; }
+    bool is_bytes() const { return wire == kBytes; }
+    bool is_fixed64() const { return wire == kFixed64; }
+};
+
+// The fields of a message, one after another. `next` is false after the last one, and at bytes that are
+// not a field; `is_whole` tells them apart.
+class Fields {
+public:
+    explicit Fields(ByteSpan bytes) : p_(bytes.data()), end_(bytes.data() + bytes.size()) {}
+
+    bool next(Field& field) {
+        if (p_ == end_) return false;
+        uint64_t tag = 0;
+        if (!read_varint(p_, end_, tag)) return fail();
+        field.number = static_cast<uint32_t>(tag >> 3);
+        field.wire = static_cast<uint32_t>(tag & 7);
+        if (field.number == 0 || tag >> 32 != 0) return fail();
+        switch (field.wire) {
+            case kVarint: return read_varint(p_, end_, field.value) || fail();
+            case kBytes: {
+                uint64_t size = 0;
+                if (!read_varint(p_, end_, size) || size > static_cast<uint64_t>(end_ - p_)) return fail();
+                field.bytes = {p_, static_cast<size_t>(size)};
+                p_ += size;
+                return true;
+            }
+            case kFixed64: return fixed(field, 8);
+            case kFixed32: return fixed(field, 4);
+            default: return fail();
+        }
+    }
+    bool is_whole() const { return is_whole_; }
+
+private:
+    bool fail() {
+        is_whole_ = false;
+        p_ = end_;
+        return false;
+    }
+    bool fixed(Field& field, size_t size) {
+        if (static_cast<size_t>(end_ - p_) < size) return fail();
+        field.value = 0;
+        std::memcpy(&field.value, p_, size);
+        p_ += size;
+        return true;
+    }
+
+    const uint8_t* p_;
+    const uint8_t* end_;
+    bool is_whole_ = true;
+};
+
+}  // namespace lanescope::foreign_perfetto

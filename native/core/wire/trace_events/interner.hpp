@@ -1,0 +1,77 @@
+// Numbers for byte strings, in the order in which they are first seen.
+#pragma once
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace lanescope::trace_events {
+
+class Interner {
+public:
+    Interner() : slots_(kFirstSlots, 0) {}
+
+    int32_t code(std::string_view bytes) {
+        const uint64_t hash = hashed(bytes);
+        size_t slot = hash & (slots_.size() - 1);
+        while (slots_[slot] != 0) {
+            const Entry& entry = entries_[slots_[slot] - 1];
+            if (entry.hash == hash && view(entry) == bytes) return static_cast<int32_t>(slots_[slot] - 1);
+            slot = (slot + 1) & (slots_.size() - 1);
+        }
+        entries_.push_back({hash, bytes_.size(), bytes.size()});
+        bytes_.append(bytes);
+        slots_[slot] = static_cast<uint32_t>(entries_.size());
+        if (entries_.size() * 2 > slots_.size()) grow();
+        return static_cast<int32_t>(entries_.size() - 1);
+    }
+
+    size_t size() const { return entries_.size(); }
+    std::string_view operator[](size_t number) const { return view(entries_[number]); }
+
+private:
+    static constexpr size_t kFirstSlots = 1024;
+
+    struct Entry {
+        uint64_t hash;
+        size_t begin;
+        size_t size;
+    };
+
+    std::string_view view(const Entry& entry) const { return {bytes_.data() + entry.begin, entry.size}; }
+
+    static uint64_t hashed(std::string_view bytes) {
+        constexpr uint64_t factor = 0x9E3779B97F4A7C15;
+        uint64_t hash = bytes.size() * factor;
+        const char* at = bytes.data();
+        size_t left = bytes.size();
+        for (; left >= 8; at += 8, left -= 8) {
+            uint64_t word;
+            std::memcpy(&word, at, 8);
+            hash = (hash ^ word) * factor;
+            hash ^= hash >> 29;
+        }
+        uint64_t word = 0;
+        if (left != 0) std::memcpy(&word, at, left);
+        hash = (hash ^ word) * factor;
+        hash ^= hash >> 32;
+        return hash * factor ^ hash >> 17;
+    }
+
+    void grow() {
+        slots_.assign(slots_.size() * 4, 0);
+        for (size_t number = 0; number < entries_.size(); ++number) {
+            size_t slot = entries_[number].hash & (slots_.size() - 1);
+            while (slots_[slot] != 0) slot = (slot + 1) & (slots_.size() - 1);
+            slots_[slot] = static_cast<uint32_t>(number + 1);
+        }
+    }
+
+    std::string bytes_;
+    std::vector<Entry> entries_;
+    std::vector<uint32_t> slots_;  // number + 1; 0: free
+};
+
+}  // namespace lanescope::trace_events

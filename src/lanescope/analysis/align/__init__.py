@@ -1,0 +1,1 @@
+"""Where traces lie on one time axis if they share no clock."""

@@ -1,0 +1,1 @@
+"""Traces of other tools, a folder for each, behind the same seam as the device families."""

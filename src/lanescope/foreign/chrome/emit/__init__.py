@@ -1,0 +1,1 @@
+"""Events as rows of a trace."""

@@ -1,0 +1,242 @@
+"""Rows of a file that lanescope wrote: the trace that it was made of."""
+
+from __future__ import annotations
+
+import json
+import re
+from typing import Any
+
+import numpy as np
+
+from lanescope.common.stat_tally import StatTally
+from lanescope.foreign.chrome.emit.timeline import Timeline
+from lanescope.foreign.chrome.formats import layout
+from lanescope.foreign.chrome.formats.events import Events, FileText, Int64
+from lanescope.foreign.chrome.formats.own import Written
+from lanescope.foreign.chrome.interpret import flows as flow_links
+from lanescope.foreign.chrome.interpret.places import Places
+from lanescope.trace import Flag, TraceBuilder
+from lanescope.trace.schema import QUALITIES
+
+#: What the arguments of a slice or an instant begin with where it is unusual.
+_FACTS = re.compile(rb'\{(?:"quality":"(\w+)")?,?(?:"flags":"([^"]*)")?,?(?:"last_known_ts":"?(-?\d{1,18})"?)?')
+_NO_FACTS = (b"", b"", b"")
+
+
+class OwnTimeline(Timeline):
+    """Draws what lanescope wrote.
+
+    Args:
+        builder: of the trace.
+        events: of the file.
+        places: processes and threads.
+        file: its text.
+        stats: where faults are counted.
+        about: what the file says of the trace.
+    """
+
+    def __init__(
+        self,
+        builder: TraceBuilder,
+        events: Events,
+        places: Places,
+        file: FileText,
+        stats: StatTally,
+        about: Written,
+    ) -> None:
+        super().__init__(builder, events, places, file, stats, -about.base_ns)
+        self._about = about
+        for parent, kind, role, name, sort_key, nesting, unit in about.tracks:
+            builder.track(
+                name,
+                kind=kind,
+                role=role,
+                parent=None if parent < 0 else parent,
+                input_id=0,
+                nesting=nesting,
+                unit=unit,
+                sort_key=sort_key,
+            )
+        kinds = [kind for _, kind, *_ in about.tracks]
+        self._is_counter = np.array([kind == "counter" for kind in kinds], np.bool_)
+        track = [self._track_of(thread) for _, thread in places.keys]
+        self._track = np.array(track, np.int64)[self.place] if len(events) else np.empty(0, np.int64)
+        self._of_event = np.full(len(events), -1)  # slice ids; those of instants are not needed
+
+    def _track_of(self, thread: str) -> int:
+        number = int(thread) // 2 - 1 if thread.isdecimal() and len(thread) < 10 else -1
+        return self._about.threads[number] if 0 <= number < len(self._about.threads) else -1
+
+    def draw(self) -> None:
+        """Append all rows."""
+        self._draw_slices()
+        self._draw_instants()
+        self._draw_samples()
+        self._draw_links()
+        self.stats.add("chrome_undrawn_flows", self._about.flows_undrawn)
+        self.stats.add("chrome_written_loss", self._about.lost)
+
+    def _rows(self, *phases: int) -> tuple[Int64, list[str]]:
+        """Return the events of phases that lie on a track, and their categories."""
+        rows = self._timed(self.events.of_phase(*phases))
+        texts = self.builder.categories.texts
+        categories = [texts[code] for code in self.categories[rows].tolist()]
+        return rows, categories
+
+    def _is(self, rows: Int64, category: str) -> Any:
+        return self.categories[rows] == self.builder.categories.code(category)
+
+    def _draw_slices(self) -> None:
+        events = self.events
+        rows = self._timed(events.of_phase(layout.COMPLETE, layout.BEGIN))
+        gaps = self._is(rows, layout.GAP)
+        lost = (self._track[rows] < 0) | self._is_counter_at(rows)
+        self._count("chrome_not_an_event", rows[lost])
+        self._draw_gaps(rows[gaps & ~lost])
+        rows = rows[~gaps & ~lost]
+        if not len(rows):
+            return
+        facts = self._facts(rows)
+        known = ((events.flags[rows] & layout.HAS_DURATION) != 0) & (events.phase[rows] == layout.COMPLETE)
+        last = [int(ts or 0) for _, _, ts in facts]
+        first = self.builder.append(
+            "slices",
+            track_id=self._track[rows],
+            ts=events.ts[rows] - self.zero,
+            dur=np.where(known, np.maximum(events.dur[rows], 0), 0),
+            dur_valid=known,
+            name=self.names[rows],
+            category=self.categories[rows],
+            quality=[_quality(quality) for quality, _, _ in facts],
+            flags=np.array([_flags(words) for _, words, _ in facts], np.uint32),
+            last_known_ts=np.array(last, np.int64),
+            last_known_ts_valid=np.array([bool(ts) for _, _, ts in facts], np.bool_),
+        )
+        ids = first + np.arange(len(rows))
+        self._of_event[rows] = ids
+        self._append_arguments("chrome_arguments", "slice_id", ids, rows)
+
+    def _is_counter_at(self, rows: Int64) -> Any:
+        return np.append(self._is_counter, False)[self._track[rows]]
+
+    def _draw_gaps(self, rows: Int64) -> None:
+        if not len(rows):
+            return
+        events = self.events
+        known = (events.flags[rows] & layout.HAS_DURATION) != 0
+        given = [_object(text) for text in events.arguments(rows, self.file)]
+        columns: dict[str, Any] = {}
+        for name in ("lost_count", "first_offset"):
+            values = [_number(each.get(name)) for each in given]
+            columns[name] = np.array([value or 0 for value in values], np.int64)
+            columns[f"{name}_valid"] = np.array([value is not None for value in values], np.bool_)
+        causes = self.builder.names.texts
+        self.builder.append(
+            "gaps",
+            track_id=self._track[rows],
+            ts=events.ts[rows] - self.zero,
+            dur=np.where(known, events.dur[rows], 0),
+            dur_valid=known,
+            cause=[causes[code] for code in self.names[rows].tolist()],
+            input_id=0,
+            **columns,
+        )
+
+    def _draw_instants(self) -> None:
+        rows = self._timed(self.events.of_phase(*layout.INSTANTS))
+        findings = self._is(rows, layout.FINDING)
+        self.stats.add("chrome_findings", int(np.count_nonzero(findings)))
+        rows = rows[~findings & ~self._is(rows, layout.FLOW)]
+        lost = (self._track[rows] < 0) | self._is_counter_at(rows)
+        self._count("chrome_not_an_event", rows[lost])
+        rows = rows[~lost]
+        if not len(rows):
+            return
+        facts = self._facts(rows)
+        first = self.builder.append(
+            "instants",
+            track_id=self._track[rows],
+            ts=self.events.ts[rows] - self.zero,
+            name=self.names[rows],
+            category=self.categories[rows],
+            quality=[_quality(quality) for quality, _, _ in facts],
+            flags=np.array([_flags(words) for _, words, _ in facts], np.uint32),
+        )
+        self._append_arguments("chrome_instant_arguments", "instant_id", first + np.arange(len(rows)), rows)
+
+    def _facts(self, rows: Int64) -> list[tuple[bytes, bytes, bytes]]:
+        """Return quality, flags and last known time of each event, empty where it has none."""
+        found = []
+        for text in self.events.arguments(rows, self.file):
+            facts = _FACTS.match(text) if text else None
+            found.append(_NO_FACTS if facts is None else tuple(part or b"" for part in facts.groups()))
+        return found  # type: ignore[return-value]
+
+    def _draw_samples(self) -> None:
+        events = self.events
+        counters = self._timed(events.of_phase(layout.COUNTER))
+        self._count("chrome_bad_sample", counters[(events.flags[counters] & layout.BAD_SERIES) != 0])
+        rows = events.series_row
+        kept = ((events.flags[rows] & layout.HAS_TIME) != 0) & (self._track[rows] >= 0) & self._is_counter_at(rows)
+        self._count("chrome_not_an_event", rows[~kept])
+        rows, value = rows[kept], events.series_value[kept]
+        if len(rows):
+            self.builder.append("counters", track_id=self._track[rows], ts=events.ts[rows] - self.zero, value=value)
+
+    def _draw_links(self) -> None:
+        """Append flows: an end follows the event that it belongs to."""
+        events = self.events
+        rows = self._timed(events.of_phase(layout.FLOW_BEGIN, layout.FLOW_END))
+        rows, place = self._with_ids(rows)
+        on_track = self._track[rows] >= 0
+        rows, place = rows[on_track], place[on_track]
+        if not len(rows):
+            return
+        role = np.where(events.phase[rows] == layout.FLOW_BEGIN, flow_links.STARTS, flow_links.ENDS).astype(np.uint8)
+        # The order of the file says nothing here: an end may be on an earlier thread than its start.
+        key = events.id_value[place].astype(np.int64)
+        linked = flow_links.link(key, role.astype(np.int64), role)
+        self._count("chrome_flow_unmatched", np.sort(rows[linked.unmatched]))
+        if not len(linked.source):
+            return
+        is_owner = np.zeros(len(events), np.bool_)
+        is_owner[events.of_phase(layout.COMPLETE, layout.BEGIN, *layout.INSTANTS)] = True
+        owner = np.maximum.accumulate(np.where(is_owner, np.arange(len(events)), 0))
+        kinds = self.builder.dictionary("flows", "kind")
+        codes = self._codes(kinds, events.name[rows[linked.source]])
+        own_times = events.ts.copy()
+        events.ts[rows] = own_times[owner[rows]]  # an end at the end of its slice is drawn just before it
+        self.append_flows(linked, rows, self._track[rows], self._of_event[owner[rows]], codes)
+        events.ts = own_times
+
+
+def _quality(text: bytes) -> str:
+    return text.decode() if text.decode() in QUALITIES else "exact"
+
+
+def _flags(words: bytes) -> int:
+    """Return the bits that names of flags stand for."""
+    bits = 0
+    for word in words.decode(errors="replace").split("|"):
+        if word.upper() in Flag.__members__:
+            bits |= Flag[word.upper()]
+        elif re.fullmatch("0x[0-9a-f]{1,8}", word):
+            bits |= int(word, 16)
+    return bits
+
+
+def _object(text: bytes) -> dict[str, Any]:
+    try:
+        found = json.loads(text) if text else {}
+    except (ValueError, RecursionError):
+        return {}
+    return found if isinstance(found, dict) else {}
+
+
+def _number(value: Any) -> int | None:
+    """Return a whole number, which may be a text; None for anything else."""
+    try:
+        number = int(value)
+    except (TypeError, ValueError, OverflowError):
+        return None
+    return number if abs(number) < 1 << 62 else None

@@ -1,0 +1,1 @@
+"""The text: events and what surrounds them."""

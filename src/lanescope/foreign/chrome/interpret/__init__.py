@@ -1,0 +1,1 @@
+"""Meaning of events: who they belong to, which belong together."""

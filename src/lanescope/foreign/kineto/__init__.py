@@ -1,0 +1,1 @@
+"""Traces of the PyTorch profiler, as its Kineto library writes them."""

@@ -1,0 +1,1 @@
+"""Rules and analyses of this family."""

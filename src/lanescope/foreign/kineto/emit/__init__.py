@@ -1,0 +1,1 @@
+"""Meaning to tables of the trace."""

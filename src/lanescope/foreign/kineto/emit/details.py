@@ -1,0 +1,153 @@
+"""Detail tables: arguments of slices as columns."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from lanescope.foreign.kineto.emit.rows import Rows
+from lanescope.foreign.kineto.formats import layout
+from lanescope.foreign.kineto.interpret.classes import Classes
+from lanescope.trace import Column, TraceBuilder
+from lanescope.wire.trace_events import TraceEvents
+
+Int64 = npt.NDArray[np.int64]
+Mask = npt.NDArray[np.bool_]
+
+#: Bytes of the file that are read at once for raw arguments.
+_WINDOW = 16 << 20
+#: Columns of each table by the argument that they hold.
+_OPS = ("correlation", "external_id", "stream", "device", "context", "sequence", "forward_thread")
+_KERNELS = (
+    "registers", "shared_memory", "blocks_per_sm", "warps_per_sm", "occupancy", "queued", "priority", "graph",
+    "graph_node",
+)  # fmt: skip
+_COLLECTIVES = (
+    "collective", "in_elements", "out_elements", "dtype", "in_split", "out_split", "group_size", "group_name",
+    "group_description", "group_ranks", "source_rank", "destination_rank", "communicator", "rank",
+)  # fmt: skip
+#: Arguments in which numbers mean "none".
+_IDS = frozenset({"wait_stream", "wait_correlation", "wait_event", "stream"})
+
+
+class _Maker:
+    """Fills columns of a table for the events that it has rows of.
+
+    Args:
+        builder: takes the table.
+        events: the events.
+        rows: int64 [n], ascending events, all with a slice.
+    """
+
+    def __init__(self, builder: TraceBuilder, events: TraceEvents, rows: Int64, table: str) -> None:
+        self._builder, self._events, self._rows, self._table = builder, events, rows, table
+        self._columns: dict[str, Any] = {}
+
+    def add(self, argument: str, column: str | None = None) -> None:
+        """Add a column that holds one argument."""
+        name = column or argument
+        values = self._events.values[argument]
+        kind = layout.ARGS[argument].kind
+        at, mine = self._places(values.event)
+        valid = np.zeros(len(self._rows), np.bool_)
+        valid[at] = True
+        filled = np.zeros(len(self._rows), np.float64 if kind == "number" else np.int64)
+        filled[at] = values.value[mine]
+        if argument in _IDS:
+            valid &= ~np.isin(filled, layout.NO_ID)
+        self._columns[f"{name}_valid"] = valid
+        if kind != "text":
+            self._columns[name] = filled
+            return
+        dictionary = self._builder.dictionary(self._table, name)
+        used = np.flatnonzero(np.bincount(filled[valid], minlength=1)) if valid.any() else np.empty(0, np.int64)
+        codes = np.zeros(int(used.max(initial=0)) + 1, np.int32)
+        codes[used] = dictionary.codes([self._events.texts[number] for number in used.tolist()])
+        dictionary.code("")
+        self._columns[name] = codes[np.where(valid, filled, used[0] if len(used) else 0)]
+
+    def add_triple(self, argument: str) -> None:
+        """Add three columns that hold one argument."""
+        values = self._events.values[argument]
+        at, mine = self._places(values.event)
+        valid = np.zeros(len(self._rows), np.bool_)
+        valid[at] = True
+        for axis, letter in enumerate("xyz"):
+            filled = np.zeros(len(self._rows), np.int64)
+            filled[at] = values.value[mine, axis]
+            self._columns[f"{argument}_{letter}"] = filled
+            self._columns[f"{argument}_{letter}_valid"] = valid
+
+    def _places(self, event: Int64) -> tuple[Int64, Int64]:
+        """Return where events stand among the rows, and which of the events those are."""
+        at = np.searchsorted(self._rows, event)
+        inside = at < len(self._rows)
+        inside[inside] = self._rows[at[inside]] == event[inside]
+        mine = np.flatnonzero(inside)
+        return at[mine], mine
+
+    def finish(self, slices: Int64) -> None:
+        """Append the table."""
+        self._builder.append(self._table, slice_id=slices, **self._columns)
+
+
+def _having(events: TraceEvents, made: Rows, arguments: tuple[str, ...]) -> Int64:
+    """Return the events with a slice that have any of several arguments, ascending."""
+    has = np.zeros(len(events), np.bool_)
+    for name in arguments:
+        has[events.values[name].event] = True
+    return np.flatnonzero(has & (made.slice_of >= 0))
+
+
+def add_details(builder: TraceBuilder, events: TraceEvents, classes: Classes, made: Rows) -> None:
+    """Add the detail tables of slices."""
+    is_work = classes.is_work
+
+    def table(name: str, rows: Int64, arguments: tuple[str, ...] | Mapping[str, str], *triples: str) -> None:
+        if not len(rows):
+            return
+        maker = _Maker(builder, events, rows, name)
+        for triple in triples:
+            maker.add_triple(triple)
+        named = arguments if isinstance(arguments, Mapping) else dict.fromkeys(arguments, "")
+        for argument, column in named.items():
+            maker.add(argument, column or None)
+        maker.finish(made.slice_of[rows])
+
+    table("kineto_ops", _having(events, made, _OPS), _OPS)
+    kernels = _having(events, made, (*_KERNELS, "grid", "block"))
+    table("kineto_kernels", kernels[is_work[kernels]], _KERNELS, "grid", "block")
+    table("kineto_copies", _having(events, made, ("bytes", "bandwidth")), ("bytes", "bandwidth", "kind"))
+    collectives = _having(events, made, ("collective", "group_name", "collective_sequence"))
+    table("kineto_collectives", collectives, {**dict.fromkeys(_COLLECTIVES, ""), "collective_sequence": "sequence"})
+    table("kineto_syncs", _having(events, made, ("sync_kind",)), ("sync_kind", "wait_stream", "wait_correlation", "wait_event"))
+    python = _having(events, made, ("python_id",))
+    table("kineto_python", python, {"python_id": "call", "python_parent": "parent_call", "python_module": "module"})
+
+
+def add_arguments(
+    builder: TraceBuilder, events: TraceEvents, made: Rows, read: Callable[[int, int], bytes]
+) -> None:
+    """Add the table of all arguments, which are read from the file when somebody asks for them."""
+    rows = made.slices[events.args_size[made.slices] > 0]
+    if not len(rows):
+        return
+    begin = events.begin[rows] + events.args_begin[rows]
+    end = begin + events.args_size[rows]
+
+    def texts() -> npt.NDArray[np.object_]:
+        found = np.empty(len(rows), object)
+        first = 0
+        while first < len(rows):
+            last = max(int(np.searchsorted(end, begin[first] + _WINDOW, "right")), first + 1)
+            start = int(begin[first])
+            window = read(start, int(end[last - 1]) - start)
+            for row in range(first, last):
+                found[row] = window[begin[row] - start : end[row] - start].decode(errors="replace")
+            first = last
+        return found
+
+    builder.append("kineto_args", slice_id=made.slice_of[rows], args=Column.derived(len(rows), texts))

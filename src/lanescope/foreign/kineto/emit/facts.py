@@ -1,0 +1,186 @@
+"""Tables about the file as a whole, coverage, and stats."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from lanescope.foreign.kineto.emit.rows import Rows
+from lanescope.foreign.kineto.emit.tracks import Tracks
+from lanescope.foreign.kineto.formats import layout
+from lanescope.foreign.kineto.formats.metadata import Metadata
+from lanescope.foreign.kineto.interpret.classes import Classes
+from lanescope.trace import TraceBuilder
+from lanescope.wire.trace_events import Bit, TraceEvents
+
+Int64 = npt.NDArray[np.int64]
+
+_KNOWN_PHASES = "XiIRCMsftN"
+#: Stamps of Unix time begin here: September 2001. What counts from a base never gets so far.
+_UNIX_NS = 10**18
+
+
+def _whole(value: Any) -> int | None:
+    return value if isinstance(value, int) and not isinstance(value, bool) and abs(value) < 1 << 62 else None
+
+
+def add_metadata(builder: TraceBuilder, metadata: Metadata) -> None:
+    """Add the tables about devices, the run, its groups and the profiler's log."""
+
+    def append(table: str, rows: list[dict[str, Any]]) -> None:
+        if not rows:
+            return
+        columns: dict[str, Any] = {}
+        for name in rows[0]:
+            values = [row[name] for row in rows]
+            if any(value is None for value in values):
+                columns[f"{name}_valid"] = [value is not None for value in values]
+                values = [0 if value is None else value for value in values]
+            columns[name] = np.array(values, object) if isinstance(values[0], str) and name != "level" else values
+        builder.append(table, input_id=np.zeros(len(rows), np.int64), **columns)
+
+    append(
+        "kineto_devices",
+        [
+            {
+                "device": int(each["id"]),
+                "name": str(each.get("name", "")),
+                "memory": _whole(each.get("totalGlobalMem")),
+                "capability_major": _whole(each.get("computeMajor")),
+                "capability_minor": _whole(each.get("computeMinor")),
+                "sms": _whole(each.get("numSms")),
+                "warp": _whole(each.get("warpSize")),
+                "properties": json.dumps(each, default=str),
+            }
+            for each in metadata.devices
+            if abs(each["id"]) < 1 << 62
+        ],
+    )
+    run = metadata.distributed
+    append(
+        "kineto_runs",
+        [
+            {
+                "rank": _whole(run.get("rank")),
+                "world_size": _whole(run.get("world_size")),
+                "backend": str(run.get("backend", "")),
+                "schema_version": _whole(metadata.values.get("schemaVersion")),
+                "base_ns": metadata.base_ns,
+                "trace_name": str(metadata.values.get("traceName", "")),
+            }
+        ],
+    )
+    append(
+        "kineto_groups",
+        [
+            {
+                "name": str(each.get("pg_name", "")),
+                "description": str(each.get("pg_desc", "")),
+                "backend": str(each.get("backend_config", "")),
+                "size": _whole(each.get("pg_size", each.get("group_size"))),
+                "ranks": json.dumps(each.get("ranks", []), default=str),
+            }
+            for each in metadata.groups
+        ],
+    )
+    append("kineto_metadata", [{"key": key, "value": text} for key, text in metadata.texts.items()])
+    append("kineto_log", [{"level": level, "message": text} for level, text in metadata.log()])
+
+
+def recorded_window(events: TraceEvents, classes: Classes, made: Rows) -> tuple[int, int] | None:
+    """Return begin and end of what was recorded, by the profiler's own span and the end that it marks; None without.
+
+    The mark may precede the end of the span by some microseconds: the later of both counts.
+    """
+    spans = made.slices[classes.of[made.slices] == layout.SPAN]
+    if not len(spans):
+        return None
+    begin = int(made.ts[spans].min())
+    ends = [int((made.ts[spans] + np.maximum(events.dur[spans], 0)).max())]
+    marks = [number for number, name in enumerate(events.names) if name == layout.RECORD_END]
+    rows = np.flatnonzero(np.isin(events.name, marks) & events.has_ts & ~events.of_phase("M"))
+    ends += made.ts[rows].tolist()
+    return begin, max(ends)
+
+
+def add_coverage(builder: TraceBuilder, tracks: Tracks, window: tuple[int, int] | None) -> None:
+    """Add the recorded time of all lanes."""
+    lanes = np.array(sorted(set(tracks.lanes.values())), np.int64)
+    if window is not None and window[0] < window[1] and len(lanes):
+        builder.add_coverage(lanes, window[0], window[1])
+
+
+def inexact_floats(absolute_us: npt.NDArray[np.int64], is_whole: npt.NDArray[np.bool_]) -> int:
+    """Return how many times, in ns, are not found again when they are read as float64 microseconds.
+
+    Args:
+        absolute_us: int64 [n], times as they stand in the file, in ns.
+        is_whole: which of them to look at.
+    """
+    times = absolute_us[is_whole]
+    whole, rest = np.divmod(times, 1000)
+    # Of numbers this large the nearest float is that of the sum: both parts are exact.
+    read = whole.astype(np.float64) + rest.astype(np.float64) / 1000
+    back = np.rint((read - whole.astype(np.float64)) * 1000).astype(np.int64)
+    return int(np.count_nonzero(back != rest))
+
+
+def add_stats(
+    builder: TraceBuilder, events: TraceEvents, classes: Classes, metadata: Metadata, *, is_absolute: bool
+) -> None:
+    """Count what the file lacks, and what had to be changed."""
+
+    def first(mask: npt.NDArray[np.bool_]) -> tuple[int, int | None]:
+        rows = np.flatnonzero(mask)
+        return len(rows), int(events.begin[rows[0]]) if len(rows) else None
+
+    def stat(name: str, count: int, offset: int | None = None) -> None:
+        builder.add_stat(name, count, input_id=0, first_offset=offset)
+
+    in_list = [run for run in events.lost if run.is_event]
+    outside = [run for run in events.lost if not run.is_event]
+    is_cut = events.ending == "unterminated"
+    if is_cut:
+        stat("truncated", 1, events.file_size)
+        # The event that the file ends in is not one more fault.
+        in_list = [run for run in in_list if run.end != events.file_size]
+    stat("kineto_unreadable_event", len(in_list), in_list[0].begin if in_list else None)
+    stat("kineto_unreadable_bytes", sum(run.end - run.begin for run in outside), outside[0].begin if outside else None)
+    stat("kineto_unreadable_metadata", len(metadata.unreadable))
+    known = np.zeros(256, np.bool_)
+    known[[ord(phase) for phase in _KNOWN_PHASES]] = True
+    timed = known[events.phase] & ~events.of_phase("M") & ~events.of_phase("N")
+    stat("kineto_missing_time", *first(timed & ~events.has_ts))
+    stat("kineto_unknown_phase", *first(~known[events.phase]))
+    stat("kineto_odd_counter", events.odd_series)
+    is_slice = events.of_phase("X") & events.has_ts
+    stat("kineto_unfinished", *first(is_slice & ~events.has_dur))
+    stat("kineto_negative_duration", *first(is_slice & events.has_dur & (events.dur < 0)))
+    stat("kineto_rounded_time", *first((events.bits & Bit.ROUNDED) != 0))
+    stat("kineto_inexact_float", inexact_floats(events.ts, timed & events.has_ts))
+    if metadata.base_ns is None and not is_absolute and is_slice.any():
+        stat("kineto_missing_base", 1)
+    if metadata.base_ns is not None and metadata.base_ns % layout.BASE_STEP:
+        stat("kineto_irregular_base", 1)
+    if (classes.is_work & is_slice).any():
+        stat("kineto_device_clock", 1)
+    stat("kineto_unknown_category", *first(classes.is_unknown & is_slice))
+    odd = [values.odd for values in events.values.values()]
+    # Operators of other libraries have arguments of these names with a meaning of their own.
+    rows = np.concatenate(odd) if odd else np.empty(0, np.int64)
+    rows = np.sort(rows[classes.is_work[rows] & is_slice[rows]])
+    stat("kineto_odd_argument", len(rows), int(events.begin[rows[0]]) if len(rows) else None)
+    stat("kineto_damaged_text", events.damaged_texts)
+    count, offset = first((events.bits & Bit.REPEATED_KEY) != 0)
+    stat("kineto_repeated_key", count + metadata.repeated, offset)
+    stat("kineto_comma", events.extra_commas + events.missing_commas)
+    if not (timed & events.has_ts).any():
+        stat("kineto_empty", 1)
+
+
+def is_unix(smallest_ns: int) -> bool:
+    """Return whether times without a base are Unix time: they were before spring 2024."""
+    return smallest_ns >= _UNIX_NS

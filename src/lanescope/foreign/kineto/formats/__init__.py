@@ -1,0 +1,1 @@
+"""The layout of Kineto files, and what reads it."""

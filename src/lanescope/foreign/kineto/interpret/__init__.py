@@ -1,0 +1,1 @@
+"""Records to meaning: what an event is, and which belong together."""

@@ -1,0 +1,90 @@
+"""What each event is: its class, and whether it lies on a device."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from lanescope.foreign.kineto.formats import layout
+from lanescope.wire.trace_events import TraceEvents
+
+Int64 = npt.NDArray[np.int64]
+Mask = npt.NDArray[np.bool_]
+
+_DEVICE_CLASSES = (layout.WORK, layout.DEVICE_ANNOTATION, layout.SYNC, layout.RANGE)
+#: Calls after which a device row with their correlation is due.
+LAUNCH = re.compile(r"(?:cuda|hip|cu)\w*(?:Launch(?!HostFunc)|Memcpy|Memset)\w*")
+
+
+@dataclass(frozen=True, slots=True)
+class Classes:
+    """Meaning of categories and names, by event.
+
+    Attributes:
+        of: int8 [n], class of each event, see ``layout.CLASSES``; those of events without rows mean nothing.
+        is_runtime: bool [n], calls of a runtime or driver.
+        is_free: bool [n], device work whose rows may overlap.
+        is_unknown: bool [n], rows of a category that is not known.
+        device_places: bool [places], processes that are devices.
+    """
+
+    of: npt.NDArray[np.int8]
+    is_runtime: Mask
+    is_free: Mask
+    is_unknown: Mask
+    device_places: Mask
+
+    @property
+    def is_work(self) -> Mask:
+        """Kernels, copies and other work of a device, bool [n]."""
+        return self.of == layout.WORK
+
+
+def _by_category(events: TraceEvents, names: frozenset[str]) -> Mask:
+    """Return which events are of one of several categories, bool [n]."""
+    table = np.array([*(category in names for category in events.categories), False], np.bool_)
+    found: Mask = table[events.category]
+    return found
+
+
+def classify(events: TraceEvents) -> Classes:
+    """Return what the events are."""
+    known = np.array(
+        [*(layout.CLASS_OF.get(category, layout.OP) for category in events.categories), layout.OP], np.int8
+    )
+    unknown = np.array([*(category not in layout.CLASS_OF for category in events.categories), False], np.bool_)
+    of = known[events.category]
+    is_row = events.of_phase("X")
+    is_unknown = unknown[events.category] & is_row
+    is_work = (of == layout.WORK) & is_row
+    works = np.zeros(len(events.places), np.bool_)
+    works[events.place[is_work]] = True
+    works |= _labelled(events)
+    if is_unknown.any():
+        of = np.where(is_unknown & works[events.place], np.int8(layout.RANGE), of)
+    return Classes(of, _by_category(events, layout.RUNTIME), _by_category(events, layout.FREE_WORK), is_unknown, works)
+
+
+def _labelled(events: TraceEvents) -> Mask:
+    """Return the places that metadata calls a GPU, bool [places]."""
+    found = np.zeros(len(events.places), np.bool_)
+    labels = events.values["labels"]
+    for event, text in zip(labels.event.tolist(), labels.value.tolist(), strict=True):
+        if re.match(r"(?:GPU|MTIA|XPU|HPU|NPU)\b", events.texts[text]):
+            found[events.place[event]] = True
+    return found
+
+
+def is_on_device(of: int) -> bool:
+    """Return whether rows of a class belong to a device."""
+    return of in _DEVICE_CLASSES
+
+
+def launches(events: TraceEvents) -> Mask:
+    """Return which events have the name of a call that starts device work, bool [n]."""
+    table = np.array([*(LAUNCH.fullmatch(name) is not None for name in events.names), False], np.bool_)
+    found: Mask = table[events.name]
+    return found

@@ -1,0 +1,95 @@
+"""Which events belong together: by correlation, and by the numbers of flows."""
+
+from __future__ import annotations
+
+from collections import deque
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from lanescope.foreign.kineto.formats import layout
+from lanescope.foreign.kineto.interpret.classes import Classes
+from lanescope.wire.trace_events import Bit, TraceEvents
+
+Int64 = npt.NDArray[np.int64]
+
+
+class Launches(NamedTuple):
+    """Calls and the device work that they started.
+
+    Attributes:
+        call, work: int64 [n], events; one call may have several.
+        unlaunched: int64 [m], device work with no call.
+        repeated: int64 [k], calls of CUDA and ROCm with a correlation that an earlier one has.
+    """
+
+    call: Int64
+    work: Int64
+    unlaunched: Int64
+    repeated: Int64
+
+
+class Pairs(NamedTuple):
+    """Flows of which both ends are there.
+
+    Attributes:
+        start, end: int64 [n], events.
+        unmatched: int64 [m], ends without a partner.
+    """
+
+    start: Int64
+    end: Int64
+    unmatched: Int64
+
+
+def join_launches(events: TraceEvents, classes: Classes) -> Launches:
+    """Join device work with the calls of its correlation; of several calls the first in the file is taken."""
+    values = events.values["correlation"]
+    is_real = ~np.isin(values.value, layout.NO_ID) & (events.phase[values.event] == ord("X"))
+    event, number = values.event[is_real], values.value[is_real]
+    is_call = classes.is_runtime[event]
+    is_work = classes.is_work[event]
+    calls, keys = event[is_call], number[is_call]
+    sort = np.argsort(keys, kind="stable")
+    calls, keys = calls[sort], keys[sort]
+    first = np.ones(len(keys), np.bool_)
+    np.not_equal(keys[1:], keys[:-1], out=first[1:])
+    repeated = np.sort(calls[~first])
+    repeated = repeated[_of_categories(events, repeated, ("cuda_runtime", "cuda_driver", "Runtime"))]
+    calls, keys = calls[first], keys[first]
+    work, wanted = event[is_work], number[is_work]
+    at = np.minimum(np.searchsorted(keys, wanted), max(len(keys) - 1, 0))
+    found = keys[at] == wanted if len(keys) else np.zeros(len(wanted), np.bool_)
+    work_rows = np.flatnonzero(classes.is_work & events.of_phase("X"))
+    launched = work[found]
+    alone = work_rows[~np.isin(work_rows, launched, assume_unique=True)]
+    return Launches(calls[at[found]] if len(keys) else launched, launched, alone, repeated)
+
+
+def _of_categories(events: TraceEvents, rows: Int64, names: tuple[str, ...]) -> npt.NDArray[np.bool_]:
+    table = np.array([*(category in names for category in events.categories), False], np.bool_)
+    found: npt.NDArray[np.bool_] = table[events.category[rows]]
+    return found
+
+
+def join_flows(events: TraceEvents, categories: frozenset[str]) -> Pairs:
+    """Join starts and ends of flows of some categories by their number, both in the order of the file."""
+    table = np.array([*(category in categories for category in events.categories), False], np.bool_)
+    mine = table[events.category]
+    starts = np.flatnonzero(mine & events.of_phase("s"))
+    ends = np.flatnonzero(mine & events.of_phase("f"))
+    waiting: dict[tuple[int, bool], deque[int]] = {}
+    is_text = (events.bits & Bit.TEXT_ID) != 0
+    for row in starts.tolist():
+        waiting.setdefault((int(events.id[row]), bool(is_text[row])), deque()).append(row)
+    pairs, alone = [], []
+    for row in ends.tolist():
+        queue = waiting.get((int(events.id[row]), bool(is_text[row])))
+        if queue:
+            pairs.append((queue.popleft(), row))
+        else:
+            alone.append(row)
+    alone += [row for queue in waiting.values() for row in queue]
+    found = np.array(sorted(pairs), np.int64).reshape(-1, 2)
+    return Pairs(found[:, 0], found[:, 1], np.array(sorted(alone), np.int64))

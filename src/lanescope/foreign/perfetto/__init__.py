@@ -1,0 +1,1 @@
+"""Perfetto traces of other tools, and those that lanescope writes itself."""

@@ -1,0 +1,1 @@
+"""Packets of the file: found, unpacked, read; and a writer of small ones."""

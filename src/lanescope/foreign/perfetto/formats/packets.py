@@ -1,0 +1,159 @@
+"""The packets of a file, cut anywhere: fed to the native reader, those inside of others unpacked on the way."""
+
+from __future__ import annotations
+
+import zlib
+from collections.abc import Callable
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from lanescope._native import core
+
+Int64 = npt.NDArray[np.int64]
+Columns = dict[str, npt.NDArray[Any]]
+
+#: A packet of packets that claims to hold more is not unpacked: upstream keeps them below 512 kB.
+MOST_UNPACKED = 256 << 20
+
+
+@dataclass(slots=True)
+class Found:
+    """What a file has.
+
+    Attributes:
+        tables: columns by table and name, as the native reader gives them.
+        texts: all texts, by code.
+        message_bytes: descriptors and statistics, end to end.
+        faults: count and first offset by kind.
+        other: packets and bytes by field, of other data sources.
+        unread: fields of events that are not read, and how often.
+        zstd: packets of packets that no library here unpacks: how many, and where first.
+        primary_clock: number of the clock that the file names as its own, 0: none.
+        size, decoded, padding, lost: bytes of the file.
+        truncated_at: where the packet begins that the end of the file cuts, -1: none.
+        packets: how many there are.
+        reader: renders the annotations.
+    """
+
+    tables: dict[str, Columns]
+    texts: list[str]
+    message_bytes: bytes
+    faults: dict[str, tuple[int, int]]
+    other: dict[int, tuple[int, int]]
+    unread: dict[int, int]
+    zstd: tuple[int, int]
+    primary_clock: int
+    size: int
+    decoded: int
+    padding: int
+    lost: int
+    truncated_at: int
+    packets: int
+    reader: core.PerfettoReader
+
+
+class PacketReader:
+    """Reads a file piece by piece."""
+
+    def __init__(self) -> None:
+        self._reader = core.PerfettoReader()
+        self._rest = bytearray()
+        self._offset = 0  # of the rest, in the file
+        self._zstd = (0, -1)
+
+    def feed(self, data: memoryview) -> None:
+        """Read the next bytes."""
+        if self._rest:
+            self._rest += data
+            at = self._scan(np.frombuffer(self._rest, np.uint8), is_last=False)
+            del self._rest[:at]
+        else:
+            at = self._scan(np.frombuffer(data, np.uint8), is_last=False)
+            self._rest += data[at:]
+        self._offset += at
+
+    def finish(self) -> Found:
+        """Take the end of the file."""
+        at = self._scan(np.frombuffer(bytes(self._rest), np.uint8), is_last=True)
+        self._offset += at
+        reader = self._reader
+        decoded, padding, lost = reader.bytes
+        return Found(
+            reader.take(),
+            _texts(*reader.texts()),
+            reader.message_bytes(),
+            reader.faults,
+            reader.other,
+            reader.unread,
+            self._zstd,
+            reader.primary_clock,
+            self._offset,
+            decoded,
+            padding,
+            lost,
+            reader.truncated_at,
+            reader.packets,
+            reader,
+        )
+
+    def _scan(self, data: npt.NDArray[np.uint8], *, is_last: bool) -> int:
+        """Read whole packets; return how many bytes they are."""
+        at = 0
+        reader = self._reader
+        while True:
+            at = reader.scan(data, at, self._offset, is_last)
+            packed = reader.packed
+            if not isinstance(packed, bytes):
+                return at
+            content = self._unpack(packed, self._offset + at)
+            if content is None:
+                reader.not_unpacked()
+            else:
+                reader.unpacked(np.frombuffer(content, np.uint8))
+
+    def _unpack(self, packed: bytes, end: int) -> bytes | None:
+        """Return the packets of a packet; None where they cannot be unpacked."""
+        if self._reader.is_zstd:
+            unpack = _zstd()
+            if unpack is None:
+                count, first = self._zstd
+                self._zstd = count + 1, end - len(packed) if first < 0 else first
+                return None
+            return unpack(packed)
+        from isal import igzip_lib, isal_zlib
+
+        try:
+            stream = isal_zlib.decompressobj()
+            content: bytes = stream.decompress(packed, MOST_UNPACKED)
+        except (igzip_lib.IsalError, zlib.error, ValueError):  # type: ignore[misc]
+            return None
+        return content if stream.eof else None
+
+
+def _zstd() -> Callable[[bytes], bytes | None] | None:
+    """Return what unpacks zstd, if any library here does."""
+    try:
+        import zstandard  # type: ignore[import-not-found]
+    except ImportError:
+        return None
+
+    def unpack(packed: bytes) -> bytes | None:
+        try:
+            content: bytes = zstandard.ZstdDecompressor().decompress(packed, max_output_size=MOST_UNPACKED)
+        except zstandard.ZstdError:
+            return None
+        return content
+
+    return unpack
+
+
+def _texts(content: bytes, offsets: Int64) -> list[str]:
+    places = offsets.tolist()
+    if content.isascii():
+        joined = content.decode()
+        return [joined[begin:end] for begin, end in pairwise(places)]
+    return [content[begin:end].decode("utf-8", "replace") for begin, end in pairwise(places)]

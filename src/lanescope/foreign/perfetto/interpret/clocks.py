@@ -1,0 +1,161 @@
+"""One clock for all events: readings of several clocks at one moment place those of one on another.
+
+Between readings a clock is taken to run as fast as the other, from the last reading before: what the trace processor
+does. Nothing is fitted. Source: google/perfetto, docs/concepts/clock-sync.md.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from lanescope.foreign.perfetto.formats.packets import Columns
+
+Int64 = npt.NDArray[np.int64]
+Mask = npt.NDArray[np.bool_]
+
+#: Clocks by number. Source: protos/perfetto/common/builtin_clock.proto.
+NAMES = {
+    1: "unix",
+    2: "realtime_coarse",
+    3: "host_monotonic",
+    4: "monotonic_coarse",
+    5: "monotonic_raw",
+    6: "boottime",
+    9: "tsc",
+    10: "perf",
+    11: "trace_file",
+}
+REALTIME, MONOTONIC, BOOTTIME = 1, 3, 6
+#: Clocks up to here mean the same in all files.
+_MOST_KNOWN = 63
+#: Times beyond are no times: half of what an int64 holds, so that differences of two fit.
+LATEST = 1 << 62
+
+
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """Readings of two clocks at the same moments, by the first: int64 [n] each, ns."""
+
+    of: Int64
+    to: Int64
+
+
+class ClockMap:
+    """Moves times from any clock of a file to one.
+
+    Args:
+        clocks: columns ``id`` and ``sequence`` of the clocks; clock n is row n - 1, clock 0 that of the trace.
+        snapshots: columns ``number``, ``clock`` and ``ts`` of their readings.
+        primary: number of the clock that the file names as that of the trace, 0: none.
+        used: clocks that events count on.
+
+    Attributes:
+        trace_clock: id of the clock of the trace.
+        is_assumed: the file relates the clock of its events to no other, so it is taken for that of the trace.
+    """
+
+    def __init__(self, clocks: Columns, snapshots: Columns, primary: int, used: Int64) -> None:
+        self._ids = clocks["id"].astype(np.int64)
+        self._sequences = clocks["sequence"].astype(np.int64)
+        self._snapshots = snapshots
+        self.trace_clock = primary or BOOTTIME
+        self.is_assumed = False
+        own = np.flatnonzero((self._ids == self.trace_clock) & (self._sequences == 0))
+        self._target = int(own[0]) + 1 if len(own) else 0
+        self._readings: dict[int, dict[int, Reading]] | None = None
+        if not len(snapshots["number"]) and len(used) == 1 and int(used[0]):
+            only = int(used[0])
+            if int(self._ids[only - 1]) <= _MOST_KNOWN:
+                # All events count on one clock, which then is as good as any other.
+                self.is_assumed = int(self._ids[only - 1]) != self.trace_clock
+                self.trace_clock, self._target = int(self._ids[only - 1]), only
+
+    def moved(self, ts: Int64, clock: npt.NDArray[np.int32]) -> tuple[Int64, Mask]:
+        """Return times on the clock of the trace, int64 [n], and which of them are known, bool [n]."""
+        used = np.flatnonzero(np.bincount(clock)) if len(clock) else np.empty(0, np.int64)
+        known = np.ones(len(ts), np.bool_)
+        found = ts
+        for number in used.tolist():
+            if number in (0, self._target):
+                continue
+            steps = self._path(number)
+            if steps == ():
+                continue
+            rows = clock == number if len(used) > 1 else slice(None)
+            if steps is None:
+                known[rows] = False
+                continue
+            moved = ts[rows]
+            for step in steps:
+                moved = _move(moved, step)
+            if moved is not ts[rows]:
+                found = ts.copy() if found is ts else found
+                found[rows] = moved
+        return found, known & (found >= 0) & (found < LATEST)
+
+    def _path(self, number: int) -> tuple[Reading, ...] | None:
+        """Return the readings that lead from a clock to that of the trace; None where none do."""
+        readings = self._by_clock()
+        queue: deque[tuple[int, tuple[Reading, ...]]] = deque([(number, ())])
+        seen = {number}
+        while queue:
+            at, steps = queue.popleft()
+            for to, reading in readings.get(at, {}).items():
+                if to in seen:
+                    continue
+                path = (*steps, reading)
+                if to == self._target:
+                    return tuple(step for step in path if not _is_same(step))
+                seen.add(to)
+                queue.append((to, path))
+        return None
+
+    def _by_clock(self) -> dict[int, dict[int, Reading]]:
+        if self._readings is not None:
+            return self._readings
+        number, clock, ts = (self._snapshots[name] for name in ("number", "clock", "ts"))
+        pairs: dict[tuple[int, int], tuple[list[int], list[int]]] = {}
+        starts = np.flatnonzero(np.diff(number, prepend=-1, append=-1)) if len(number) else np.empty(0, np.int64)
+        clocks, times = clock.tolist(), ts.tolist()
+        for begin, end in zip(starts.tolist(), starts[1:].tolist(), strict=False):
+            together = dict(zip(clocks[begin:end], times[begin:end], strict=True))
+            for one, one_ts in together.items():
+                for other, other_ts in together.items():
+                    if one != other:
+                        of, to = pairs.setdefault((one, other), ([], []))
+                        of.append(one_ts)
+                        to.append(other_ts)
+        found: dict[int, dict[int, Reading]] = {}
+        for (one, other), (of, to) in pairs.items():
+            at = np.array(of, np.int64)
+            order = np.argsort(at, kind="stable")
+            found.setdefault(one, {})[other] = Reading(at[order], np.array(to, np.int64)[order])
+        self._readings = found
+        return found
+
+    def readings(self) -> list[tuple[int, Reading]]:
+        """Return the clocks of all files that the file relates to that of the trace, by id, with their readings."""
+        found = []
+        for number, others in sorted(self._by_clock().items()):
+            known = int(self._ids[number - 1])
+            if self._target in others and not int(self._sequences[number - 1]) and known <= _MOST_KNOWN:
+                found.append((known, others[self._target]))
+        return found
+
+
+def _is_same(reading: Reading) -> bool:
+    """Return whether two clocks always show the same."""
+    return bool((reading.of == reading.to).all())
+
+
+def _move(ts: Int64, reading: Reading) -> Int64:
+    """Return times on another clock, from the last reading before each; before the first one from that."""
+    offset = reading.to - reading.of
+    if len(offset) == 1 or bool((offset == offset[0]).all()):
+        return np.asarray(ts + offset[0], np.int64)
+    row = np.maximum(np.searchsorted(reading.of, ts, side="right") - 1, 0)
+    return np.asarray(ts + offset[row], np.int64)

@@ -1,0 +1,353 @@
+"""Files of others: equal to an oracle in plain Python, whatever they hold; and the faults that they have."""
+
+import gzip
+import json
+import re
+from fractions import Fraction
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import lanescope
+from effort import some
+from foreign.chrome.oracle import Reading, nanoseconds
+from foreign.chrome.reading import flows, instants, places, read, samples, slices, stats
+from lanescope._native import core
+from lanescope.errors import InputError
+from lanescope.foreign.chrome.formats import events as event_file
+from lanescope.testing import assert_accounted, assert_consistent, assert_same
+from lanescope.trace import Flag
+
+#: Stats of what the oracle does not look at.
+UNSEEN = {"chrome_time_order", "chrome_rounded", "chrome_text_time", "chrome_no_events"}
+
+
+def dumped(events):
+    """Return events as JSON; texts between = as they are."""
+    text = json.dumps(events, default=str)
+    return re.sub(r'"=([^"]*)="', r"\1", text)
+
+
+TIMES = st.one_of(
+    st.integers(0, 60),
+    st.integers(0, 60).map(str),
+    st.integers(0, 60_000).map(lambda ns: f"={ns // 1000}.{ns % 1000:03}="),
+    st.integers(0, 600_000).map(lambda part: f"={part // 10_000}.{part % 10_000:04}="),
+    st.sampled_from(["=1e1=", "=2.5E+1=", "=400e-1=", "=-0=", "=12.0000000000000000001=", "=0.0005="]),
+)
+NAMES = st.sampled_from(["a", "b", "c", 'quoted "d"', "ünï", "back\\slash", "line\nbreak", ""])
+CATEGORIES = st.sampled_from(["x", "y,z"])
+IDS = st.sampled_from([1, 2, 16, "1", "10", "0x10", "not a number"])
+
+
+@st.composite
+def event(draw):
+    phase = draw(st.sampled_from("XXXXBBEEEiIRCbenSFTpstfstfN"))
+    made = {"ph": phase, "pid": draw(st.sampled_from([1, "1", 2, "p"])), "tid": draw(st.sampled_from([1, "7", 7, 1]))}
+    if draw(st.integers(0, 30)):
+        made["ts"] = draw(TIMES)
+    if phase not in "E" or draw(st.booleans()):
+        made["name"] = draw(NAMES)
+    if draw(st.booleans()):
+        made["cat"] = draw(CATEGORIES)
+    if phase == "X" and draw(st.integers(0, 8)):
+        made["dur"] = draw(TIMES)
+    if phase in "benSFTpstfN" and draw(st.integers(0, 9)):
+        made["id"] = draw(IDS)
+    if phase in "ben" and draw(st.integers(0, 3)) == 0:
+        made.pop("id", None)
+        made["id2"] = {draw(st.sampled_from(["local", "global"])): draw(IDS)}
+    if phase == "f" and draw(st.booleans()):
+        made["bp"] = "e"
+    if phase == "i":
+        made["s"] = draw(st.sampled_from("tpg"))
+    if phase == "C":
+        made["args"] = draw(
+            st.dictionaries(st.sampled_from(["value", "u", ""]), st.integers(-5, 5) | st.none(), max_size=3)
+        )
+    elif draw(st.booleans()):
+        made["args"] = {"deep": [{"ph": "X", "ts": 1}, '}]\\"', None]}
+    if phase in "XB" and draw(st.integers(0, 5)) == 0:
+        made["bind_id"] = draw(st.sampled_from([5, "0x5", 6]))
+        made["flow_in"], made["flow_out"] = draw(st.booleans()), draw(st.booleans())
+    keys = draw(st.permutations(list(made)))
+    return {key: made[key] for key in keys}
+
+
+METADATA = [
+    {"ph": "M", "pid": 1, "name": "process_name", "args": {"name": "first"}},
+    {"ph": "M", "pid": 1, "tid": "7", "name": "thread_name", "args": {"name": "seventh"}},
+]
+
+
+@given(st.lists(event(), max_size=25), st.booleans(), st.booleans())
+@settings(max_examples=some(300))
+def test_rows_are_those_of_a_reader_in_plain_python(tmp_path_factory, events, is_array, is_named):
+    text = dumped([*(METADATA if is_named else []), *events])
+    text = text if is_array else f'{{"a": [1, {{"b": "]"}}], "traceEvents": {text}, "otherData": {{"x": 1}}}}'
+    wanted = Reading(text)
+    trace = read(tmp_path_factory.getbasetemp(), text)
+    assert sorted(slices(trace), key=repr) == sorted(wanted.slices.elements(), key=repr)
+    assert instants(trace) == wanted.instants
+    assert samples(trace) == wanted.samples
+    found = {name: count for name, count in stats(trace).items() if name not in UNSEEN}
+    assert found == {name: count for name, count in wanted.stats.items() if count}
+    assert len(trace.flows) == wanted.flows.total()
+    if len(set(wanted.slices)) == wanted.slices.total() == len({row[:2] for row in wanted.slices}):
+        assert flows(trace) == wanted.flows  # where no two slices begin together, it is clear which one is meant
+    assert_accounted(trace)
+    assert_consistent(trace)
+
+
+@given(
+    st.one_of(
+        st.decimals(allow_nan=False, allow_infinity=False, min_value=-(10**16), max_value=10**16), st.integers()
+    ).map(str)
+)
+@settings(max_examples=some(500))
+def test_times_are_read_to_the_nanosecond(text):
+    found = core.trace_event_nanoseconds(text)
+    assert (None if found is None else found[0]) == nanoseconds(text)
+    if found is not None:
+        assert found[1] == (Fraction(text) * 1000 != found[0])
+
+
+@given(st.binary(max_size=300) | st.text(alphabet='[]{}",:\\ \n0123456789.eE-phXtsname', max_size=200).map(str.encode))
+@settings(max_examples=some(300))
+def test_any_bytes_are_accounted_for(tmp_path_factory, content):
+    if content[:2] in (b"\x1f\x8b", b"PK") or not content:
+        return
+    trace = read(tmp_path_factory.getbasetemp(), content)
+    assert_accounted(trace)
+    assert_consistent(trace)
+
+
+SOUND = dumped(
+    [
+        *METADATA,
+        *(
+            {"ph": "X", "pid": 1, "tid": 7, "ts": f"={n}.125=", "dur": 2, "name": f"n{n % 5}", "args": {"n": n}}
+            for n in range(30)
+        ),
+        {"ph": "B", "pid": 1, "tid": 1, "ts": 3, "name": "b"},
+        {"ph": "E", "pid": 1, "tid": 1, "ts": 9},
+        {"ph": "s", "pid": 1, "tid": 7, "ts": 4, "name": "f", "id": 3},
+        {"ph": "f", "pid": 1, "tid": 7, "ts": 9, "name": "f", "id": 3, "bp": "e"},
+        {"ph": "C", "pid": 1, "ts": 5, "name": "c", "args": {"u": 1, "v": 2.5}},
+    ]
+)
+
+
+@given(st.data())
+@settings(max_examples=some(200))
+def test_what_is_changed_or_cut_anywhere_is_accounted_for(tmp_path_factory, data):
+    content = bytearray(SOUND.encode())
+    for _ in range(data.draw(st.integers(0, 3))):
+        content[data.draw(st.integers(0, len(content) - 1))] = data.draw(st.integers(0, 255))
+    cut = data.draw(st.integers(1, len(content)))
+    trace = read(tmp_path_factory.getbasetemp(), bytes(content[:cut]))
+    assert_accounted(trace)
+    assert_consistent(trace)
+
+
+@pytest.mark.parametrize("window", [64, 100, 333, 1 << 20])
+@pytest.mark.parametrize("broken", [False, True])
+def test_any_window_gives_the_same_rows(tmp_path, monkeypatch, window, broken):
+    text = SOUND.replace('"n3"', '"n3"" ') if broken else SOUND
+    whole = read(tmp_path, text)
+    monkeypatch.setattr(event_file, "WINDOW", window)
+    for size in (1, 7, 1 << 16):
+        file = event_file.EventFile()
+        data = text.encode()
+        for begin in range(0, len(data), size):
+            file.feed(memoryview(data[begin : begin + size]))
+        again = file.finish()
+        assert again.offset.tolist() == whole.records["chrome.event"].values("offset").tolist()
+    assert_same(read(tmp_path, text), whole)
+
+
+def test_arguments_stay_in_the_file_until_they_are_read(tmp_path):
+    trace = read(tmp_path, SOUND)
+    texts = trace.details["chrome_arguments"].values("args").tolist()
+    assert [json.loads(text) for text in texts] == [{"n": n} for n in range(30)]
+    path = tmp_path / "packed.json.gz"
+    path.write_bytes(gzip.compress(SOUND.encode()))
+    packed = lanescope.open(path)
+    path.unlink()
+    assert packed.details["chrome_arguments"].values("args").tolist() == texts
+    assert slices(packed) == slices(trace)
+
+
+def one(**keys):
+    return {"ph": "X", "pid": 1, "tid": 1, "ts": 1, "dur": 2, "name": "a", **keys}
+
+
+FAULTS = {
+    # what is wrong: the text, slices that are read, stats
+    "a list without an end": ("[" + dumped([one(), one(ts=5)])[1:-1], 2, {"chrome_unterminated": 1}),
+    "a comma before nothing": ("[" + dumped([one()])[1:-1] + ",", 1, {"chrome_unterminated": 1}),
+    "a comma before the end": ("[" + dumped([one()])[1:-1] + ",]", 1, {"chrome_unterminated": 1}),
+    "an end inside an event": ("[" + dumped([one(), one()])[1:-9], 1, {"chrome_unterminated": 1, "truncated": 1}),
+    "an end inside a value": (
+        '{"traceEvents": [], "otherData": {"a": ',
+        0,
+        {"chrome_no_events": 1, "chrome_unterminated": 1, "truncated": 1},
+    ),
+    "an event that is no JSON": (
+        "[" + dumped([one()])[1:-1] + ', {"ph": "X", nonsense}, ' + dumped([one(ts=9)])[1:],
+        2,
+        {"chrome_broken": 1},
+    ),
+    "elements that are no events": ("[1, null, " + dumped([one()])[1:-1] + ', "a", {}]', 1, {"chrome_not_an_event": 4}),
+    "events without commas": (
+        "[" + dumped([one()])[1:-1] + "\n" + dumped([one(ts=9)])[1:],
+        2,
+        {"chrome_missing_comma": 1},
+    ),
+    "something behind the end": (dumped([one()]) + '\n{"more": 1}', 1, {"chrome_trailing": 1}),
+    "a negative duration": (dumped([one(dur=-2)]), 1, {"chrome_negative_duration": 1}),
+    "no duration": (
+        dumped([{key: value for key, value in one().items() if key != "dur"}]),
+        1,
+        {"chrome_missing_duration": 1},
+    ),
+    "a duration that is no number": (dumped([one(dur="=NaN=")]), 1, {"chrome_missing_duration": 1}),
+    "an infinite time": (dumped([one(), one(ts="=-Infinity=")]), 1, {"chrome_missing_time": 1}),
+    "a time out of range": (dumped([one(), one(ts="=1e300=")]), 1, {"chrome_missing_time": 1}),
+    "times finer than a nanosecond": (dumped([one(ts="=1.00050001=")]), 1, {"chrome_rounded": 1}),
+    "keys that are repeated": (
+        '[{"ph":"X","pid":1,"tid":1,"ts":1,"dur":1,"ts":7,"name":"b","name":"a"}]',
+        1,
+        {"chrome_repeated_key": 1},
+    ),
+    "arguments too deep": (dumped([one(args=f"={'[' * 101}{']' * 101}=")]), 1, {"chrome_deep_arguments": 1}),
+    "half of a character": ('[{"ph":"X","pid":1,"tid":1,"ts":1,"dur":1,"name":"\\ud800"}]', 1, {"chrome_bad_text": 1}),
+    "a long name": (dumped([one(name="n" * 70_000)]), 1, {"chrome_long_text": 1}),
+    "thread clocks": (dumped([one(tts=1, tdur=2)]), 1, {"chrome_thread_time": 1}),
+    "stacks": (dumped([one(sf=3)]), 1, {"chrome_stacks": 1}),
+    "stack frames": (
+        f'{{"stackFrames": {{"1": {{"name": "f"}}}}, "traceEvents": {dumped([one()])}}}',
+        1,
+        {"chrome_stack_frames": 1},
+    ),
+    "samples": (f'{{"traceEvents": {dumped([one()])}, "samples": [{{"sf": 1}}]}}', 1, {"chrome_sample_lists": 1}),
+    "a system trace": (
+        f'{{"traceEvents": {dumped([one()])}, "systemTraceEvents": "# ]}}"}}',
+        1,
+        {"chrome_system_traces": 1},
+    ),
+    "objects": (
+        dumped([one(), *({"ph": phase, "ts": 1, "id": 1, "name": "o"} for phase in "NOD")]),
+        1,
+        {"chrome_objects": 3},
+    ),
+    "memory dumps": (
+        dumped([one(), {"ph": "V", "ts": 1, "id": 1}, {"ph": "v", "ts": 1, "id": 1}]),
+        1,
+        {"chrome_memory_dumps": 2},
+    ),
+    "sample events": (dumped([one(), {"ph": "P", "ts": 1}]), 1, {"chrome_samples": 1}),
+    "contexts": (dumped([one(), {"ph": "(", "ts": 1}, {"ph": ")", "ts": 1}]), 1, {"chrome_contexts": 2}),
+    "clock synchronization": (
+        dumped([one(), {"ph": "c", "ts": 1, "name": "clock_sync"}]),
+        1,
+        {"chrome_clock_syncs": 1},
+    ),
+    "an unknown phase": (dumped([one(), {"ph": "?", "ts": 1}]), 1, {"chrome_unknown_phase": 1}),
+    "a counter that is no number": (
+        dumped([one(), {"ph": "C", "pid": 1, "ts": 1, "name": "c", "args": {"v": "many"}}]),
+        1,
+        {"chrome_bad_sample": 1},
+    ),
+    "an end of another name": (
+        dumped([one(ph="B"), one(ph="E", name="other")]),
+        1,
+        {"chrome_end_unmatched": 1, "chrome_unfinished": 1},
+    ),
+}
+
+
+@pytest.mark.parametrize("fault", FAULTS)
+def test_a_fault_is_counted_and_costs_nothing_else(tmp_path, fault):
+    text, count, counted = FAULTS[fault]
+    trace = read(tmp_path, text)
+    assert stats(trace) == counted
+    assert len(trace.slices) == count
+    assert_accounted(trace)
+    assert_consistent(trace)
+
+
+def test_bytes_that_are_not_utf_8_are_replaced_and_counted(tmp_path):
+    trace = read(tmp_path, dumped([one(name="@")]).encode().replace(b"@", b"\xff"))
+    assert trace.slices["name"].tolist() == ["�"]
+    assert stats(trace) == {"chrome_bad_text": 1}
+
+
+def test_what_is_not_drawn_has_its_bytes_in_the_accounting(tmp_path):
+    objects = dumped([{"ph": "N", "ts": 1, "id": 1, "name": "o"}])[1:-1]
+    trace = read(tmp_path, f"[{dumped([one()])[1:-1]}, {objects}]")
+    layers = [(row["unit"], row["decoded"], row["padding"], row["lost"]) for row in trace.accounting.rows()]
+    size = len(dumped([one()])) - 2
+    assert layers == [("byte", size + len(objects) + 4, 0, 0), ("event byte", size, 4, len(objects))]
+
+
+def test_the_last_value_of_a_repeated_key_counts(tmp_path):
+    trace = read(tmp_path, FAULTS["keys that are repeated"][0])
+    assert slices(trace) == [(("process 1", "thread 1"), 7000, 1000, "a", "")]
+
+
+def test_an_unfinished_slice_is_known_until_the_last_event_of_its_thread(tmp_path):
+    events = [one(ph="B"), one(ts=8, dur=1), one(ts=20, tid=2)]
+    trace = read(tmp_path, dumped(events))
+    row = next(row for row in trace.slices.rows() if row["dur"] is None)
+    assert (row["last_known_ts"] + trace.time.epoch_ns, row["flags"]) == (8000, Flag.UNFINISHED)
+
+
+def test_tracks_are_named_ordered_and_labelled_by_metadata(tmp_path):
+    def told(name, value, **where):
+        key = name.partition("_")[2].replace("name", "name")
+        return {"ph": "M", "pid": 1, "tid": 1, **where, "name": name, "args": {key: value}}
+
+    events = [
+        one(),
+        one(pid=2, tid=5),
+        told("process_name", "old"),
+        told("process_name", "new"),
+        told("process_labels", "idle"),
+        told("process_sort_index", -4),
+        told("thread_name", "main"),
+        told("thread_sort_index", "6"),
+        told("thread_name", "", pid=2, tid=5),
+        told("process_uptime_seconds", 9),
+    ]
+    trace = read(tmp_path, dumped(events))
+    assert places(trace) == [("", "new (idle)"), ("new (idle)", "main"), ("", "process 2"), ("process 2", "")]
+    assert trace.tracks["sort_key"].tolist()[:2] == [-4, 6]
+    kept = [(row["name"], row["value"]) for row in trace.details["chrome_metadata"].rows()]
+    assert ("process_uptime_seconds", '{"uptime_seconds": 9}') in kept
+
+
+def test_hostile_nesting_ends_soon(tmp_path):
+    for text in ("[" * 200_000, '[{"a":' * 50_000, '{"a":' * 50_000, ',{"ph":"X"' * 50_000):
+        trace = read(tmp_path, text)
+        assert_accounted(trace)
+
+
+def test_native_pairs_refuse_what_does_not_fit():
+    lane, name, ends = np.array([5], np.int32), np.zeros(1, np.int32), np.zeros(1, np.uint8)
+    with pytest.raises(ValueError, match="no such lane"):
+        core.trace_event_pairs(lane, name, ends, 3, np.empty(1, np.int64), np.empty(1, np.uint8))
+    with pytest.raises(ValueError, match="different lengths"):
+        core.trace_event_pairs(lane, name, ends, 9, np.empty(2, np.int64), np.empty(1, np.uint8))
+    with pytest.raises(ValueError, match="padding"):
+        core.TraceEventReader().feed(np.ones(70, np.uint8), 5, True)
+
+
+def test_what_is_no_list_of_events_is_not_recognized(tmp_path):
+    for content in ('{"a": 1}', "[1, 2, 3]", '[{"name": "x", "size": 3}]', '{"ph": "X"}', "[]"):
+        path = tmp_path / "other.json"
+        path.write_text(content)
+        with pytest.raises(InputError):
+            lanescope.open(path)
