@@ -18,6 +18,7 @@ SIMULATED = {
     "ascend": ("chip", "--drop-aicore", 5, "--drop-aicpu", 5, "--tasks", 60),
     "cuda": ("run.npy", "--unfinished", 1, "--blocks", 2, "--tiles", 2),
     "levelzero": ("run.txt", "--ops", 100, "--lost", 0.1),
+    "chrome": ("run.trace.json", "--unfinished", 2, "--broken", 1),
 }
 
 

@@ -35,6 +35,7 @@ NUMBERS = {
     "cuda_regions.event_id": "event number of the record",
     "cuda_instants.event_id": "event number of the record",
     "cuda_flows.event_id": "event number of the record",
+    "kineto_ops.external_id": "the profiler's number of an operator",
     "levelzero_operations.op_id": "the recorder's number of the operation",
 }
 

@@ -20,6 +20,7 @@ SMALL = {
     "cuda": {"blocks": 2, "tiles": 4},
     "levelzero": {"ops": 60},
     "chrome": {"events": 60},
+    "kineto": {"steps": 1, "kernels": 12},
 }
 
 

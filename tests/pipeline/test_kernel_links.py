@@ -1,9 +1,13 @@
 """What kernels recorded lies inside the executions that another tool saw of them, where no clock joins the two."""
 
+import json
+import re
+
 import numpy as np
 import pytest
 
 import lanescope
+from lanescope.cli import main
 from lanescope.errors import MergeError, UsageError
 from lanescope.families import KernelSpans, registry
 from lanescope.families.family import Family, Format
@@ -14,6 +18,8 @@ from lanescope.trace import TimeBase, TraceBuilder
 UNIX = TimeBase(epoch_ns=1_700_000_000_000_000_000, epoch_kind="unix")
 #: How long the kernel ran before and after what it recorded.
 BEFORE, AFTER = 3_000, 1_000
+#: Options of the simulator for three launches in one buffer.
+LAUNCHES = {"tiles": 2, "blocks": 4, "stale": 4, "launches": 2, "apart": 70_000}
 
 
 def executions(*rows):
@@ -51,8 +57,7 @@ def host(monkeypatch):
 def launches(tmp_path_factory):
     """Three launches in one buffer, and how long from the first record of all to the begins and ends of each."""
     folder = tmp_path_factory.mktemp("launches")
-    options = {"tiles": 2, "blocks": 4, "stale": 4, "launches": 2, "apart": 70_000}
-    made = lanescope.simulate("cuda", 3, **options)
+    made = lanescope.simulate("cuda", 3, **LAUNCHES)
     for name, content in made.files.items():
         (folder / name).write_bytes(content)
     path = folder / next(iter(made.files))
@@ -134,3 +139,40 @@ def test_lanes_on_clocks_of_their_own_are_not_placed(tmp_path):
         (tmp_path / name).write_bytes(content)
     trace = lanescope.open(tmp_path / next(iter(made.files)))
     assert registry.family("cuda").launches(trace) is None
+
+
+def kineto(begin, end, *, at_ns):
+    """A file of the PyTorch profiler around the launches: each kernel begins 2 µs before them and ends 3 µs behind."""
+    rows = [{"ph": "M", "name": "process_labels", "pid": 0, "tid": 0, "args": {"labels": "GPU 0"}}]
+    for number, (first, last) in enumerate(zip(begin.tolist(), end.tolist(), strict=True)):
+        ts, dur = first + at_ns - 2_000, last - first + 5_000
+        rows.append(
+            {"ph": "X", "cat": "kernel", "name": "attention_kernel", "pid": 0, "tid": 7, "ts": ts, "dur": dur,
+             "args": {"correlation": number, "stream": 7, "device": 0}}
+        )  # fmt: skip
+    text = json.dumps({"schemaVersion": 1, "baseTimeNanoseconds": 7_889_238 * 10**9, "traceEvents": rows})
+    return re.sub(r'"(ts|dur)": (\d+)(\d{3})', r'"\1": \2.\3', text)
+
+
+def test_markers_lie_inside_the_kernels_of_a_pytorch_trace(launches, tmp_path, capsys):
+    _, begin, end = launches
+    (tmp_path / "host.json").write_text(kineto(begin, end, at_ns=5_000_000))
+    made = lanescope.simulate("cuda", 3, **LAUNCHES)
+    for name, content in made.files.items():
+        (tmp_path / name).write_bytes(content)
+    buffer = str(tmp_path / next(iter(made.files)))
+    out = tmp_path / "both.pftrace"
+    assert main(["convert", str(tmp_path / "host.json"), buffer, "--stale", "keep", "-o", str(out)]) == 0
+    err = capsys.readouterr().err
+    assert f"{buffer}: starts at " in err
+    assert "clock: kernels attention_kernel of" in err
+    assert "error at most 2,500 ns" in err
+    both = lanescope.merge([lanescope.open(tmp_path / "host.json"), lanescope.open(buffer, stale="keep")])
+    assert_consistent(both)
+    spans = both.slices
+    kernels = np.flatnonzero(spans.values("category") == "kernel")
+    for row in both.flows.rows():
+        if row["src_slice_id"] in kernels:
+            assert spans.values("ts")[row["src_slice_id"]] <= row["dst_ts"]
+    inside = [row for row in both.tracks.rows() if row["name"] == "inside attention_kernel (±2,500 ns)"]
+    assert len(inside) == 1

@@ -54,7 +54,7 @@ def test_a_rate_that_was_estimated_is_no_declared_rate():
 
 
 def test_every_family_declares_its_counters():
-    for family in registry.builtin():
+    for family in registry.devices():
         for spec in family.clocks:
             assert all(0 < low < high for low, high in spec.rates_hz)
         assert family.clocks, family.name

@@ -8,6 +8,7 @@
 #include "bind/arrays.hpp"
 #include "bind/module.hpp"
 #include "core/foreign/chrome_json.hpp"
+#include "core/foreign/decimal_time.hpp"
 #include "core/foreign/event_pairs.hpp"
 
 namespace nb = nanobind;
@@ -60,7 +61,10 @@ nb::dict tally(const EventReader& reader) {
     const FileTally& found = reader.tally();
     nb::dict out;
     out["lost_bytes"] = found.lost_bytes;
-    out["first_lost"] = found.first_lost;
+    out["first_broken"] = found.first_broken;
+    out["first_not_event"] = found.first_not_event;
+    out["first_cut"] = found.first_cut;
+    out["first_trailing"] = found.first_trailing;
     out["broken"] = found.broken;
     out["not_events"] = found.not_events;
     out["missing_commas"] = found.missing_commas;
@@ -110,7 +114,7 @@ void lanescope::bind::foreign_chrome(nb::module_& m) {
         .def("feed", &feed, "buffer"_a.noconvert(), "size"_a, "is_last"_a,
              "Read the events of a window, uint8 with 64 zeros behind its size; return how many bytes are done with.")
         .def("take", &take, "Return the events since the last call, a column by name.")
-        .def("tally", &tally, "Return what became of the bytes that are no events.")
+        .def("tally", &tally, "Return what became of the bytes outside of events.")
         .def(
             "texts",
             [](const EventReader& self, size_t first) {
@@ -141,5 +145,5 @@ void lanescope::bind::foreign_chrome(nb::module_& m) {
           "Find the innermost slice that is open at each point, and the first that begins there or later; -1: none.");
     m.def("trace_event_nanoseconds", &nanoseconds, "text"_a,
           nb::sig("def trace_event_nanoseconds(text: str) -> tuple[int, bool] | None"),
-          "Return decimal microseconds in nanoseconds, and whether they were rounded; None if they are no number that fits.");
+          "Return decimal microseconds in nanoseconds, and whether they were rounded; None for anything else.");
 }

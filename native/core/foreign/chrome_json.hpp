@@ -12,36 +12,18 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
+#include "core/foreign/interner.hpp"
+
 namespace lanescope::foreign {
-
-// Texts by code, in order of first sight.
-class Interner {
-public:
-    Interner();
-    int32_t code(std::string_view text);
-    size_t size() const { return entries_.size(); }
-    std::string_view text(size_t code) const;
-
-private:
-    struct Entry {
-        uint64_t hash;
-        size_t begin;
-        size_t size;
-    };
-    void grow();
-
-    std::string arena_;
-    std::vector<Entry> entries_;
-    std::vector<uint32_t> table_;  // code + 1; 0: free
-};
 
 // Bits of `flags` above the phase, which is the low byte: 0 where an event has none of one character.
 enum EventBit : uint32_t {
     kHasTime = 1u << 8,
     kHasDuration = 1u << 9,
-    kBadTime = 1u << 10,  // there is one, but no number that fits
+    kBadTime = 1u << 10,  // there is one that is not a number, or does not fit
     kBadDuration = 1u << 11,
     kRounded = 1u << 12,  // finer than a nanosecond
     kRepeatedKey = 1u << 13,  // the last value is taken
@@ -53,7 +35,7 @@ enum EventBit : uint32_t {
     kGlobalScope = 1u << 19,
     kHasArguments = 1u << 20,
     kTextTime = 1u << 21,  // the time is a text
-    kBadSeries = 1u << 22,  // a value of a counter is no number
+    kBadSeries = 1u << 22,  // a value of a counter is not a number
     kHasId = 1u << 23,
     kHasBindId = 1u << 24,
     kHasStack = 1u << 25,  // refers to stack frames
@@ -94,9 +76,9 @@ struct Entry {
 
 struct FileTally {
     int64_t lost_bytes = 0;  // of what is not JSON, cut off, or behind the end
-    int64_t first_lost = -1;
-    int64_t broken = 0;  // stretches without an event that can be read
-    int64_t not_events = 0;  // elements of the list that are no objects
+    int64_t broken = 0;  // passages without an event that can be read
+    int64_t not_events = 0;  // elements of the list other than objects
+    int64_t first_broken = -1, first_not_event = -1, first_cut = -1, first_trailing = -1;  // offsets; -1: none
     int64_t missing_commas = 0;
     bool is_cut = false;  // ends inside of an event, or of another value
     bool is_unterminated = false;  // ends before the list, or the object around it, does
@@ -140,6 +122,7 @@ private:
     int64_t offset(const char* place) const { return file_offset_ + (place - begin_); }
     void space();
     void lose(const char* begin, const char* end);
+    void count(int64_t& found, int64_t& first, const char* place);
     bool step(bool is_last);
     bool step_list();
     bool step_resync(bool is_last);
@@ -194,9 +177,5 @@ private:
     std::vector<Entry> entries_;
     FileTally tally_;
 };
-
-// Microseconds as decimal text, in nanoseconds: halves are rounded away from zero. Returns false if it is no number, or
-// none that fits.
-bool nanoseconds_of(std::string_view text, int64_t* out, bool* is_rounded);
 
 }  // namespace lanescope::foreign

@@ -37,7 +37,7 @@ class Bit(enum.IntFlag):
     HAS_ID = 1 << 6
     TEXT_ID = 1 << 7  # ``id`` is the code of a text
     HAS_ARGS = 1 << 8
-    OTHER_KEYS = 1 << 9  # keys that nobody asked for
+    OTHER_KEYS = 1 << 9  # keys besides the wanted ones
     REPEATED_KEY = 1 << 10  # a key comes twice: the last one counts
 
 
@@ -127,12 +127,12 @@ class TraceEvents:
         series: event (int64), code of ``texts`` (int32) and value (float64) of the values of counters.
         members: the other members of the outermost object, in order; a key may come twice.
         lost: bytes that cannot be read.
-        ending: ``whole``; ``unterminated``: the list or the object has no end; ``foreign``: it is no such text.
+        ending: ``whole``; ``unterminated``: the list or the object has no end; ``foreign``: it is not a such text.
         file_size, decoded: bytes, all and those that are not lost.
         is_bare: it is a list alone.
         has_list: there is a list of events.
         extra_commas, missing_commas: how many commas are too many, or missing, between elements.
-        odd_series: values of counters that are no number.
+        odd_series: values of counters that are not numbers.
         damaged_texts: texts with bytes or escapes that no text has; they hold U+FFFD instead.
     """
 
@@ -150,9 +150,7 @@ class TraceEvents:
         self.id: Int64 = events["id"]
         self.args_begin: npt.NDArray[np.uint32] = events["args_begin"]
         self.args_size: npt.NDArray[np.uint32] = events["args_size"]
-        self.values = {
-            name: ArgValues(*found) for name, found in zip(columns, scanner.take_values(), strict=True)
-        }
+        self.values = {name: ArgValues(*found) for name, found in zip(columns, scanner.take_values(), strict=True)}
         self.series: tuple[Int64, npt.NDArray[np.int32], npt.NDArray[np.float64]] = scanner.take_series()
         self.damaged_texts = 0
         self.names = self._decoded(scanner.names)
@@ -185,16 +183,19 @@ class TraceEvents:
     @cached_property
     def has_dur(self) -> Mask:
         """Which events have a duration, bool [n]."""
-        return (self.bits & Bit.HAS_DUR) != 0
+        found: Mask = (self.bits & Bit.HAS_DUR) != 0
+        return found
 
     @cached_property
     def has_ts(self) -> Mask:
         """Which events have a time, bool [n]."""
-        return (self.bits & Bit.HAS_TS) != 0
+        found: Mask = (self.bits & Bit.HAS_TS) != 0
+        return found
 
     def of_phase(self, phase: str) -> Mask:
         """Return which events have a phase, bool [n]."""
-        return self.phase == ord(phase)
+        found: Mask = self.phase == ord(phase)
+        return found
 
     def _decoded(self, texts: Sequence[bytes]) -> list[str]:
         found = []

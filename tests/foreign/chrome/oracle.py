@@ -12,7 +12,7 @@ MOST = 1 << 62
 
 
 def nanoseconds(value: Any) -> int | None:
-    """Return microseconds of JSON as whole nanoseconds; None for what is no number."""
+    """Return microseconds of JSON as whole nanoseconds; None for anything else."""
     try:
         number = Decimal(value) if isinstance(value, (int, str, Decimal)) and not isinstance(value, bool) else None
     except ArithmeticError:
@@ -70,6 +70,8 @@ class Reading:
                     *([plain(event.get("tid"))] * (event["name"] == "thread_name")),
                 )
                 self.names[who] = event["args"]["name"]
+            if event.get("ph") == "M" and event["name"] == "process_labels":
+                self.names["labels", plain(event.get("pid"))] = f" ({event['args']['labels']})"
         self.slices: Counter[Any] = Counter()
         self.instants: Counter[Any] = Counter()
         self.samples: Counter[Any] = Counter()
@@ -111,7 +113,8 @@ class Reading:
 
     def process(self, event: dict[str, Any]) -> str:
         key = plain(event.get("pid"))
-        return self.names.get(("process_name", key), f"process {key}" if key else "no process")
+        name = self.names.get(("process_name", key), f"process {key}" if key else "no process")
+        return name + self.names.get(("labels", key), "")
 
     def lane(self, event: dict[str, Any]) -> tuple[str, str]:
         key = plain(event.get("pid")), plain(event.get("tid"))

@@ -195,12 +195,12 @@ FAULTS = {
         0,
         {"chrome_no_events": 1, "chrome_unterminated": 1, "truncated": 1},
     ),
-    "an event that is no JSON": (
+    "an event that is not JSON": (
         "[" + dumped([one()])[1:-1] + ', {"ph": "X", nonsense}, ' + dumped([one(ts=9)])[1:],
         2,
         {"chrome_broken": 1},
     ),
-    "elements that are no events": ("[1, null, " + dumped([one()])[1:-1] + ', "a", {}]', 1, {"chrome_not_an_event": 4}),
+    "elements other than events": ("[1, null, " + dumped([one()])[1:-1] + ', "a", {}]', 1, {"chrome_not_an_event": 4}),
     "events without commas": (
         "[" + dumped([one()])[1:-1] + "\n" + dumped([one(ts=9)])[1:],
         2,
@@ -213,7 +213,7 @@ FAULTS = {
         1,
         {"chrome_missing_duration": 1},
     ),
-    "a duration that is no number": (dumped([one(dur="=NaN=")]), 1, {"chrome_missing_duration": 1}),
+    "a duration that is not a number": (dumped([one(dur="=NaN=")]), 1, {"chrome_missing_duration": 1}),
     "an infinite time": (dumped([one(), one(ts="=-Infinity=")]), 1, {"chrome_missing_time": 1}),
     "a time out of range": (dumped([one(), one(ts="=1e300=")]), 1, {"chrome_missing_time": 1}),
     "times finer than a nanosecond": (dumped([one(ts="=1.00050001=")]), 1, {"chrome_rounded": 1}),
@@ -256,7 +256,7 @@ FAULTS = {
         {"chrome_clock_syncs": 1},
     ),
     "an unknown phase": (dumped([one(), {"ph": "?", "ts": 1}]), 1, {"chrome_unknown_phase": 1}),
-    "a counter that is no number": (
+    "a counter that is not a number": (
         dumped([one(), {"ph": "C", "pid": 1, "ts": 1, "name": "c", "args": {"v": "many"}}]),
         1,
         {"chrome_bad_sample": 1},
@@ -351,3 +351,32 @@ def test_what_is_no_list_of_events_is_not_recognized(tmp_path):
         path.write_text(content)
         with pytest.raises(InputError):
             lanescope.open(path)
+
+
+#: Files of others that a slow oracle reads in a moment.
+SMALL_FILES = (
+    "hta/amd_trace",
+    "hta/benchmark_simple_add_trace",
+    "hta/cpu_only",
+    "hta/critical_path_simple_add",
+    "hta/cuda_event_sync_multi_stream",
+    "hta/trace_compare_base",
+    "hta/triton_example",
+    "tracelens/h100_bert_small",
+    "tracelens/mi210_gpu_only",
+    "tracelens/mi300_bert_small",
+)
+
+
+@pytest.mark.parametrize("name", SMALL_FILES)
+def test_files_of_others_are_read_as_by_a_reader_in_plain_python(corpus, tmp_path, name):
+    text = gzip.decompress((corpus / f"foreign/{name}.json.gz").read_bytes()).decode()
+    wanted = Reading(text)
+    trace = read(tmp_path, text)
+    assert sorted(slices(trace), key=repr) == sorted(wanted.slices.elements(), key=repr)
+    assert instants(trace) == wanted.instants
+    assert samples(trace) == wanted.samples
+    assert len(trace.flows) == wanted.flows.total()
+    found = {stat: count for stat, count in stats(trace).items() if stat not in UNSEEN}
+    assert found == {stat: count for stat, count in wanted.stats.items() if count}
+    assert_accounted(trace)

@@ -81,7 +81,8 @@ Nanoseconds nanoseconds(const char*& at, const char* end) {
             ++p;
         }
         behind = p - point - 1;
-        if (behind == 0) p = point;
+        // What is not all there yet is not a fault.
+        if (behind == 0 && p < end) p = point;
     }
     const char* const digits_end = p;
     int64_t exponent = 0;

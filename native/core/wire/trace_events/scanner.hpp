@@ -2,7 +2,7 @@
 // list alone. Each event goes into columns; what stands before and behind the list is told by its place.
 //
 // The text comes in pieces of any size. An event is read when all of it is there, so how the text is cut changes nothing.
-// What is no event is lost: the bytes from its begin to the begin of the next event are one run.
+// Anything else in the list is lost: the bytes from its begin to the begin of the next event are one run.
 #pragma once
 #include <array>
 #include <cstddef>
@@ -44,7 +44,7 @@ enum Bit : uint16_t {
     kHasId = 1 << 6,
     kTextId = 1 << 7,  // `id` is the code of a text
     kHasArgs = 1 << 8,
-    kOtherKeys = 1 << 9,  // it has keys that nobody asked for
+    kOtherKeys = 1 << 9,  // it has keys besides the wanted ones
     kRepeatedKey = 1 << 10,  // a key comes twice: the last one counts
 };
 

@@ -21,7 +21,7 @@ from lanescope.trace import Column, Dictionary, Table, TimeBase, Trace, TraceBui
 if TYPE_CHECKING:
     from lanescope.source import Capture
 
-#: Values next to the list of events that are longer are not kept; those of ours may be.
+#: Values next to the list of events that are longer are not kept.
 _LONGEST_VALUE = 1 << 16
 #: Stats of bits of the flags of events.
 _BITS = {
@@ -151,14 +151,16 @@ def _unread(events: Events) -> list[tuple[bytes, int, int]]:
 def _count(events: Events, stats: StatTally) -> Any:
     """Count what is not drawn and what is unusual; return which events are of kinds that are read, bool [n]."""
     tally = events.tally
-    first = tally["first_lost"] if tally["first_lost"] >= 0 else None
-    stats.add("chrome_broken", tally["broken"], offset=first)
-    stats.add("chrome_trailing", int(tally["has_trailing"]), offset=first)
-    stats.add("truncated", int(tally["is_cut"]), offset=first)
+    for stat, count, first in (
+        ("chrome_broken", "broken", "first_broken"),
+        ("chrome_trailing", "has_trailing", "first_trailing"),
+        ("truncated", "is_cut", "first_cut"),
+        ("chrome_not_an_event", "not_events", "first_not_event"),
+    ):
+        stats.add(stat, int(tally[count]), offset=tally[first])
     stats.add("chrome_unterminated", int(tally["is_unterminated"] or tally["is_trailing_comma"]))
     stats.add("chrome_no_events", int(not len(events)))
     stats.add("chrome_missing_comma", tally["missing_commas"])
-    stats.add("chrome_not_an_event", tally["not_events"])
     stats.add("chrome_bad_text", events.texts.bad)
     stats.add("chrome_long_text", events.texts.long)
     by_phase = events.by_phase

@@ -10,7 +10,7 @@ ARGUMENTS = TableSpec(
     "arguments of a slice: one row per event that has some, so two where its end has its own",
     (
         ref("slice_id", "slices", "slice of the event"),
-        argument("args", "utf8", "value of `args` as it stands in the file, JSON"),
+        argument("args", "utf8", "value of `args`, JSON as in the file"),
     ),
     key="slice_id",
 )
@@ -19,7 +19,7 @@ INSTANT_ARGUMENTS = TableSpec(
     "arguments of an instant",
     (
         ref("instant_id", "instants", "instant of the event"),
-        argument("args", "utf8", "value of `args` as it stands in the file, JSON"),
+        argument("args", "utf8", "value of `args`, JSON as in the file"),
     ),
     key="instant_id",
 )
@@ -28,7 +28,7 @@ ASYNC = TableSpec(
     "identity of an asynchronous slice",
     (
         ref("slice_id", "slices", "the slice"),
-        argument("key", "utf8", "its id: hexadecimal if the file gives a number, else the text"),
+        argument("key", "utf8", "id of the event: hexadecimal if the file gives a number, else the text"),
         ColumnSpec(
             "id_scope", "text", "scope of the id: `global` (also if the file gives none), or `local` to its process"
         ),
@@ -62,17 +62,17 @@ TABLES = (ARGUMENTS, INSTANT_ARGUMENTS, ASYNC, FLOWS, METADATA)
 
 EVENT = TableSpec(
     "chrome.event",
-    "an event as it stands in the file",
+    "an event of the file, unchanged",
     (
-        ColumnSpec("offset", "int64", "byte offset of its brace", unit="bytes"),
-        ColumnSpec("size", "int64", "its length", unit="bytes"),
-        ColumnSpec("phase", "utf8", "its phase; empty if it has none of one character"),
-        ColumnSpec("ts", "int64", "its time; NULL without a readable one", nullable=True, unit="ns"),
-        ColumnSpec("dur", "int64", "its duration; NULL without a readable one", nullable=True, unit="ns"),
-        ColumnSpec("process", "utf8", "its `pid`"),
-        ColumnSpec("thread", "utf8", "its `tid`"),
-        ColumnSpec("name", "text", "its name"),
-        ColumnSpec("category", "text", "its category"),
+        ColumnSpec("offset", "int64", "byte offset of the event", unit="bytes"),
+        ColumnSpec("size", "int64", "length in the file", unit="bytes"),
+        ColumnSpec("phase", "utf8", "phase of the event; empty if it does not have one of one character"),
+        ColumnSpec("ts", "int64", "time of the event; NULL without a readable one", nullable=True, unit="ns"),
+        ColumnSpec("dur", "int64", "duration of the event; NULL without a readable one", nullable=True, unit="ns"),
+        ColumnSpec("process", "utf8", "`pid` of the event"),
+        ColumnSpec("thread", "utf8", "`tid` of the event"),
+        ColumnSpec("name", "text", "name of the event"),
+        ColumnSpec("category", "text", "category of the event"),
     ),
 )
 
@@ -81,12 +81,16 @@ STATS = (
     StatSpec("chrome_broken", "data_loss", "passages that are not JSON: skipped up to the next event"),
     StatSpec("chrome_trailing", "data_loss", "files with content after their end: it is not read"),
     StatSpec(
-        "chrome_not_an_event", "data_loss", "elements of the event list that are no events: no object, or no phase"
+        "chrome_not_an_event",
+        "data_loss",
+        "elements of the event list that are not events: not an object, or without a phase",
     ),
     StatSpec("chrome_missing_time", "data_loss", "events without a readable time: not drawn"),
     StatSpec("chrome_missing_id", "data_loss", "events without the id that their phase requires: not drawn"),
     StatSpec("chrome_deep_arguments", "data_loss", "arguments nested more than 100 levels deep: not kept"),
-    StatSpec("chrome_bad_sample", "data_loss", "counter events with a value that is no finite number: it is skipped"),
+    StatSpec(
+        "chrome_bad_sample", "data_loss", "counter events with a value that is not a finite number: it is skipped"
+    ),
     StatSpec("chrome_negative_duration", "error", "slices with a negative duration"),
     StatSpec(
         "chrome_end_unmatched",
@@ -159,17 +163,19 @@ STATS = (
         finding="LS404 notice",
     ),
     StatSpec("chrome_long_text", "notice", "texts above 65,536 characters: cut there", finding="LS404 notice"),
-    StatSpec("chrome_objects", "notice", f"object events (N, O, D): {_UNREAD}", finding="LS003"),
-    StatSpec("chrome_memory_dumps", "notice", f"memory dump events (V, v): {_UNREAD}", finding="LS003"),
-    StatSpec("chrome_samples", "notice", f"sample events (P): {_UNREAD}", finding="LS003"),
-    StatSpec("chrome_contexts", "notice", f"context and link events: {_UNREAD}", finding="LS003"),
-    StatSpec("chrome_clock_syncs", "notice", f"clock synchronization events (c): {_UNREAD}", finding="LS003"),
+    StatSpec("chrome_objects", "notice", f"object events (N, O, D): {_UNREAD}", finding="LS003 notice"),
+    StatSpec("chrome_memory_dumps", "notice", f"memory dump events (V, v): {_UNREAD}", finding="LS003 notice"),
+    StatSpec("chrome_samples", "notice", f"sample events (P): {_UNREAD}", finding="LS003 notice"),
+    StatSpec("chrome_contexts", "notice", f"context and link events: {_UNREAD}", finding="LS003 notice"),
+    StatSpec("chrome_clock_syncs", "notice", f"clock synchronization events (c): {_UNREAD}", finding="LS003 notice"),
     StatSpec("chrome_unknown_phase", "data_loss", f"events of an unknown phase: {_UNREAD}"),
-    StatSpec("chrome_stack_frames", "notice", "lists of stack frames: not read", finding="LS003"),
-    StatSpec("chrome_sample_lists", "notice", "lists of samples: not read", finding="LS003"),
-    StatSpec("chrome_system_traces", "notice", "texts of a system trace: not read", finding="LS003"),
-    StatSpec("chrome_stacks", "notice", "events with stacks: drawn without them", finding="LS003"),
-    StatSpec("chrome_thread_time", "notice", "events with thread clock times: drawn without them", finding="LS003"),
+    StatSpec("chrome_stack_frames", "notice", "lists of stack frames: not read", finding="LS003 notice"),
+    StatSpec("chrome_sample_lists", "notice", "lists of samples: not read", finding="LS003 notice"),
+    StatSpec("chrome_system_traces", "notice", "texts of a system trace: not read", finding="LS003 notice"),
+    StatSpec("chrome_stacks", "notice", "events with stacks: drawn without them", finding="LS003 notice"),
+    StatSpec(
+        "chrome_thread_time", "notice", "events with thread clock times: drawn without them", finding="LS003 notice"
+    ),
     StatSpec(
         "chrome_findings",
         "info",

@@ -1,7 +1,7 @@
 """The decoder: a Kineto file -> one ``Trace``.
 
-What a row is may be said anywhere in the file, and device work stands far from its call: columns of all events are kept,
-and one batch is made at the end.
+What a row is may be known from any place of the file, and device work is far from its call: columns of all events are
+kept, and one batch is made at the end.
 """
 
 from __future__ import annotations
@@ -49,11 +49,11 @@ class KinetoDecoder:
         """Take the end of the input, and return its events.
 
         Raises:
-            InputError: there is no list of events in it.
+            InputError: it has no list of events.
         """
         events = self._reader.finish()
         if not events.has_list:
-            what = "is no JSON" if events.ending == "foreign" else "contains no list of trace events"
+            what = "is not JSON" if events.ending == "foreign" else "contains no list of trace events"
             raise InputError(f"{self._capture.main.path} {what}", hint="pass a file that the PyTorch profiler exported")
         return events
 
@@ -144,7 +144,11 @@ def event_table(events: TraceEvents) -> Table:
             "category": texts(events.categories, events.category),
             "process": texts(processes, events.place),
             "thread": texts(threads, events.place),
-            "time_ns": [ts if known else None for ts, known in zip(events.ts.tolist(), events.has_ts.tolist(), strict=True)],
-            "dur_ns": [dur if known else None for dur, known in zip(events.dur.tolist(), events.has_dur.tolist(), strict=True)],
+            "time_ns": [
+                ts if known else None for ts, known in zip(events.ts.tolist(), events.has_ts.tolist(), strict=True)
+            ],
+            "dur_ns": [
+                dur if known else None for dur, known in zip(events.dur.tolist(), events.has_dur.tolist(), strict=True)
+            ],
         },
     )

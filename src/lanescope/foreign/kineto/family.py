@@ -41,6 +41,7 @@ FAMILY = Family(
             _HERE + "analysis.breakdown:combinations_before_last_step",
         ),
     ),
+    kernels=_HERE + "analysis.kernel_spans:kernel_spans",
     simulator=Simulator(
         _HERE + "simulate.simulator:simulate",
         options=(
@@ -58,7 +59,7 @@ FAMILY = Family(
             Option("fast_copies", non_negative_int, "copies of impossible bandwidth", 0),
             Option("unexecuted", non_negative_int, "launches at the start without a device row", 0),
             Option("unlaunched", non_negative_int, "device rows without a launch", 0),
-            Option("unreadable", non_negative_int, "events that are no JSON", 0),
+            Option("unreadable", non_negative_int, "events with a syntax error", 0),
             Option("log_error", bool, "write an error into the log of the profiler", default=False),
             Option("torn", bool, "cut the file after two thirds", default=False),
         ),

@@ -35,7 +35,7 @@ KERNELS = TableSpec(
         argument("blocks_per_sm", "float64", "blocks on an SM", nullable=True),
         argument("warps_per_sm", "float64", "warps on an SM", nullable=True),
         argument("occupancy", "float64", "estimated occupancy in percent", nullable=True),
-        argument("queued", "int64", "time stamp of queueing as the producer gives it; 0: not recorded", nullable=True),
+        argument("queued", "int64", "time of queueing in the unit of the producer; 0 if not recorded", nullable=True),
         argument("priority", "int64", "priority of the stream", nullable=True),
         argument("graph", "int64", "graph that the kernel is a node of", nullable=True),
         argument("graph_node", "int64", "node of the graph", nullable=True),
@@ -67,7 +67,9 @@ COLLECTIVES = TableSpec(
         argument("group_size", "int64", "ranks in the process group", nullable=True),
         argument("group_name", "text", "name of the process group", nullable=True),
         argument("group_description", "text", "description of the process group", nullable=True),
-        argument("group_ranks", "text", "ranks of the process group as text; the producer may shorten it", nullable=True),
+        argument(
+            "group_ranks", "text", "ranks of the process group as text; the producer may shorten it", nullable=True
+        ),
         argument("sequence", "int64", "number of the operation in its group: equal on all ranks", nullable=True),
         argument("source_rank", "int64", "rank that sends", nullable=True),
         argument("destination_rank", "int64", "rank that receives", nullable=True),
@@ -90,7 +92,7 @@ SYNCS = TableSpec(
 )
 PYTHON = TableSpec(
     "kineto_python",
-    "Python call",
+    "call of a Python function",
     (
         ref("slice_id", "slices", "slice of the call"),
         argument("call", "int64", "number of the call", nullable=True),
@@ -104,7 +106,7 @@ ARGUMENTS = TableSpec(
     "all arguments of a slice",
     (
         ref("slice_id", "slices", "slice"),
-        ColumnSpec("args", "utf8", "JSON as it is in the file; read from the file when it is asked for"),
+        ColumnSpec("args", "utf8", "JSON text of the file, read when it is asked for"),
     ),
     key="slice_id",
 )
@@ -117,7 +119,7 @@ DEVICES = TableSpec(
         ColumnSpec("name", "utf8", "product name; empty if the producer gives none"),
         ColumnSpec("memory", "int64", "global memory", nullable=True, unit="bytes"),
         ColumnSpec("capability_major", "int64", "compute capability before the point", nullable=True),
-        ColumnSpec("capability_minor", "int64", "compute capability behind the point", nullable=True),
+        ColumnSpec("capability_minor", "int64", "compute capability after the point", nullable=True),
         ColumnSpec("sms", "int64", "multiprocessors", nullable=True),
         ColumnSpec("warp", "int64", "threads of a warp", nullable=True),
         ColumnSpec("properties", "utf8", "all properties as JSON"),
@@ -133,7 +135,9 @@ RUNS = TableSpec(
         ColumnSpec("world_size", "int64", "number of ranks", nullable=True),
         ColumnSpec("backend", "utf8", "communication library; empty if not distributed"),
         ColumnSpec("schema_version", "int64", "version of the format; NULL if not given", nullable=True),
-        ColumnSpec("base_ns", "int64", "Unix time that the times of the file count from; NULL if absolute", nullable=True),
+        ColumnSpec(
+            "base_ns", "int64", "start of the relative times in Unix time; NULL if they are absolute", nullable=True
+        ),
         ColumnSpec("trace_name", "utf8", "name that the producer gave the file"),
     ),
     key="input_id",
@@ -157,7 +161,7 @@ METADATA = TableSpec(
     (
         ref("input_id", "inputs", "file"),
         ColumnSpec("key", "utf8", "name"),
-        ColumnSpec("value", "utf8", "JSON as it is in the file"),
+        ColumnSpec("value", "utf8", "JSON text of the file"),
     ),
     key="input_id",
 )
@@ -195,11 +199,13 @@ EVENTS = TableSpec(
 
 STATS: tuple[StatSpec, ...] = (
     StatSpec("kineto_unreadable_event", "data_loss", "places in the list of events with something else: lost"),
-    StatSpec("kineto_unreadable_bytes", "data_loss", "bytes outside of the list of events that are no member: lost"),
-    StatSpec("kineto_unreadable_metadata", "data_loss", "members besides the events whose value is no JSON: kept as text"),
+    StatSpec("kineto_unreadable_bytes", "data_loss", "unreadable bytes outside of the list of events: lost"),
+    StatSpec(
+        "kineto_unreadable_metadata", "data_loss", "members besides the events whose value is not JSON: kept as text"
+    ),
     StatSpec("kineto_missing_time", "data_loss", "events without a time, or after the year 2116: not on the timeline"),
     StatSpec("kineto_unknown_phase", "data_loss", "events of a phase that the profiler does not write: lost"),
-    StatSpec("kineto_odd_counter", "data_loss", "values of counters that are no number: lost"),
+    StatSpec("kineto_odd_counter", "data_loss", "values of counters that are not numbers: lost"),
     StatSpec(
         "kineto_unfinished",
         "notice",

@@ -131,7 +131,7 @@ class Events:
         texts: by code.
         lanes: codes of process and thread.
         entries: key, begin and end of the other values of the outermost object.
-        tally: what became of bytes that are no events.
+        tally: what became of bytes outside of events.
     """
 
     def __init__(

@@ -64,6 +64,6 @@ NOT_READ_KEYS = MappingProxyType(
     }
 )
 
-#: How our own writer names itself, and its events that are no slices or instants of the trace.
+#: How our own writer names itself, and its events besides slices and instants of the trace.
 PRODUCER = "lanescope"
 GAP, FLOW, FINDING = "lanescope.gap", "lanescope.flow", "lanescope.finding"

@@ -64,7 +64,7 @@ def simulate(options: Mapping[str, Any], seed: int) -> Simulation:
     """Return a file and what a reader must find in it.
 
     Raises:
-        UsageError: there is no thread for what is to happen.
+        UsageError: events are asked for, but not a thread for them.
     """
     file = _File(options, seed)
     drawn = ("events", "pairs", "asynchronous", "instants", "counters", "flows", "unfinished", "unmatched", "timeless")

@@ -196,14 +196,19 @@ def _bandwidth(context: RuleContext) -> Iterator[Violation]:
     dur = slices.values("dur")[row].astype(np.float64)
     usable = copies.valid("bytes") & slices.valid("dur")[row] & (dur > 0) & _is_work(trace)[row]
     rate = np.divide(size, dur, out=np.zeros(len(row)), where=usable)
-    is_link = _table(trace, "name", lambda text: "HtoD" in text or "DtoH" in text or "HostToDevice" in text or "DeviceToHost" in text)[row]
+    is_link = _table(
+        trace, "name", lambda text: "HtoD" in text or "DtoH" in text or "HostToDevice" in text or "DeviceToHost" in text
+    )[row]
     too_fast = usable & (rate > np.where(is_link, _LINK_LIMIT, _MEMORY_LIMIT))
     # Of times in whole microseconds each end may be off by one.
     grain = 1000 if not (slices.values("dur") % 1000).any() else 1
     low, high = size / (dur + grain), np.divide(size, dur - grain, out=np.full(len(row), np.inf), where=dur > grain)
     is_told = usable & copies.valid("bandwidth") & (told > 0)
     differs = is_told & ((told < low * (1 - _BANDWIDTH_SHARE)) | (told > high * (1 + _BANDWIDTH_SHARE)))
-    words = (("faster than any link or memory", too_fast), ("not of the bandwidth that the producer gives", differs & ~too_fast))
+    words = (
+        ("faster than any link or memory", too_fast),
+        ("not of the bandwidth that the producer gives", differs & ~too_fast),
+    )
     for text, mask in words:
         yield from context.violations("slices", np.sort(row[mask]), lambda ids, text=text: f"{len(ids)} copies {text}")  # type: ignore[misc]
 
@@ -221,9 +226,9 @@ RULES = (
         "KINETO101",
         "overlap on a stream",
         "warning",
-        "Rows of a stream run one after the other, but some end after the next one started, by more than 5 us. Nodes of "
-        "a graph, and kernels that may start early (compute capability 9 and above), are not counted. The duration of "
-        "the named rows is wrong.",
+        "Rows of a stream run one after the other, but some end after the next one started, by more than 5 us. Nodes "
+        "of a graph, and kernels that may start early (compute capability 9 and above), are not counted. The duration "
+        "of the named rows is wrong.",
         "Exclude these rows from totals of the stream. Report them to the producer together with the file.",
         _overlap,
     ),
@@ -239,8 +244,8 @@ RULES = (
         "KINETO103",
         "crossing host rows",
         "notice",
-        "Rows of one thread and kind are a stack, but some end inside another one that began later. Two readings of the "
-        "clock are apart, or the rows belong to different threads.",
+        "Rows of one thread and kind are a stack, but some end inside another one that began later. Two readings of "
+        "the clock are apart, or the rows belong to different threads.",
         "Do not derive parents of these rows from their times.",
         _crossing,
     ),
@@ -266,8 +271,9 @@ RULES = (
         "KINETO202",
         "launches without execution",
         "notice",
-        "Calls that start device work have no row of it. The producer drops rows outside of its window and does not count "
-        "them; fills of no bytes start nothing. It is a warning if all launches at the start of the record lack it.",
+        "Calls that start device work have no row of it. The producer drops rows outside of its window and does not "
+        "count them; fills of no bytes start nothing. It is a warning if all launches at the start of the record "
+        "lack it.",
         "Run a few warm-up steps before the record starts, so that the device activities are enabled in time.",
         _unexecuted,
     ),
@@ -275,8 +281,8 @@ RULES = (
         "KINETO203",
         "several rows for one launch",
         "warning",
-        "A call that launches one kernel or copy has several rows. Correlations were given twice, so launches and their "
-        "rows may be joined wrongly.",
+        "A call that launches one kernel or copy has several rows. Correlations were given twice, so launches and "
+        "their rows may be joined wrongly.",
         "Do not use the flows of these rows.",
         _repeated,
     ),
@@ -284,8 +290,8 @@ RULES = (
         "KINETO401",
         "impossible bandwidth",
         "warning",
-        "A copy is faster than 1 TB/s between host and device or 20 TB/s within a device, or its size and duration "
-        "contradict the bandwidth that the producer gives. Its size or its duration is wrong.",
+        "A copy is faster than 1 TB/s between host and device, or 20 TB/s within a device. Or its size and duration "
+        "contradict the recorded bandwidth. Its size or its duration is wrong.",
         "Exclude these rows from totals.",
         _bandwidth,
     ),

@@ -123,14 +123,16 @@ def add_details(builder: TraceBuilder, events: TraceEvents, classes: Classes, ma
     table("kineto_copies", _having(events, made, ("bytes", "bandwidth")), ("bytes", "bandwidth", "kind"))
     collectives = _having(events, made, ("collective", "group_name", "collective_sequence"))
     table("kineto_collectives", collectives, {**dict.fromkeys(_COLLECTIVES, ""), "collective_sequence": "sequence"})
-    table("kineto_syncs", _having(events, made, ("sync_kind",)), ("sync_kind", "wait_stream", "wait_correlation", "wait_event"))
+    table(
+        "kineto_syncs",
+        _having(events, made, ("sync_kind",)),
+        ("sync_kind", "wait_stream", "wait_correlation", "wait_event"),
+    )
     python = _having(events, made, ("python_id",))
     table("kineto_python", python, {"python_id": "call", "python_parent": "parent_call", "python_module": "module"})
 
 
-def add_arguments(
-    builder: TraceBuilder, events: TraceEvents, made: Rows, read: Callable[[int, int], bytes]
-) -> None:
+def add_arguments(builder: TraceBuilder, events: TraceEvents, made: Rows, read: Callable[[int, int], bytes]) -> None:
     """Add the table of all arguments, which are read from the file when somebody asks for them."""
     rows = made.slices[events.args_size[made.slices] > 0]
     if not len(rows):

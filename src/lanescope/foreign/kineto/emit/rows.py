@@ -121,7 +121,10 @@ def add_instants(builder: TraceBuilder, events: TraceEvents, classes: Classes, t
     named = np.array([isinstance(place.process, str) or place.process is None for place in events.places], np.bool_)
     of = np.where(named[events.place[rows]], layout.SPAN, classes.of[rows])
     lane = np.array(
-        [tracks.lane(place, each, "nested") for place, each in zip(events.place[rows].tolist(), of.tolist(), strict=True)],
+        [
+            tracks.lane(place, each, "nested")
+            for place, each in zip(events.place[rows].tolist(), of.tolist(), strict=True)
+        ],
         np.int64,
     )
     builder.append(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -80,7 +80,7 @@ def read_names(events: TraceEvents) -> Names:
         if name not in _FIELDS:
             continue
         table, attribute = _FIELDS[name]
-        value = _argument(events, row, attribute)
+        value: Any = _argument(events, row, attribute)
         if value is None:
             continue
         place = events.places[events.place[row]]

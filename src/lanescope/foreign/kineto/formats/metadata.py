@@ -21,9 +21,9 @@ class Metadata:
     """Members of the outermost object, decoded.
 
     Attributes:
-        values: by key, the last of several; those that are no JSON are missing.
+        values: by key, the last of several; those that are not JSON are missing.
         texts: the same as they stand in the file.
-        unreadable: keys whose value is no JSON, or too long.
+        unreadable: keys whose value is not JSON, or too long.
         repeated: how many keys come again.
     """
 

@@ -40,7 +40,8 @@ class Classes:
     @property
     def is_work(self) -> Mask:
         """Kernels, copies and other work of a device, bool [n]."""
-        return self.of == layout.WORK
+        found: Mask = self.of == layout.WORK
+        return found
 
 
 def _by_category(events: TraceEvents, names: frozenset[str]) -> Mask:

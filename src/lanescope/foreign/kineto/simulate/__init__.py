@@ -1,1 +1,1 @@
-"""Simulated files of the profiler, with the truth and faults that can be planted."""
+"""Simulated files of the profiler, with the truth, and with faults on request."""

@@ -54,9 +54,11 @@ class _Run:
         self.correlation += 1
         number = self.correlation
         took = self.pass_time(2_000, 9_000)
-        self.row(call, "cuda_runtime", begin, took, **{"External id": self.external, "cbid": 211, "correlation": number})
+        self.row(
+            call, "cuda_runtime", begin, took, **{"External id": self.external, "cbid": 211, "correlation": number}
+        )
         self.events.append(_flow("s", "ac2g", number, _PID, _PID, begin))
-        if self.options["unexecuted"] > self.faults.get("unexecuted", 0) and call == "cudaLaunchKernel":
+        if self.options["unexecuted"] > self.faults.get("unexecuted", 0):
             self.faults["unexecuted"] = self.faults.get("unexecuted", 0) + 1
             return
         at = max(self.free[stream], begin + self.random.randint(4_000, 15_000))
@@ -110,7 +112,12 @@ class _Run:
         """Launch a graph of some kernels."""
         self.external += 1
         rows = [
-            (self.random.choice(_KERNELS), "kernel", self.random.randint(2_000, 9_000), {"graph id": 1, "graph node id": node})
+            (
+                self.random.choice(_KERNELS),
+                "kernel",
+                self.random.randint(2_000, 9_000),
+                {"graph id": 1, "graph node id": node},
+            )
             for node in range(4)
         ]
         self.launch("cudaGraphLaunch", rows, stream)
@@ -153,7 +160,9 @@ class _Run:
         end = max([begin, *(row["ts"] + row["dur"] for row in self.work)]) + 4_500
         self.correlation += 1
         self.now = max(end, begin + 2_000)
-        self.row("cudaDeviceSynchronize", "cuda_runtime", begin, self.now - begin, cbid=165, correlation=self.correlation)
+        self.row(
+            "cudaDeviceSynchronize", "cuda_runtime", begin, self.now - begin, cbid=165, correlation=self.correlation
+        )
         self.pass_time(1_000, 5_000)
 
 
@@ -222,16 +231,21 @@ def _text(run: _Run, begin: int) -> bytes:
     def written(event: dict[str, Any]) -> str:
         parts = []
         for key, value in event.items():
-            is_time = key in ("ts", "dur")
-            parts.append(f'"{key}": {micros(value + (_BASE if options["absolute"] and key == "ts" else 0))}' if is_time else
-                         f'"{key}": {json.dumps(value)}')  # fmt: skip
+            base = _BASE if options["absolute"] and key == "ts" else 0
+            text = micros(value + base) if key in ("ts", "dur") else json.dumps(value)
+            parts.append(f'"{key}": {text}')
         return "  {\n    " + ", ".join(parts) + "\n  }"
 
-    device = {
+    device: dict[str, Any] = {
         "id": _DEVICE, "name": "Simulated GPU", "totalGlobalMem": 1 << 36, "computeMajor": _CAPABILITY[0],
         "computeMinor": _CAPABILITY[1], "warpSize": 32, "numSms": 108,
     }  # fmt: skip
-    head = {"schemaVersion": 1, "deviceProperties": [device], "record_shapes": 1, "displayTimeUnit": "ms"}
+    head: dict[str, Any] = {
+        "schemaVersion": 1,
+        "deviceProperties": [device],
+        "record_shapes": 1,
+        "displayTimeUnit": "ms",
+    }
     if options["ranks"] > 1:
         group = {"pg_name": "0", "pg_desc": "default_pg", "backend_config": "cuda:nccl", "pg_size": options["ranks"],
                  "ranks": list(range(options["ranks"]))}  # fmt: skip
@@ -258,14 +272,15 @@ def _text(run: _Run, begin: int) -> bytes:
 
 
 def _metadata(streams: list[int]) -> list[str]:
-    rows = []
+    rows: list[tuple[int, int, str, dict[str, Any]]] = []
     for pid, label, sort in ((_PID, "CPU", _PID), (_DEVICE, "GPU 0", 5_000_000)):
         rows += [(pid, 0, "process_name", {"name": "python3"}), (pid, 0, "process_labels", {"labels": label})]
         rows.append((pid, 0, "process_sort_index", {"sort_index": sort}))
     rows += [(_DEVICE, stream, "thread_name", {"name": f"stream {stream} "}) for stream in streams]
     rows.append((_PID, _PID, "thread_name", {"name": f"thread {_PID} (python3)"}))
     return [
-        f'  {{\n    "name": "{name}", "ph": "M", "ts": 0.000, "pid": {pid}, "tid": {tid},\n    "args": {json.dumps(args)}\n  }}'
+        f'  {{\n    "name": "{name}", "ph": "M", "ts": 0.000, "pid": {pid}, "tid": {tid},\n'
+        f'    "args": {json.dumps(args)}\n  }}'
         for pid, tid, name, args in rows
     ]
 
@@ -312,7 +327,10 @@ def simulate(options: Mapping[str, Any], seed: int) -> Simulation:
         "calls_without_work": len(calls - launched),
         "busy_ns": {
             "all": _busy(run.work),
-            **{kind: _busy([row for row in run.work if _kind(row) == kind]) for kind in ("compute", "communication", "memory")},
+            **{
+                kind: _busy([row for row in run.work if _kind(row) == kind])
+                for kind in ("compute", "communication", "memory")
+            },
         },
         "faults": {name: count for name, count in run.faults.items() if count},
     }
