@@ -216,7 +216,7 @@ def test_words_are_shown_as_tirx_would_have_stored_them(layout, data):
     assert int(shown.whole()[0]) == (blocks * groups) | 1 << 32
     got = {first + slot: word for slot, word in enumerate(shown.whole()[1:].tolist()) if word}
     want = as_tirx(buffer, declaration)
-    # Of what is no record only the lane matters.
+    # Only the lane matters of words that do not agree with their place.
     bad = [at for at, word in want.items() if word >> 12 & 0xFFFFF != (at - first) % (blocks * groups)]
     assert got.keys() == want.keys()
     assert [got.pop(at) >> 12 & 0xFFFFF for at in bad] == [want.pop(at) >> 12 & 0xFFFFF for at in bad]
