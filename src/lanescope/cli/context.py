@@ -85,8 +85,8 @@ def close(trace: Trace, args: argparse.Namespace, status: int = 0) -> int:
     from lanescope.pipeline import diagnostics
     from lanescope.pipeline.readable import refuse_unreadable
 
-    for path, number, meaning in diagnostics.empty_inputs(trace):
-        warn(f"{path}: {number:,} {meaning}")
+    for empty in diagnostics.empty_inputs(trace):
+        warn(f"{empty.path}: {empty.number:,} {empty.meaning}")
     refuse_unreadable(trace, args.input if "input" in args else "the capture")
     ambiguous = listed(diagnostics.ambiguous_meanings(trace))
     if ambiguous:

@@ -13,6 +13,7 @@ import numpy.typing as npt
 
 from lanescope._native import core
 from lanescope.common.distinct import distinct
+from lanescope.declaration import frozen_class, replace
 from lanescope.trace import Table
 from lanescope.trace.column import Array, Mask
 
@@ -200,7 +201,8 @@ def complement(disjoint: Intervals, groups: int, low: int, high: int) -> Interva
     return rest.take(rest.end > rest.begin)
 
 
-class Split(NamedTuple):
+@frozen_class
+class Split:
     """Intervals cut where others start and end; none of the parts is empty.
 
     Attributes:
@@ -229,7 +231,7 @@ def split(intervals: Intervals, by: Intervals) -> Split:
     every = np.flatnonzero(intervals.end > intervals.begin)
     if len(every) < len(intervals.group):
         found = split(intervals.take(every), by)
-        return found._replace(inside_row=every[found.inside_row], outside_row=every[found.outside_row])
+        return replace(found, inside_row=every[found.inside_row], outside_row=every[found.outside_row])
     nothing = Split(intervals.take(every[:0]), every[:0], intervals, every)
     if not len(by.group) or not len(every):
         return nothing

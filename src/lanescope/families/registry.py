@@ -5,6 +5,7 @@ from __future__ import annotations
 from functools import cache
 from typing import NamedTuple
 
+from lanescope.declaration import frozen_class
 from lanescope.errors import MissingDependencyError, UsageError
 from lanescope.families.declaration import UPDATE, described, load
 from lanescope.families.family import API, Command, Export, Family, Format, Simulator, Summary
@@ -35,7 +36,8 @@ class Broken(NamedTuple):
     reason: str
 
 
-class Plugins(NamedTuple):
+@frozen_class
+class Plugins:
     """Families registered by other packages.
 
     Attributes:

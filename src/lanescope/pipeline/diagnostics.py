@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from typing import Any, NamedTuple
+from typing import Any
 
+from lanescope.declaration import frozen_class
 from lanescope.families import registry
 from lanescope.families.family import Family
 from lanescope.trace import Trace
@@ -52,7 +53,8 @@ def ambiguous_meanings(trace: Trace) -> dict[str, int]:
     return found
 
 
-class Empty(NamedTuple):
+@frozen_class
+class Empty:
     """An input without records.
 
     Attributes:

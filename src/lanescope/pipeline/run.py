@@ -30,8 +30,9 @@ writes all batches again with the marks: a further pass, which captures without 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
+from lanescope.declaration import frozen_class
 from lanescope.errors import InputError
 from lanescope.pipeline.diagnostics import losses
 from lanescope.trace import Trace
@@ -50,7 +51,8 @@ from lanescope.trace.streams import (
 from lanescope.trace.trace import SHARED
 
 
-class RunReport(NamedTuple):
+@frozen_class
+class RunReport:
     """Summary of a pipeline run.
 
     Attributes:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from lanescope.common.distinct import distinct
 from lanescope.common.intervals import known_extents
 from lanescope.families import KernelSpans
 from lanescope.trace import Trace
@@ -20,7 +21,7 @@ def launch_spans(trace: Trace) -> KernelSpans | None:
     """
     tracks, slices = trace.tracks, trace.slices
     lanes = tracks.values("kind") == "lane"
-    clocks = np.unique(tracks.values("clock_id")[lanes]) if tracks.valid("clock_id")[lanes].all() else ()
+    clocks = distinct(tracks.values("clock_id")[lanes]) if tracks.valid("clock_id")[lanes].all() else ()
     if len(clocks) != 1:
         return None
     extents = known_extents(slices)

@@ -7,19 +7,15 @@ scanner.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any, NamedTuple
-
-import numpy as np
-import numpy.typing as npt
+from collections.abc import Mapping
+from typing import Any
 
 from lanescope.devices.levelzero.formats import layout
 from lanescope.devices.levelzero.formats.event_model import Rows
-from lanescope.devices.levelzero.formats.fields import BadField
 from lanescope.devices.levelzero.formats.text_calls import REMEMBERED
 from lanescope.devices.levelzero.formats.text_itt import EVENT, LANES
 from lanescope.devices.levelzero.formats.text_reader import ReferenceTextReader
-from lanescope.devices.levelzero.formats.text_records import Handler, Recorder, Stamp
+from lanescope.devices.levelzero.formats.text_records import Recorder, Stamp
 from lanescope.devices.levelzero.formats.text_shapes import Shapes
 
 _FUNCTIONS = {number: name for name, number in REMEMBERED.items()}
@@ -32,7 +28,7 @@ class TextReader(ReferenceTextReader):
         self._contexts_told = 0
         self._kinds_told: set[bytes] = set()
         self._shapes = Shapes(self._rows, self._shrink, self._shift_ns)
-        return _Recorder(self._rows, self._thread_process, self._shapes)
+        return ScannerRecorder(self._rows, self._thread_process, self._shapes)
 
     def feed(self, data: memoryview | bytes) -> None:
         """Take the next bytes."""
@@ -93,76 +89,7 @@ class TextReader(ReferenceTextReader):
         self._shapes.gather()
 
 
-class Records(NamedTuple):
-    """Records whose times and threads are known, in any order.
-
-    Attributes:
-        names: what the kinds are called, ``PROVIDER:EVENT``.
-        handlers: what reads the records of each kind.
-        kinds: int64 [n], index into ``names``.
-        seq: int64 [n], position in the order of all records.
-        ts: int64 [n], ns.
-        threads: int64 [n], row of threads.
-        payloads: the fields of all records, one behind the other.
-        ends: int64 [n], where the payload of each ends.
-    """
-
-    names: Sequence[str]
-    handlers: Sequence[Handler]
-    kinds: npt.NDArray[np.int64]
-    seq: npt.NDArray[np.int64]
-    ts: npt.NDArray[np.int64]
-    threads: npt.NDArray[np.int64]
-    payloads: bytes
-    ends: npt.NDArray[np.int64]
-
-
-class PayloadReader:
-    """Reads records that have the fields of a text, natively as far as they leave no doubt.
-
-    Args:
-        rows: rows by table; calls under way are kept from ``read`` to ``read``.
-        processes: process of each thread.
-    """
-
-    def __init__(self, rows: Mapping[str, Rows], processes: list[int]) -> None:
-        self._shapes = Shapes(rows, 1, 0)
-        self._recorder = _Recorder(rows, processes, self._shapes)
-        self._told: set[bytes] = set()
-
-    def read(self, records: Records) -> dict[int, int]:
-        """Read records in their order; return by kind how many have fields that are not what they have to be."""
-        order = np.argsort(records.seq, kind="stable")
-        bad: dict[int, int] = {}
-        place, columns = 0, (records.kinds, records.seq, records.ts, records.threads, records.ends)
-        while True:
-            place = self._shapes.scanner.take_records(records.names, order, *columns, records.payloads, place)
-            if place == len(order):
-                return bad
-            at = int(order[place])
-            group = int(records.kinds[at])
-            begin = int(records.ends[at - 1]) if at else 0
-            stamp = int(records.seq[at]), int(records.ts[at]), int(records.threads[at])
-            try:
-                records.handlers[group](self._recorder, stamp, records.payloads[begin : int(records.ends[at])])
-            except BadField:
-                bad[group] = bad.get(group, 0) + 1
-            self._learn(records.names[group].encode())
-            place += 1
-
-    def _learn(self, kind: bytes) -> None:
-        self._shapes.tell_texts()
-        if kind not in self._told and self._shapes.tell_kind(kind):
-            self._told.add(kind)
-
-    def finish(self) -> Mapping[int, int]:
-        """Add all rows; return the lanes beside threads that were made, and the thread of each."""
-        self._recorder.finish()
-        self._shapes.gather()
-        return self._recorder.lane_threads
-
-
-class _Recorder(Recorder):
+class ScannerRecorder(Recorder):
     """Keeps calls under way where the scanner does; what a number cannot say stays here, under a token."""
 
     def __init__(self, rows: Mapping[str, Rows], processes: list[int], shapes: Shapes) -> None:
@@ -173,11 +100,13 @@ class _Recorder(Recorder):
         shapes.scopes = self.scopes
 
     def itt_named(self, process: int, kind: str, number: int, name: str) -> None:
+        """Take what an event or task is called; see ``Recorder``."""
         if kind == EVENT or (process, kind, number) in self.itt_names:
             self._shapes.scanner.forget_names(LANES.index(kind), number)
         super().itt_named(process, kind, number, name)
 
     def itt_begin(self, thread: int, key: tuple[str, int], function: int, handle: int) -> int:
+        """Begin an event or task on its lane."""
         scanner, (what, number) = self._shapes.scanner, key
         lane, kind = self.lane(thread, key), LANES.index(what)
         scanner.add_lane(thread, kind, number, lane)
@@ -188,13 +117,16 @@ class _Recorder(Recorder):
         return lane
 
     def itt_end(self, thread: int, key: tuple[str, int]) -> int | None:
+        """End what began last on a lane."""
         found: int | None = self._shapes.scanner.pop(thread, LANES.index(key[0]), key[1])
         return found
 
     def append_number(self) -> int:
+        """Return the number of the next append."""
         return super().append_number() + self._shapes.append_count()
 
     def entered(self, function: str, stamp: Stamp, value: Any) -> None:
+        """Remember a call under way."""
         token = self._next_token
         self._next_token += 1
         self._values[token] = value
@@ -203,6 +135,7 @@ class _Recorder(Recorder):
             del self._values[gone]
 
     def open_call(self, function: str, thread: int) -> tuple[Stamp, Any] | None:
+        """Return the entry of a call under way and what was kept of it."""
         call = self._shapes.scanner.find(thread, REMEMBERED[function])
         return None if call is None else self._call(thread, call)
 
@@ -215,10 +148,12 @@ class _Recorder(Recorder):
         return (seq, ts, thread), value
 
     def left(self, function: str, thread: int) -> None:
+        """Forget a call."""
         for gone in self._shapes.scanner.leave(thread, REMEMBERED[function]):
             del self._values[gone]
 
     def finish(self) -> None:
+        """Conclude the calls that never returned."""
         for thread, call in self._shapes.scanner.open:
             if _FUNCTIONS[call[0]] in layout.EXECUTES:
                 stamp, value = self._call(thread, call)

@@ -12,6 +12,7 @@ import numpy.typing as npt
 from lanescope.devices.levelzero.formats import layout
 from lanescope.devices.levelzero.formats.event_model import Events, Rows
 from lanescope.devices.levelzero.formats.event_tables import EVENTS
+from lanescope.devices.levelzero.formats.foreign.payload_reader import PayloadReader, Records
 from lanescope.devices.levelzero.formats.foreign.payloads import payloads
 from lanescope.devices.levelzero.formats.foreign.streams import Foreign, Stream
 from lanescope.devices.levelzero.formats.foreign.value_texts import written
@@ -20,7 +21,6 @@ from lanescope.devices.levelzero.formats.text_calls import REMEMBERED
 from lanescope.devices.levelzero.formats.text_handlers import handler_of
 from lanescope.devices.levelzero.formats.text_launches import entry_part, exit_part, is_launch
 from lanescope.devices.levelzero.formats.text_records import Handler, result_name
-from lanescope.devices.levelzero.formats.text_scanner import PayloadReader, Records
 from lanescope.wire import tsdl
 
 Int64 = npt.NDArray[np.int64]

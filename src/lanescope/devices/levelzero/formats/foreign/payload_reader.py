@@ -1,0 +1,84 @@
+"""Records whose fields are written as a text has them -> rows, by the readers of texts."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from lanescope.devices.levelzero.formats.event_model import Rows
+from lanescope.devices.levelzero.formats.fields import BadField
+from lanescope.devices.levelzero.formats.text_records import Handler
+from lanescope.devices.levelzero.formats.text_scanner import ScannerRecorder
+from lanescope.devices.levelzero.formats.text_shapes import Shapes
+
+
+class Records(NamedTuple):
+    """Records whose times and threads are known, in any order.
+
+    Attributes:
+        names: what the kinds are called, ``PROVIDER:EVENT``.
+        handlers: what reads the records of each kind.
+        kinds: int64 [n], index into ``names``.
+        seq: int64 [n], position in the order of all records.
+        ts: int64 [n], ns.
+        threads: int64 [n], row of threads.
+        payloads: the fields of all records, one behind the other.
+        ends: int64 [n], where the payload of each ends.
+    """
+
+    names: Sequence[str]
+    handlers: Sequence[Handler]
+    kinds: npt.NDArray[np.int64]
+    seq: npt.NDArray[np.int64]
+    ts: npt.NDArray[np.int64]
+    threads: npt.NDArray[np.int64]
+    payloads: bytes
+    ends: npt.NDArray[np.int64]
+
+
+class PayloadReader:
+    """Reads records that have the fields of a text, natively as far as they leave no doubt.
+
+    Args:
+        rows: rows by table; calls under way are kept from ``read`` to ``read``.
+        processes: process of each thread.
+    """
+
+    def __init__(self, rows: Mapping[str, Rows], processes: list[int]) -> None:
+        self._shapes = Shapes(rows, 1, 0)
+        self._recorder = ScannerRecorder(rows, processes, self._shapes)
+        self._told: set[bytes] = set()
+
+    def read(self, records: Records) -> dict[int, int]:
+        """Read records in their order; return by kind how many have fields that are not what they have to be."""
+        order = np.argsort(records.seq, kind="stable")
+        bad: dict[int, int] = {}
+        place, columns = 0, (records.kinds, records.seq, records.ts, records.threads, records.ends)
+        while True:
+            place = self._shapes.scanner.take_records(records.names, order, *columns, records.payloads, place)
+            if place == len(order):
+                return bad
+            at = int(order[place])
+            group = int(records.kinds[at])
+            begin = int(records.ends[at - 1]) if at else 0
+            stamp = int(records.seq[at]), int(records.ts[at]), int(records.threads[at])
+            try:
+                records.handlers[group](self._recorder, stamp, records.payloads[begin : int(records.ends[at])])
+            except BadField:
+                bad[group] = bad.get(group, 0) + 1
+            self._learn(records.names[group].encode())
+            place += 1
+
+    def _learn(self, kind: bytes) -> None:
+        self._shapes.tell_texts()
+        if kind not in self._told and self._shapes.tell_kind(kind):
+            self._told.add(kind)
+
+    def finish(self) -> Mapping[int, int]:
+        """Add all rows; return the lanes beside threads that were made, and the thread of each."""
+        self._recorder.finish()
+        self._shapes.gather()
+        return self._recorder.lane_threads
