@@ -38,6 +38,16 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
         if (!gather::is_inside(all, field->word(), bytes.size())) return 0;
     }
     const auto width = static_cast<size_t>(lanes);
+    if (second == 0) {
+        auto shown_roles = roles;
+        shown_roles.expected = expected;
+        std::vector<uint64_t> shown(bytes.size() / 8);
+        declared::to_tirx(std::span(bytes).first(8 * shown.size()), shown_roles, 0, shown);
+        for (size_t i = 0; i < shown.size(); ++i) {
+            const auto tag = shown[i] >> 12 & 0xFFFFF;
+            if (shown[i] != 0 && tag != i % width && tag != (i % width ^ 1)) std::abort();
+        }
+    }
     std::vector<declared::LaneCount> counts(width), alone(width);
     declared::count(bytes, all, roles, 0, width, counts);
     for (size_t lane = 0; lane < width; ++lane) declared::count(bytes, all, roles, lane, lane + 1, alone);

@@ -100,21 +100,18 @@ gather::Lanes lanes_of(const Places& places) {
     return {view(base), view(first), view(ring), view(start), stride};
 }
 
-// Refuses roles that are outside of the data.
-declared::Roles roles_of(const RoleColumns& of, const gather::Lanes& lanes, size_t size) {
+// Fields and what their values mean, wherever the records are.
+declared::Roles fields_of(const RoleColumns& of) {
     const auto& [fields, kinds, empty_value, expected, origin, wide_bits] = of;
     declared::Roles roles;
-    declared::WordField* const all[] = {&roles.stamp, &roles.event, &roles.kind, &roles.empty, &roles.agree, &roles.sm};
-    if (fields.shape(0) != std::size(all) || fields.shape(1) != 3) throw nb::value_error("no such fields");
-    for (size_t i = 0; i < std::size(all); ++i) {
+    if (fields.shape(0) != std::size(roles.all()) || fields.shape(1) != 3) throw nb::value_error("no such fields");
+    for (size_t i = 0; i < std::size(roles.all()); ++i) {
         const auto byte = fields.data()[3 * i], shift = fields.data()[3 * i + 1], width = fields.data()[3 * i + 2];
         if (byte < 0 || shift < 0 || width < 0 || shift > 63 || width > 64 - shift) throw nb::value_error("no such field");
         const auto mask = width == 0 ? 0 : ~uint64_t{0} >> (64 - width);
-        *all[i] = {static_cast<uint64_t>(byte), static_cast<unsigned>(shift), mask};
-        if (!gather::is_inside(lanes, all[i]->word(), size)) throw nb::value_error("records outside of the buffer");
+        *roles.all()[i] = {static_cast<uint64_t>(byte), static_cast<unsigned>(shift), mask};
     }
-    if (kinds.size() <= roles.kind.mask || roles.event.mask > 0xFFFF || roles.sm.mask >> 62 != 0 || wide_bits > 63 ||
-        (roles.agree.mask != 0 && expected.size() != lanes.size())) {
+    if (kinds.size() <= roles.kind.mask || roles.event.mask > 0xFFFF || roles.sm.mask >> 62 != 0 || wide_bits > 63) {
         throw nb::value_error("columns of different lengths");
     }
     for (const auto kind : view(kinds)) {
@@ -122,6 +119,18 @@ declared::Roles roles_of(const RoleColumns& of, const gather::Lanes& lanes, size
     }
     roles.kinds = view(kinds), roles.empty_value = empty_value, roles.expected = view(expected);
     roles.is_wide = wide_bits > 0, roles.origin = origin, roles.far_bits = wide_bits;
+    return roles;
+}
+
+// Refuses roles that are outside of the data.
+declared::Roles roles_of(const RoleColumns& of, const gather::Lanes& lanes, size_t size) {
+    auto roles = fields_of(of);
+    for (const auto* field : roles.all()) {
+        if (!gather::is_inside(lanes, field->word(), size)) throw nb::value_error("records outside of the buffer");
+    }
+    if (roles.agree.mask != 0 && roles.expected.size() != lanes.size()) {
+        throw nb::value_error("columns of different lengths");
+    }
     return roles;
 }
 
@@ -165,6 +174,28 @@ void lanescope::bind::cuda_declared(nb::module_& m) {
         "first, ring, start, stride. `roles`: int64 [6, 3] of first byte of a word, shift and width (0: none) for stamp, event, "
         "kind, empty, agree and SM; kinds by value; the empty value; the expected value of each lane; the origin of wide "
         "stamps and the bits they may need from there, 0 where stamps are not wide.");
+    m.def(
+        "cuda_words_as_tirx",
+        [](const In<uint8_t>& data, const RoleColumns& of, size_t lane, const Out<uint64_t>& out) {
+            auto roles = fields_of(of);
+            const auto lanes = roles.expected.size();
+            for (const auto* field : roles.all()) {
+                if (field->byte != 0) throw nb::value_error("a field that is not in the word");
+            }
+            if (lane >= lanes || lanes > size_t{1} << 20 || data.size() != 8 * out.size()) {
+                throw nb::value_error("columns of different lengths");
+            }
+            nb::gil_scoped_release nogil;
+            const auto words = view(out);
+            const auto wanted = lanescope::bind::parts(words.size(), size_t{1} << 18);
+            lanescope::bind::each_part(wanted, [&](size_t part) {
+                const auto from = words.size() * part / wanted, to = words.size() * (part + 1) / wanted;
+                declared::to_tirx(view(data).subspan(8 * from), roles, (lane + from) % lanes, words.subspan(from, to - from));
+            });
+        },
+        "data"_a.noconvert(), "roles"_a, "lane"_a, "out"_a.noconvert(),
+        "Rewrite records of 8 bytes, one of each lane in turn and the first of `lane`, as words of TIRx v1; those that are "
+        "no record of their lane name another one. Roles as cuda_count_records has them, with fields in byte 0.");
     m.def(
         "cuda_decode_records",
         [](const In<uint8_t>& data, const Places& places, const RoleColumns& of, const Rows<const int64_t>& counts,

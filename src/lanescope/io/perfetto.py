@@ -214,9 +214,13 @@ def _lost(trace: Trace) -> int:
 
 
 def _filled(encoder: core.PerfettoEncoder, *, keeps_last: bool = False) -> Iterator[memoryview]:
-    """Yield blocks of whole packets; each is valid until the next one is asked for, or the one after that."""
+    """Yield blocks of whole packets; each is valid until the next one is asked for, or the one after that.
+
+    Of those that are handed to another thread there are half as many.
+    """
+    size = 2 * BLOCK if keeps_last else BLOCK
     try:
-        while block := encoder.fill(BLOCK, keeps_last):
+        while block := encoder.fill(size, keeps_last):
             yield block
     except ValueError as error:
         raise InternalError(f"the trace cannot be drawn: {error}") from error
@@ -305,7 +309,7 @@ class _Packets:
             for block in _filled(encoder, keeps_last=True):
                 if writing is not None:
                     writing.result()
-                elif len(block) < BLOCK:  # the only one
+                elif len(block) < 2 * BLOCK:  # the only one
                     self.write(block)
                     continue
                 self.raw_bytes += len(block)

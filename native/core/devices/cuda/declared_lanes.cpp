@@ -328,4 +328,23 @@ void decode(std::span<const uint8_t> data, const gather::Lanes& lanes, const Rol
     }
 }
 
+void to_tirx(std::span<const uint8_t> data, const Roles& roles, size_t lane, std::span<uint64_t> out) noexcept {
+    constexpr uint64_t event_mask = 0x3FF;
+    const auto lanes = roles.expected.size();
+    const auto field = [](uint64_t word, const WordField& of) { return word >> of.shift & of.mask; };
+    // Without a test, a word of zeros is an empty one.
+    const bool has_empty = roles.empty.mask != 0;
+    const Match empty(has_empty ? roles.empty : WordField{0, 0, ~uint64_t{0}}, has_empty ? roles.empty_value : 0);
+    for (size_t i = 0; i < out.size(); ++i) {
+        const auto word = load(data.data() + 8 * i);
+        const Match agree(roles.agree, expected_of(roles, lane));
+        const auto kind = roles.kinds[field(word, roles.kind)];
+        const bool is_sound = kind < static_cast<uint8_t>(Kind::unreadable) && agree.difference(word) == 0;
+        const auto made = (is_sound ? kind : 0) | (field(word, roles.event) & event_mask) << 2 |
+                          (is_sound ? lane : lane ^ 1) << 12 | field(word, roles.stamp) << 32;
+        out[i] = empty.difference(word) == 0 ? 0 : made;
+        if (++lane == lanes) lane = 0;
+    }
+}
+
 }  // namespace lanescope::cuda::declared

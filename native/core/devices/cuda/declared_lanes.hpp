@@ -1,5 +1,7 @@
 // Lanes of declared layouts whose roles are fields as they stand: counted, then decoded straight from the bytes.
 #pragma once
+#include <array>
+
 #include "core/devices/cuda/gather.hpp"
 #include "core/devices/cuda/lane_decoder.hpp"
 
@@ -29,6 +31,8 @@ struct Roles {
     unsigned far_bits = 63;
 
     bool is_one_word() const noexcept;
+    // In the order of the columns in which they are given.
+    std::array<WordField*, 6> all() noexcept { return {&stamp, &event, &kind, &empty, &agree, &sm}; }
 };
 
 // One row of int64 for each lane.
@@ -66,5 +70,10 @@ struct LaneFacts {
 void decode(std::span<const uint8_t> data, const gather::Lanes& lanes, const Roles& roles, size_t from, size_t to,
             const LaneFacts& facts, std::span<uint64_t> scratch, std::span<Summary> summaries,
             LaneDecoder& decoder) noexcept;
+
+// Rewrite records that are a word each, and of which each lane has one in turn, as TIRx v1 would have stored them: those
+// that are no record of their lane name another one. All fields begin in byte 0; `data` begins with a record of `lane`, and
+// `roles.expected` has a value for each lane. `out` has a place for each word.
+void to_tirx(std::span<const uint8_t> data, const Roles& roles, size_t lane, std::span<uint64_t> out) noexcept;
 
 }  // namespace lanescope::cuda::declared

@@ -7,6 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from hypothesis import given, settings
+from hypothesis import strategies as st
 
 import lanescope
 from devices.cuda.declared.producers import WRITERS, Shape
@@ -16,7 +17,11 @@ from devices.cuda.helpers import decode as decode_words
 from devices.cuda.test_earlier_launch import laid_over as laid_over_words
 from devices.cuda.test_earlier_launch import launches
 from effort import some
-from lanescope.devices.cuda.formats.declared import catalog, earlier_words
+from lanescope.devices.cuda.formats.declared import catalog, earlier_words, lane_decoding
+from lanescope.devices.cuda.formats.declared.arrays import Arrays
+from lanescope.devices.cuda.formats.declared.geometry import locate
+from lanescope.devices.cuda.formats.declared.lane_decoding import lanes_of
+from lanescope.devices.cuda.formats.declared.reader import DeclaredBuffer
 from lanescope.errors import InputError
 
 LAYOUTS = {
@@ -239,3 +244,58 @@ def test_a_buffer_without_a_slot_for_each_lane_is_refused():
     words = buffer([[("B", lane, 10), ("E", lane, 30)] for lane in range(4)])[:4]
     with pytest.raises(InputError, match="buffer is too short: 3 slots for 4 lanes"):
         decode_words(words, layout=TIRX)
+
+
+WORDS = ["flashinfer-v2", "flashinfer-v2-clock", "mirage-mpk", "mirage-transpiler", "tirx-v1", "triton-distributed"]
+
+
+def as_tirx(buffer, declaration):
+    """The words of a buffer as TIRx would have stored them, one after the other, by its columns."""
+    records = buffer.records
+    kinds, stamps, events = records.kind.tolist(), records.begin.tolist(), records.event.tolist()
+    found = {}
+    for lane in range(len(records.start) - 1):
+        for i in range(records.start[lane], records.start[lane + 1]):
+            if kinds[i] > lane_decoding.UNREADABLE:
+                continue
+            is_sound = kinds[i] != lane_decoding.UNREADABLE
+            tag, kind = (lane, kinds[i]) if is_sound else (lane ^ 1, 0)
+            found[int(records.byte[i]) // 8] = kind | (events[i] & 0x3FF) << 2 | tag << 12 | stamps[i] << 32
+    return found
+
+
+@settings(max_examples=some(150))
+@given(st.data())
+@pytest.mark.parametrize("layout", WORDS)
+def test_words_are_shown_as_tirx_would_have_stored_them(layout, data):
+    declaration = catalog.load(layout)
+    blocks, groups = data.draw(st.integers(1, 5)), data.draw(st.integers(1, 3))
+    count = data.draw(st.integers(blocks * (groups + 2), 60))
+    seed, damage = data.draw(st.integers(0, 1 << 32)), data.draw(st.sampled_from([0, 1, 0xFFF, 1 << 63]))
+    rng = np.random.default_rng(seed)
+    words = rng.integers(0, 1 << 64, 1 + count, np.uint64, endpoint=False)
+    # Most records agree with their lane, some are empty, and some are anything.
+    main = words.view(np.uint8)
+    words[0] = blocks | groups << 32
+    geometry = locate(declaration, Arrays({"buffer": main}, {"buffer": 0}), {})
+    first, lane = int(geometry.base[0]) // 8, np.arange(count) % (blocks * groups)
+    words[1:first] = np.arange(first - 1)
+    _, shift, width = lanes_of(declaration, Arrays({"buffer": main}, {"buffer": 0}), geometry)._direct.roles.fields[4]
+    expected = geometry.lane_value(declaration.record.agree.equality[1])[lane[: len(words) - first]].astype(np.uint64)
+    mask = np.uint64(((1 << int(width)) - 1) << int(shift))
+    words[first:] = words[first:] & ~mask | expected << np.uint64(shift) & mask
+    some_of = rng.random(len(words) - first)
+    words[first:][some_of < 0.2] = LAYOUTS.get(layout, 0)
+    words[first:][some_of > 0.8] ^= np.uint64(damage)
+    buffer = DeclaredBuffer(declaration, Arrays({"buffer": main}, {"buffer": 0}), {})
+    shown = earlier_words.AsTirx(main, buffer._geometry, buffer._lanes._direct)
+    assert int(shown.whole()[0]) == (blocks * groups) | 1 << 32
+    got = {first + slot: word for slot, word in enumerate(shown.whole()[1:].tolist()) if word}
+    want = as_tirx(buffer, declaration)
+    # Only the lane matters of words that do not agree with their place.
+    bad = [at for at, word in want.items() if word >> 12 & 0xFFFFF != (at - first) % (blocks * groups)]
+    assert got.keys() == want.keys()
+    assert [got.pop(at) >> 12 & 0xFFFFF for at in bad] == [want.pop(at) >> 12 & 0xFFFFF for at in bad]
+    assert got == want
+    pieces = [shown.window(at, at + 7) for at in range(0, len(shown), 7)]
+    assert np.concatenate(pieces).tolist() == shown.whole().tolist()

@@ -72,9 +72,6 @@ _GAPS = {
     "missing": np.uint32,
     "bad": np.uint32,
 }
-#: NumPy asks for huge pages for so many bytes, and the system gives whole ones: none where the allocator has written in
-#: front of the memory, and none where that ends.
-_HUGE_FROM, _HUGE_PAGE = 4 << 20, 2 << 20
 Columns = dict[str, npt.NDArray[Any]]
 
 
@@ -185,12 +182,7 @@ def _columns(types: Mapping[str, npt.DTypeLike], length: int) -> Columns:
 
     NumPy asks for huge pages from 4 MiB on, and small ones fault for longer than decoding takes.
     """
-    size = sum(_room(dtype, length) for dtype in types.values())
-    if size < _HUGE_FROM:
-        arena = np.empty(size, np.uint8)
-    else:
-        arena = np.empty((-(-size // _HUGE_PAGE) + 1) * _HUGE_PAGE, np.uint8)
-        arena = arena[-arena.ctypes.data % _HUGE_PAGE :]
+    arena = np.empty(sum(_room(dtype, length) for dtype in types.values()), np.uint8)
     found: Columns = {}
     for name, dtype in types.items():
         found[name] = arena[: np.dtype(dtype).itemsize * length].view(dtype)

@@ -198,6 +198,10 @@ class DirectLanes:
         start = columns.start[first : last + 1] - columns.start[first]
         return window.at, columns.first[first:last], columns.ring[first:last], start, window.step
 
+    def roles_of_lanes(self) -> tuple[Any, ...]:
+        """Return the roles of the records of all lanes, as the core takes them."""
+        return self._roles((0, len(self.expected)))
+
     def _roles(self, part: tuple[int, int]) -> tuple[Any, ...]:
         first, last = part
         roles = self.roles

@@ -9,18 +9,20 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
+from lanescope._native import core
 from lanescope.devices.cuda.formats import earlier_launch
 from lanescope.devices.cuda.formats.buffer import Summary
 from lanescope.devices.cuda.formats.declared.declaration import Declaration
 from lanescope.devices.cuda.formats.declared.direct import DirectLanes
 from lanescope.devices.cuda.formats.declared.geometry import Geometry
 from lanescope.devices.cuda.formats.lanes import I64
-from lanescope.devices.cuda.formats.layout import FINALIZE, STAMP_BITS, TIRX_MAX_LANES, TIRX_RECORD
+from lanescope.devices.cuda.formats.layout import STAMP_BITS, TIRX_MAX_LANES
 from lanescope.devices.cuda.formats.tirx import TirxBuffer, check_size
 from lanescope.devices.cuda.formats.word_source import FileBytes, Words, WordStore
 
 _WORD = 8
-_STAMP, _EVENT, _KIND, _EMPTY, _AGREE, _SM = range(6)
+#: The row of the fields that names the SM.
+_SM = 5
 
 
 def is_alike(declaration: Declaration, geometry: Geometry) -> bool:
@@ -70,38 +72,24 @@ class AsTirx(WordStore):
 
     def sm_of(self, lanes: I64) -> I64:
         """Return the SM that the first record of lanes names, int64 [n]."""
-        words = self._stored(1, 1 + self._lanes)[lanes]
-        return self._field(words, _SM)
-
-    def _stored(self, first: int, last: int) -> Words:
-        """Return the words from slot ``first`` on as they are stored; slot 0 is the header."""
-        begin, end = (self._first + (slot - 1) * _WORD for slot in (first, last))
-        return np.ascontiguousarray(self._main[begin:end]).view("<u8")
-
-    def _field(self, words: Words, role: int) -> I64:
-        _, shift, width = self._direct.roles.fields[role].tolist()
+        _, shift, width = self._direct.roles.fields[_SM].tolist()
+        words: Words = self._bytes(1, 1 + self._lanes).view("<u8")[lanes]
         return (words >> np.uint64(shift) & np.uint64((1 << width) - 1)).astype(np.int64)
 
+    def _bytes(self, first: int, last: int) -> npt.NDArray[np.uint8]:
+        """Return the records from slot ``first`` on as they are stored, uint8; slot 0 is the header."""
+        begin, end = (self._first + (slot - 1) * _WORD for slot in (first, max(first, last)))
+        return np.ascontiguousarray(self._main[begin:end])
+
     def _translated(self, first: int, last: int) -> Words:
-        if first == 0:
-            header = np.array([self._lanes | 1 << 32], np.uint64)
-            return np.concatenate([header, self._translated(1, last)]) if last > 1 else header[:last]
-        words = self._stored(first, last)
-        roles, lane = self._direct.roles, np.arange(first - 1, last - 1) % self._lanes
-        code = self._field(words, _KIND)
-        known = code < len(roles.kinds)
-        kind = np.where(known, roles.kinds[np.where(known, code, 0)], FINALIZE + 1)
-        valid = kind <= FINALIZE
-        if roles.expected is not None:
-            valid &= self._field(words, _AGREE) == self._direct.expected[lane]
-        event = self._field(words, _EVENT) & TIRX_RECORD["event"].mask
-        tag = np.where(valid, lane, lane ^ 1)
-        made = np.where(valid, kind, 0) | event << TIRX_RECORD["event"].lsb | tag << TIRX_RECORD["lane"].lsb
-        found: Words = made.astype(np.uint64) | self._field(words, _STAMP).astype(np.uint64) << np.uint64(32)
-        is_empty = words == np.uint64(0)
-        if roles.empty_value is not None:
-            is_empty = self._field(words, _EMPTY).astype(np.uint64) == np.uint64(self._direct.empty)
-        return np.where(is_empty, np.uint64(0), found)
+        made = np.empty(max(0, last - first), np.uint64)
+        of_header = max(0, min(1, last) - first)
+        made[:of_header] = self._lanes | 1 << 32
+        slot = first + of_header
+        core.cuda_words_as_tirx(
+            self._bytes(slot, last), self._direct.roles_of_lanes(), (slot - 1) % self._lanes, made[of_header:]
+        )
+        return made
 
 
 class EarlierWords:
