@@ -19,6 +19,7 @@ SIMULATED = {
     "cuda": ("run.npy", "--unfinished", 1, "--blocks", 2, "--tiles", 2),
     "levelzero": ("run.txt", "--ops", 100, "--lost", 0.1),
     "kineto": ("run.json", "--steps", 1, "--overlaps", 1, "--unlaunched", 2, "--unreadable", 1),
+    "perfetto": ("run.pftrace", "--lost", 0.2),
     "chrome": ("run.trace.json", "--unfinished", 2, "--broken", 1),
 }
 

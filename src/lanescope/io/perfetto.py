@@ -227,12 +227,7 @@ def _filled(encoder: core.PerfettoEncoder, *, keeps_last: bool = False) -> Itera
 
 
 class _Compressed(NamedTuple):
-    """A block on its way to the file.
-
-    Attributes:
-        stream: it compressed.
-        raw_bytes: its size before.
-    """
+    """A block on its way to the file, and its size before it was compressed."""
 
     stream: bytes
     raw_bytes: int

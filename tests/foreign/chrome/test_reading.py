@@ -343,6 +343,30 @@ def test_tracks_are_named_ordered_and_labelled_by_metadata(tmp_path):
     assert ("process_uptime_seconds", '{"uptime_seconds": 9}') in kept
 
 
+def test_threads_and_processes_of_one_name_are_told_apart_by_their_numbers(tmp_path):
+    events = [one(pid=pid, tid=tid) for pid in (1, 2, 3) for tid in (1, 2)]
+    events += [
+        {"ph": "M", "pid": pid, "name": "process_name", "args": {"name": name}}
+        for pid, name in ((1, "GPU"), (2, "GPU"), (3, "host"))
+    ]
+    events += [
+        {
+            "ph": "M",
+            "pid": pid,
+            "tid": tid,
+            "name": "thread_name",
+            "args": {"name": "core" if pid == 1 else f"core {tid}"},
+        }
+        for pid in (1, 2)
+        for tid in (1, 2)
+    ]
+    names = [place for place in places(read(tmp_path, dumped(events))) if place[0]]
+    assert names == [
+        *(("GPU (1)", "core (1)"), ("GPU (1)", "core (2)"), ("GPU (2)", "core 1"), ("GPU (2)", "core 2")),
+        *(("host", "thread 1"), ("host", "thread 2")),
+    ]
+
+
 def test_hostile_nesting_ends_soon(tmp_path):
     for text in ("[" * 200_000, '[{"a":' * 50_000, '{"a":' * 50_000, ',{"ph":"X"' * 50_000):
         trace = read(tmp_path, text)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections import Counter
+
 import numpy as np
 
 from lanescope.foreign.chrome.formats.events import Int64
@@ -24,6 +26,9 @@ class Tracks:
         self._builder, self._places = builder, places
         self._groups: dict[str, int] = {}
         self._made: dict[tuple[str, ...], int] = {}
+        # Writers call threads alike that their viewer tells apart by number.
+        self._alike = Counter((process, about.name) for (process, _), about in places.threads.items())
+        self._alike_processes = Counter((about.name, about.labels) for about in places.processes.values())
 
     def threads(self, lanes: Int64) -> Int64:
         """Return the track of the thread of each event.
@@ -40,6 +45,8 @@ class Tracks:
         """Return the lane of a thread."""
         about = self._places.threads.get((process, thread), Named())
         name = about.name if about.name is not None else f"thread {thread}" if thread else "events"
+        if self._alike[process, about.name] > 1 and about.name is not None:
+            name += f" ({thread})"
         return self._lane(process, ("thread", process, thread), name, "host_thread", "nested", about.sort_index)
 
     def instants_of(self, process: str) -> int:
@@ -73,6 +80,8 @@ class Tracks:
         if process not in self._groups:
             about = self._places.processes.get(process, Named())
             name = about.name if about.name is not None else f"process {process}" if process else "no process"
+            if self._alike_processes[about.name, about.labels] > 1 and about.name is not None:
+                name += f" ({process})"
             if about.labels:
                 name += f" ({about.labels})"
             self._groups[process] = self._builder.track(
