@@ -25,10 +25,8 @@ def detect(head: FileHead) -> Detection:
     shape = "an array" if is_array else "an object with traceEvents"
     phases = events.count(b'"ph"')
     if not phases:
-        # An empty list is a trace without events; a list of anything else is not.
-        if not is_array and events.lstrip(_SPACE).startswith((b"]", b"")) and not events.lstrip(_SPACE + b"[")[1:2]:
-            return Detection(60, "chrome-json", f"{shape} that is empty")
-        return Detection(60, "chrome-json", f"{shape}, no event in its head") if not is_array else Detection(0)
+        # An array of anything else is not a trace; `traceEvents` is one, though its events lie behind the head.
+        return Detection(0) if is_array else Detection(60, "chrome-json", f"{shape}, no event in its head")
     if is_array and not events.lstrip(_SPACE).startswith(b"{"):
         return Detection(0)
     known = sum(key in events for key in _KEYS)
