@@ -126,6 +126,15 @@ def test_regular_launches_that_fit_several_kernels_are_refused_until_the_user_sa
         session.merge([outer, trace], inside="matmul#8")
 
 
+def test_a_choice_of_kernels_needs_kernels_and_launches(launches):
+    trace, begin, end = launches
+    outer, other = executions(*around(begin, end)), executions(*around(begin, end, name="conv"))
+    with pytest.raises(UsageError, match="the captures contain no launches that kernels recorded"):
+        session.merge([outer, other], inside="conv")
+    with pytest.raises(UsageError, match="the captures contain no kernels that a tool of the host saw"):
+        session.merge([trace, trace], inside="conv")
+
+
 def test_kernels_that_cannot_hold_the_launches_leave_them_without_a_clock(launches):
     trace, begin, end = launches
     outer = executions(*around(begin[:2], end[:2]))

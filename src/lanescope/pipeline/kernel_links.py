@@ -51,12 +51,15 @@ def kernel_links(traces: Sequence[Trace], chosen: str | None = None) -> dict[int
 
     Raises:
         MergeError: the launches of a trace fit several places, or none although ``chosen`` names kernels.
-        UsageError: ``chosen`` cannot be understood, or no kernel is called so.
+        UsageError: ``chosen`` cannot be understood, no kernel is called so, or no trace has kernels or launches.
     """
     asked = None if chosen is None else _Kernels(chosen)
     outers = [(at, found) for at, trace in enumerate(traces) if (found := _spans(trace, "kernels")) is not None]
     inners = [(at, found) for at, trace in enumerate(traces) if (found := _spans(trace, "launches")) is not None]
-    if asked is not None and outers and not any(len(asked.of(kernels)) for _, kernels in outers):
+    if asked is not None and not (outers and inners):
+        missing = "launches that kernels recorded" if outers else "kernels that a tool of the host saw"
+        raise UsageError(f"--inside: the captures contain no {missing}", hint="remove --inside")
+    if asked is not None and not any(len(asked.of(kernels)) for _, kernels in outers):
         there = _listed(name for _, kernels in outers for name in kernels.name.tolist())
         raise UsageError(f"no kernel has {chosen!r} in its name (there are {there})")
     links: dict[int, Inside] = {}
