@@ -173,6 +173,8 @@ def test_markers_lie_inside_the_kernels_of_a_pytorch_trace(launches, tmp_path, c
     out = tmp_path / "both.pftrace"
     assert main(["convert", str(tmp_path / "host.json"), buffer, "--stale", "keep", "-o", str(out)]) == 0
     err = capsys.readouterr().err
+    assert main(["convert", buffer, "--inside", "attention", "-o", str(tmp_path / "one.pftrace")]) == 2
+    assert "--inside places one capture inside another" in capsys.readouterr().err
     assert f"{buffer}: starts at " in err
     assert "clock: kernels attention_kernel of" in err
     assert "error at most 2,500 ns" in err

@@ -69,6 +69,8 @@ def configure(parser: argparse.ArgumentParser, families: Sequence[Family], argum
 def run(args: argparse.Namespace) -> int:
     """Convert."""
     format_ = args.format or _format(args.output)
+    if args.inside is not None and len(args.inputs) == 1:
+        raise UsageError("--inside places one capture inside another", hint="pass both captures, or remove --inside")
     _check_target(args, format_)
     from lanescope.pipeline.observers import Annotations
     from lanescope.pipeline.run import run as run_pipeline
