@@ -239,7 +239,12 @@ def reference(family: str, path: Path) -> tuple[int, Callable[[], object]]:
 
         records = np.load(path)[1:].tolist()
         return slices, lambda: [TIRX_RECORD.decode(word) for word in records if word]
-    if family == "ascend":
+    if family == "perfetto":
+        from perfetto.protos.perfetto.trace.perfetto_trace_pb2 import Trace as TraceProto
+
+        content = path.read_bytes()
+        return slices, lambda: sum(packet.HasField("track_event") for packet in TraceProto.FromString(content).packet)
+    if family in ("ascend", "chrome", "kineto"):
         texts = [file.read_bytes() for file in path.parent.iterdir() if file.suffix == ".json"]
         return slices, lambda: [json.loads(text) for text in texts]
     lines = path.read_text().splitlines()

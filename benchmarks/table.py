@@ -123,7 +123,8 @@ def rivals(family: str, stage: str) -> Iterator[Rival]:
     """Yield what there is to compare a stage with."""
     if stage == "decode":
         what = {
-            "ascend": "json.loads, nothing made of it",
+            **dict.fromkeys(("ascend", "chrome", "kineto"), "json.loads, nothing made of it"),
+            "perfetto": "official protobuf bindings, nothing made of it",
             "levelzero": "lines split in plain Python, nothing made of them",
         }.get(family, "slow codec made from the layout, records only")
         yield Rival("reference", what, lambda path: case(family, "reference", path))
