@@ -120,7 +120,7 @@ def test_regular_launches_that_fit_several_kernels_are_refused_until_the_user_sa
     assert abs(placed[1].shift - 1_000_000 - 10 * apart) <= 2_000
     with pytest.raises(UsageError, match="no kernel has 'conv' in its name \\(there are matmul\\)"):
         session.merge([outer, trace], inside="conv")
-    with pytest.raises(UsageError, match="what follows # must be a number"):
+    with pytest.raises(UsageError, match="no kernel has 'matmul#x' in its name"):
         session.merge([outer, trace], inside="matmul#x")
     with pytest.raises(MergeError, match="do not fit the kernels 'matmul#8'"):
         session.merge([outer, trace], inside="matmul#8")

@@ -10,7 +10,7 @@ from lanescope.analysis import check
 from lanescope.errors import InternalError, MergeError
 from lanescope.testing import assert_consistent
 from lanescope.trace import ColumnSpec, StatSpec, Table, TableSpec, TimeBase, TraceBuilder, accounting
-from lanescope.trace.merge import align, merge
+from lanescope.trace.merge import Inside, TimelineShift, align, merge
 from lanescope.trace.merge_tables import RUN_ROLE
 from lanescope.trace.schema import Flag
 
@@ -498,3 +498,24 @@ def test_merging_in_steps_is_merging_at_once(made, cut):
     assert in_steps.time == at_once.time
     for name, table in at_once.tables().items():
         assert list(in_steps.tables()[name].rows()) == list(table.rows())
+
+
+def test_what_contains_a_capture_says_more_than_a_clock_that_both_have():
+    inside = {1: Inside(0, TimelineShift(40, "kernels", 2), 1, "inside a (±2 ns)", np.array([0]), np.array([0]))}
+    outer, inner = toy("outer", slices=((0, 90, "a"),)), toy("inner", slices=((0, 10, "b"),))
+    assert [place.shift for place in align([outer, inner], inside=inside)] == [0, 40]
+    merged = merge([outer, inner], inside=inside)
+    assert_consistent(merged)
+    assert merged.tracks["name"].tolist()[3] == "inside a (±2 ns)"
+    assert [(row["src_ts"], row["dst_ts"]) for row in merged.flows.rows() if row["kind"] == "dispatch"] == [(0, 40)]
+    assert merged.stats["name"].tolist().count("kernel_placed_capture") == 1
+
+
+def test_a_capture_that_clocks_placed_elsewhere_is_not_said_to_lie_inside():
+    inside = {1: Inside(2, TimelineShift(40, "kernels", 2), 1, "inside a (±2 ns)", np.array([0]), np.array([0]))}
+    traces = [toy("first"), toy("inner", slices=((0, 10, "b"),)), toy("outer", slices=((0, 90, "a"),))]
+    assert [place.shift for place in align(traces, inside=inside)] == [0, 0, 0]
+    merged = merge(traces, inside=inside)
+    assert_consistent(merged)
+    assert "inside a (±2 ns)" not in merged.tracks["name"].tolist()
+    assert "kernel_placed_capture" not in merged.stats["name"].tolist()

@@ -10,7 +10,7 @@ import numpy as np
 from lanescope.analysis.align.containment import containments
 from lanescope.errors import MergeError, MissingDependencyError, UsageError
 from lanescope.families import registry
-from lanescope.trace.merge import Inside, TimelineShift
+from lanescope.trace.merge import Inside, TimelineShift, name_of
 
 if TYPE_CHECKING:
     from lanescope.analysis.align.containment import Containment
@@ -26,11 +26,9 @@ class _Kernels:
 
     def __init__(self, text: str) -> None:
         name, hash_, number = text.rpartition("#")
-        self.part, self.first = text, None
-        if hash_:
-            if not number.isdecimal():
-                raise UsageError(f"invalid value {text!r} for --inside: what follows # must be a number")
-            self.part, self.first = name, int(number)
+        # Names of C++ may have a hash themselves.
+        is_numbered = hash_ != "" and number.isdecimal()
+        self.part, self.first = (name, int(number)) if is_numbered else (text, None)
 
     def of(self, kernels: KernelSpans) -> np.ndarray:
         """Return the rows of the kernels, in order of time, without those before the first that is wanted."""
@@ -51,7 +49,7 @@ def kernel_links(traces: Sequence[Trace], chosen: str | None = None) -> dict[int
 
     Raises:
         MergeError: the launches of a trace fit several places, or none although ``chosen`` names kernels.
-        UsageError: ``chosen`` cannot be understood, no kernel is called so, or no trace has kernels or launches.
+        UsageError: no kernel is called as ``chosen`` says, or no trace has kernels or launches.
     """
     asked = None if chosen is None else _Kernels(chosen)
     outers = [(at, found) for at, trace in enumerate(traces) if (found := _spans(trace, "kernels")) is not None]
@@ -71,7 +69,7 @@ def kernel_links(traces: Sequence[Trace], chosen: str | None = None) -> dict[int
             for rows in (_candidates(kernels, launches, asked),)
             for place in _places(launches, kernels, rows, asked)
         ]
-        name = _name(traces[at])
+        name = name_of(traces[at])
         if len(places) > 1:
             firsts = _listed(_numbered(kernels, rows[place.outer[0]]) for _, kernels, rows, place in places)
             raise MergeError(
@@ -142,7 +140,7 @@ def _inside(
 ) -> Inside:
     names = dict.fromkeys(kernels.name[rows].tolist())
     named = _listed(names)
-    shift = TimelineShift(place.shift, f"kernels {named} of {_name(traces[outer])}", place.error)
+    shift = TimelineShift(place.shift, f"kernels {named} of {name_of(traces[outer])}", place.error)
     return Inside(
         outer=outer,
         link=shift,
@@ -156,7 +154,3 @@ def _inside(
 def _listed(names: Iterable[str]) -> str:
     found = list(dict.fromkeys(names))
     return ", ".join(found[:_MOST_NAMED]) + (", ..." if len(found) > _MOST_NAMED else "")
-
-
-def _name(trace: Trace) -> str:
-    return next((row["path"] for row in trace.inputs.rows() if row["role"] == "main"), "a trace without inputs")

@@ -116,16 +116,21 @@ def merge(traces: Sequence[Trace], *, side_by_side: bool = False, inside: Mappin
     Args:
         traces: one or more; one comes back as it is.
         side_by_side: see ``align``.
-        inside: see ``align``. Their groups come behind the lane that contains them, with arrows from what contains
-            them, and the stat ``kernel_placed_capture`` counts them.
+        inside: see ``align``. Groups of those that are placed so come behind the lane that contains them, with arrows
+            from what contains them, and the stat ``kernel_placed_capture`` counts them.
 
     Raises:
         MergeError: see ``align``.
     """
     if len(traces) == 1:
         return traces[0]
-    within = inside or {}
-    placements = align(traces, side_by_side=side_by_side, inside=within)
+    placements = align(traces, side_by_side=side_by_side, inside=inside)
+    # Where clocks joined both traces with others, they say where the one lies.
+    within = {
+        at: place
+        for at, place in (inside or {}).items()
+        if placements[at].shift - placements[place.outer].shift == place.link.shift
+    }
     parts = [trace if is_merged(trace) else grouped(trace) for trace in traces]
     parts = [contained(part, within[at].name) if at in within else part for at, part in enumerate(parts)]
     if any(placement.axis for placement in placements):
@@ -177,7 +182,7 @@ def align(
     Args:
         traces: one or more.
         side_by_side: traces without a path of clocks to those before them begin a time axis of their own, at 0.
-        inside: by the number of a trace, where another one contains it: where no clock joins the two.
+        inside: by the number of a trace, where another one contains it: that says more of the two than their clocks.
 
     Raises:
         MergeError: no traces, different time units, the same capture twice, no path of clocks from one to another, or
@@ -199,9 +204,8 @@ def align(
         for other in range(len(traces)):
             if other in found:
                 continue
-            link = _link(clocks[known], clocks[other], traces[known].time.time_unit) or _containing(
-                within, known, other
-            )
+            link = _containing(within, known, other)
+            link = link or _link(clocks[known], clocks[other], traces[known].time.time_unit)
             if link is not None:
                 found[other] = _beyond(found[known], link)
                 queue.append(other)
@@ -221,8 +225,8 @@ def align(
     for index, trace in enumerate(traces):
         if index not in found:
             raise MergeError(
-                f"cannot merge: {_name(traces[0])} ({_counts_from(traces[0])}) and"
-                f" {_name(trace)} ({_counts_from(trace)}) have no common clock",
+                f"cannot merge: {name_of(traces[0])} ({_counts_from(traces[0])}) and"
+                f" {name_of(trace)} ({_counts_from(trace)}) have no common clock",
                 hint="use --side-by-side for a time axis each, or record both with anchors on one clock",
                 lacks="clock",
                 traces=(0, index),
@@ -234,7 +238,7 @@ def align(
     for trace, placement in zip(traces, placed, strict=True):
         if placement.shift > _INT64_MAX - _latest(trace):
             raise MergeError(
-                f"cannot merge: {_name(trace)} starts {placement.shift / _NS / 86400:.0f} days after the first capture",
+                f"cannot merge: {name_of(trace)} starts {placement.shift / _NS / 86400:.0f} days after the first capture",
                 hint="check the clocks or convert each capture separately",
             )
     return placed
@@ -247,8 +251,8 @@ def _refuse_mixed_units(traces: Sequence[Trace]) -> None:
     by_unit = {trace.time.time_unit: trace for trace in reversed(traces)}
     if len(by_unit) > 1:
         raise MergeError(
-            f"cannot merge: {_name(by_unit['cycles'])} is in cycles, {_name(by_unit['ns'])} in nanoseconds",
-            hint=f"pass the clock frequency of {_name(by_unit['cycles'])} with --frequency",
+            f"cannot merge: {name_of(by_unit['cycles'])} is in cycles, {name_of(by_unit['ns'])} in nanoseconds",
+            hint=f"pass the clock frequency of {name_of(by_unit['cycles'])} with --frequency",
             lacks="frequency",
             traces=tuple(index for index, trace in enumerate(traces) if trace.time.time_unit == "cycles"),
         )
@@ -271,7 +275,9 @@ def _reject_duplicates(traces: Sequence[Trace]) -> None:
 def _reject_several_axes(traces: Sequence[Trace]) -> None:
     for trace in traces:
         if len(traces) > 1 and UNALIGNED in trace.stats.values("name").tolist():
-            raise MergeError(f"cannot merge: {_name(trace)} has several time axes", hint="pass the captures themselves")
+            raise MergeError(
+                f"cannot merge: {name_of(trace)} has several time axes", hint="pass the captures themselves"
+            )
 
 
 def _readings(trace: Trace) -> dict[_Clock, list[_Reading]]:
@@ -444,7 +450,8 @@ def _latest(trace: Trace) -> int:
     )
 
 
-def _name(trace: Trace) -> str:
+def name_of(trace: Trace) -> str:
+    """Return what messages call a trace: the path of its main file."""
     return next((row["path"] for row in trace.inputs.rows() if row["role"] == "main"), "a trace without inputs")
 
 
