@@ -28,7 +28,8 @@ class _Kernels:
         name, hash_, number = text.rpartition("#")
         # Names of C++ may have a hash themselves.
         is_numbered = hash_ != "" and number.isdecimal()
-        self.part, self.first = (name, int(number)) if is_numbered else (text, None)
+        self.part = name if is_numbered else text
+        self.first = int(number) if is_numbered else None
 
     def of(self, kernels: KernelSpans) -> np.ndarray:
         """Return the rows of the kernels, in order of time, without those before the first that is wanted."""

@@ -237,8 +237,9 @@ def align(
     placed = [replace(at, shift=at.shift - earliest[at.axis]) for at in (found[index] for index in range(len(traces)))]
     for trace, placement in zip(traces, placed, strict=True):
         if placement.shift > _INT64_MAX - _latest(trace):
+            days = placement.shift / _NS / 86400
             raise MergeError(
-                f"cannot merge: {name_of(trace)} starts {placement.shift / _NS / 86400:.0f} days after the first capture",
+                f"cannot merge: {name_of(trace)} starts {days:.0f} days after the first capture",
                 hint="check the clocks or convert each capture separately",
             )
     return placed

@@ -300,11 +300,13 @@ def test_bytes_that_are_not_utf_8_are_replaced_and_counted(tmp_path):
 
 
 def test_what_is_not_drawn_has_its_bytes_in_the_accounting(tmp_path):
-    objects = dumped([{"ph": "N", "ts": 1, "id": 1, "name": "o"}])[1:-1]
+    objects = dumped([{"ph": "N", "ts": 1, "id": 1, "name": "o"}, {"ph": "X", "dur": 1, "name": "without a time"}])[
+        1:-1
+    ]
     trace = read(tmp_path, f"[{dumped([one()])[1:-1]}, {objects}]")
     layers = [(row["unit"], row["decoded"], row["padding"], row["lost"]) for row in trace.accounting.rows()]
     size = len(dumped([one()])) - 2
-    assert layers == [("byte", size + len(objects) + 4, 0, 0), ("event byte", size, 4, len(objects))]
+    assert layers == [("byte", size + len(objects) + 4, 0, 0), ("event byte", size, 6, len(objects) - 2)]
 
 
 def test_the_last_value_of_a_repeated_key_counts(tmp_path):

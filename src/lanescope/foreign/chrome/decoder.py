@@ -154,7 +154,10 @@ def _unread(events: Events) -> list[tuple[bytes, int, int]]:
 
 
 def _count(events: Events, stats: StatTally) -> Any:
-    """Count what is not drawn and what is unusual; return which events are of kinds that are read, bool [n]."""
+    """Count what is not drawn and what is unusual; return which events are read, bool [n].
+
+    An event of a kind that is drawn, but without a readable time, is not; ``chrome_missing_time`` counts those.
+    """
     tally = events.tally
     for stat, count, first in (
         ("chrome_broken", "broken", "first_broken"),
@@ -184,7 +187,8 @@ def _count(events: Events, stats: StatTally) -> Any:
         for bit, stat in _BITS.items():
             has = (events.flags & bit) != 0
             stats.add_rows(stat, has, offset=events.offset)
-    return is_read[events.phase]
+    has_time = (events.flags & layout.HAS_TIME) != 0
+    return is_read[events.phase] & (has_time | (events.phase == layout.METADATA))
 
 
 def _count_phases(events: Events, stats: StatTally, stat: str, by_phase: Any, phases: tuple[int, ...]) -> None:

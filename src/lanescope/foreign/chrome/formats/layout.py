@@ -6,12 +6,9 @@ from types import MappingProxyType
 
 FORMAT = "chrome-json"
 
-#: Bits of ``flags`` above the phase, as the native reader sets them.
-PHASE = 0xFF
+#: Bits of ``flags`` above the phase, as the native reader sets them; those that are asked for here.
 HAS_TIME = 1 << 8
 HAS_DURATION = 1 << 9
-BAD_TIME = 1 << 10
-BAD_DURATION = 1 << 11
 ROUNDED = 1 << 12
 REPEATED_KEY = 1 << 13
 TOO_DEEP = 1 << 14
@@ -20,11 +17,9 @@ FLOW_IN = 1 << 16
 FLOW_OUT = 1 << 17
 PROCESS_SCOPE = 1 << 18
 GLOBAL_SCOPE = 1 << 19
-HAS_ARGUMENTS = 1 << 20
 TEXT_TIME = 1 << 21
 BAD_SERIES = 1 << 22
 HAS_ID = 1 << 23
-HAS_BIND_ID = 1 << 24
 HAS_STACK = 1 << 25
 HAS_THREAD_TIME = 1 << 26
 HAS_FACTS = 1 << 27

@@ -147,9 +147,6 @@ def _unexecuted(context: RuleContext) -> Iterator[Violation]:
         return
     is_call = _table(trace, "category", lambda text: text in layout.RUNTIME)
     launches = np.flatnonzero(is_call & _table(trace, "name", lambda text: LAUNCH.fullmatch(text) is not None))
-    executed = np.isin(launches, flows.values("src_slice_id")[flows.column("kind").texts == "submit"])
-    if executed.all():
-        return
     launches = launches[np.argsort(slices.values("ts")[launches], kind="stable")]
     executed = np.isin(launches, flows.values("src_slice_id")[flows.column("kind").texts == "submit"])
     missing = np.flatnonzero(~executed)

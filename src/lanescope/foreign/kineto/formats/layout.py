@@ -52,12 +52,9 @@ CLASS_OF: dict[str, int] = {
     **dict.fromkeys((*KERNELS, *COPIES, *FREE_WORK), WORK),
     **dict.fromkeys(RUNTIME, OP),
 }
-#: Categories of flows between launches and device work, and between forward and backward.
-LAUNCH_FLOWS = frozenset({"ac2g", "async", "async_gpu", "async_cpu_to_gpu"})
+#: Categories of flows between forward and backward; those of launches are made of correlations.
 BACKWARD_FLOWS = frozenset({"fwdbwd", "forward_backward"})
 
-#: Calls that launch a graph: one correlation, many device rows.
-GRAPH_LAUNCHES = ("cudaGraphLaunch", "hipGraphLaunch", "cuGraphLaunch")
 #: Calls that wait for the device as a whole.
 DEVICE_SYNCS = frozenset({"cudaDeviceSynchronize", "hipDeviceSynchronize", "cuCtxSynchronize"})
 #: Rows of waits lie on the lane of their stream plus this.
@@ -127,5 +124,3 @@ ARGS: dict[str, Wanted] = {
 
 #: Multiples of this many nanoseconds are bases: three months of 30.436875 days. Source: output_json.cpp.
 BASE_STEP = 7_889_238 * 1_000_000_000
-#: Devices that let the next kernel of a stream start before the last one ended: compute capability, major.
-OVERLAPPING_CAPABILITY = 9
