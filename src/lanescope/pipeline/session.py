@@ -26,7 +26,7 @@ from lanescope.trace import LazyTable, Table, Trace
 
 if TYPE_CHECKING:
     from lanescope.analysis.check import Finding
-    from lanescope.families.family import Simulation
+    from lanescope.families.family import Family, Simulation
     from lanescope.io.atomic_file import Output
     from lanescope.trace.merge import Inside, TimelineShift
     from lanescope.trace.streams import Progress
@@ -196,6 +196,31 @@ def summary(trace: Trace, by: str = "name") -> Table:
     return summarized(trace, by)
 
 
+def explain(trace: Trace, path: str = "FILE") -> Table:
+    """Return what bounds a run, what is exposed, uncertain and not recorded, as the command ``explain`` does.
+
+    Args:
+        trace: the whole trace.
+        path: how commands that show more name the capture.
+
+    Returns:
+        At most five rows: a sentence each, with the part of the time that it rests on and the command that shows it.
+    """
+    from lanescope.analysis import explain as verdicts
+
+    bounds = [bound for family in _families_of(trace) for bound in family.bounds(trace)]
+    severities = [str(finding.severity) for finding in check(trace)]
+    findings = {severity: severities.count(severity) for severity in set(severities)}
+    return verdicts.explain(verdicts.Evidence(trace, bounds, findings), path)
+
+
+def _families_of(trace: Trace) -> list[Family]:
+    """Return the families of the captures of a trace, as far as they are installed."""
+    families = {str(name) for name in trace.inputs.values("family").tolist()}
+    known = (*registry.builtin(), *(registry.plugin_families() if families - set(registry.BUILTIN) else ()))
+    return [family for family in known if family.name in families]
+
+
 def simulate(family: str, seed: int = 1, **options: Any) -> Simulation:
     """Simulate a capture with known ground truth, as the command ``sim`` does.
 
@@ -229,9 +254,7 @@ def derived_tables(trace: Trace) -> dict[str, LazyTable]:
     from lanescope.analysis.analysis_cache import AnalysisCache
 
     shared = AnalysisCache(trace)
-    families = {str(name) for name in trace.inputs.values("family").tolist()}
-    known = (*registry.builtin(), *(registry.plugin_families() if families - set(registry.BUILTIN) else ()))
-    members = [family for family in known if family.name in families]
+    members = _families_of(trace)
     found = [analyses.generic_table(shared, name) for name in analyses.GENERIC]
     for derived in (derived for family in members for derived in family.derived):
         if derived.make is None:
