@@ -13,7 +13,7 @@ from lanescope.cli.reading import opened, passed
 from lanescope.families.family import Family
 from lanescope.view.formatting import escape
 
-EXAMPLES = ("lanescope explain capture.bin", "lanescope explain --json kineto.json.gz")
+EXAMPLES = ("lanescope explain capture.bin", "lanescope explain --json capture.bin")
 
 
 def configure(parser: argparse.ArgumentParser, families: Sequence[Family], arguments: Sequence[str]) -> None:
