@@ -37,6 +37,7 @@ if TYPE_CHECKING:
         open,
         simulate,
         summary,
+        window,
         write,
     )
     from lanescope.trace import ColumnSpec, Flag, StatSpec, Table, TableSpec, TimeBase, Trace, TraceBuilder
@@ -62,6 +63,7 @@ _HOME = {
     "open": "pipeline.session",
     "simulate": "pipeline.session",
     "summary": "pipeline.session",
+    "window": "pipeline.session",
     "write": "pipeline.session",
     "ColumnSpec": "trace",
     "Flag": "trace",
@@ -100,6 +102,7 @@ __all__ = [
     "open",
     "simulate",
     "summary",
+    "window",
     "write",
 ]
 
