@@ -19,6 +19,8 @@ Int32 = npt.NDArray[np.int32]
 
 #: What became of a cause: an edge; its source is later than its target; it lies on a cycle; it joins a node to itself.
 KEPT, BACKWARD, CYCLIC, SELF = range(4)
+#: So many lags of a kind must be known before the shortest counts as what it costs at least.
+ENOUGH = 20
 #: Pieces of a lane between two nodes.
 NONE, WORK, WAIT, IDLE = range(4)
 #: What binds a node besides an edge.
@@ -26,7 +28,7 @@ CHAIN, NOTHING = -1, -2
 #: Slack of what nothing in the window depends on.
 FREE = 1 << 62
 #: Which lags causes that do not bind keep, by the name of the slack that results.
-LAGS = {"slack": 0, "slack_max": 1, "slack_safe": 2}
+LAGS = {"slack": 0, "slack_safe": 2, "slack_max": 1}
 #: Bounds of an answer.
 BOUNDS = {"nominal": 0, "low": 1, "high": 2}
 #: Where a part of a path went.

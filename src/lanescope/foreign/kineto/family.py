@@ -43,6 +43,7 @@ FAMILY = Family(
         ),
     ),
     kernels=_HERE + "analysis.kernel_spans:kernel_spans",
+    causes=_HERE + "analysis.causes:causes",
     simulator=Simulator(
         _HERE + "simulate.simulator:simulate",
         options=(
