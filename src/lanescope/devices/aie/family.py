@@ -139,6 +139,7 @@ FAMILY = Family(
             takes_capture=True,
         ),
     ),
+    causes=_HERE + "analysis.causes:causes",
     simulator=Simulator(
         _HERE + "simulate.simulator:simulate",
         options=(

@@ -149,6 +149,7 @@ FAMILY = Family(
             has_output=True,
         ),
     ),
+    causes=_HERE + "analysis.causes:causes",
     simulator=Simulator(
         _HERE + "simulate:simulate",
         options=(

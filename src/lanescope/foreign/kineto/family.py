@@ -44,6 +44,7 @@ FAMILY = Family(
     ),
     bounds=_HERE + "analysis.bounds:bounds",
     kernels=_HERE + "analysis.kernel_spans:kernel_spans",
+    causes=_HERE + "analysis.causes:causes",
     simulator=Simulator(
         _HERE + "simulate.simulator:simulate",
         options=(
