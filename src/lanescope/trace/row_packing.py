@@ -130,11 +130,14 @@ class RowPacking:
     def end(self) -> Int64:  # noqa: D102
         return self.begin + self.length[self.order]
 
-    def latest_end(self, row: slice) -> int:
-        """Return the largest end of the intervals of a row, by where those stand along ``order``."""
-        if not self.comes_by_lane:
-            return int(self.end[row].max())
-        return int((self.begin[row] + self.length[row]).max())
+    def latest_ends(self, first: Int64) -> Int64:
+        """Return the largest end of the intervals of rows, int64 [rows], by where each begins along ``order``.
+
+        Args:
+            first: int64 [rows], rising; each row reaches to the next one, the last one to the end.
+        """
+        found: Int64 = np.maximum.reduceat(self.begin + self.length if self.comes_by_lane else self.end, first)
+        return found
 
     @property
     def row_track(self) -> Int64:

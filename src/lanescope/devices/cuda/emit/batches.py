@@ -91,11 +91,17 @@ def _all(
         decoded = buffer.decode(part, **rules)
         summaries.append(decoded.summary)
         steps.append(decoded.resolution_ticks)
-    summary: Summary = {
-        name: np.concatenate([s[name] for s in summaries]) if len(parts) > 1 else summaries[0][name]
-        for name in summaries[0]
-    }
+    summary: Summary = dict(summaries[0])
+    if len(parts) > 1:
+        summary = {name: _end_to_end([s[name] for s in summaries]) for name in summary}
     return summary, _common_step(summaries, steps), decoded if len(parts) == 1 else None
+
+
+def _end_to_end(parts: list[I64]) -> I64:
+    """Return the parts of a column of lanes as one; zeros that nobody writes to take no memory."""
+    if any(part.any() for part in parts):
+        return np.concatenate(parts)
+    return np.zeros(sum(map(len, parts)), np.int64)
 
 
 def _part(making: TraceAssembly, joined: Joined, decoded: Decoded) -> None:
