@@ -28,7 +28,7 @@ from lanescope.trace import LazyTable, Table, Trace
 if TYPE_CHECKING:
     from lanescope.analysis.check import Finding
     from lanescope.analysis.windows.window import Window
-    from lanescope.families.family import Simulation
+    from lanescope.families.family import Family, Simulation
     from lanescope.io.atomic_file import Output
     from lanescope.pipeline.detection import Openable
     from lanescope.trace.merge import Inside, TimelineShift
@@ -279,6 +279,31 @@ def save(trace: Trace, out: PathLike, format: str | None = None, *, replace: boo
     return run(InMemory(trace), sink=make_sink(Path(out), chosen, replace=replace, is_gzip=is_gzip))
 
 
+def explain(trace: Trace, path: str = "FILE") -> Table:
+    """Return what bounds a run, what is exposed, uncertain and not recorded, as the command ``explain`` does.
+
+    Args:
+        trace: the whole trace.
+        path: how commands that show more name the capture.
+
+    Returns:
+        At most five rows: a sentence each, with the part of the time that it rests on and the command that shows it.
+    """
+    from lanescope.analysis import explain as verdicts
+
+    bounds = [bound for family in _families_of(trace) for bound in family.bounds(trace)]
+    severities = [str(finding.severity) for finding in check(trace)]
+    findings = {severity: severities.count(severity) for severity in set(severities)}
+    return verdicts.explain(verdicts.Evidence(trace, bounds, findings), path)
+
+
+def _families_of(trace: Trace) -> list[Family]:
+    """Return the families of the captures of a trace, as far as they are installed."""
+    families = {str(name) for name in trace.inputs.values("family").tolist()}
+    known = (*registry.builtin(), *(registry.plugin_families() if families - set(registry.BUILTIN) else ()))
+    return [family for family in known if family.name in families]
+
+
 def window(
     trace: Trace,
     start: str | int | None = None,
@@ -368,9 +393,7 @@ def derived_tables(trace: Trace) -> dict[str, LazyTable]:
     from lanescope.analysis.analysis_cache import AnalysisCache
 
     shared = AnalysisCache(trace)
-    families = {str(name) for name in trace.inputs.values("family").tolist()}
-    known = (*registry.builtin(), *(registry.plugin_families() if families - set(registry.BUILTIN) else ()))
-    members = [family for family in known if family.name in families]
+    members = _families_of(trace)
     found = [analyses.generic_table(shared, name) for name in analyses.GENERIC]
     for derived in (derived for family in members for derived in family.derived):
         if derived.make is None:
