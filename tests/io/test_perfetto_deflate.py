@@ -1,14 +1,19 @@
 """Compression of packets: what comes back, and when it is left to another compressor."""
 
+import io
 import random
 import zlib
 
+import numpy as np
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 from isal import isal_zlib
 
 from lanescope._native import core
+from lanescope.io import perfetto
+from lanescope.trace import TimeBase, TraceBuilder
+from track_events import SQL, by_bindings, by_perfetto
 
 #: What is behind the time of packets: ends, and begins of some names.
 TAILS = [bytes.fromhex("50025a024802"), *(bytes.fromhex("50025a04480150") + bytes([n]) for n in range(6))]
@@ -107,3 +112,33 @@ def test_codes_are_no_longer_than_the_format_allows():
 )
 def test_left_to_another_compressor(block, why):
     assert core.perfetto_deflate(block) is None, why
+
+
+def random_lanes(slices):
+    """Slices of four names on four lanes, whose lengths and distances are random."""
+    rng = np.random.default_rng(5)
+    builder = TraceBuilder(TimeBase())
+    for number in range(4):
+        times = np.cumsum(rng.exponential(700, 2 * slices).astype(np.int64) + 1)
+        codes = np.array([builder.names.code(f"work {code}") for code in range(4)], np.int32)
+        builder.append(
+            "slices",
+            track_id=builder.track(f"lane {number}", kind="lane", role="core"),
+            ts=times[::2],
+            dur=times[1::2] - times[::2],
+            name=codes[rng.integers(0, 4, slices)],
+        )
+    return builder.finish()
+
+
+def test_readers_find_all_that_was_compressed(trace_processor, tmp_path, monkeypatch):
+    trace, path, searched = random_lanes(8000), tmp_path / "random.pftrace", io.BytesIO()
+    report = perfetto.write(trace, path)
+    data = path.read_bytes()
+    picture = by_bindings(data)
+    assert len(picture.slices) == len(trace.slices)
+    assert by_perfetto(trace_processor(path, *SQL)) == picture
+    monkeypatch.setattr(core, "perfetto_deflate", lambda block: None)
+    assert perfetto.write(trace, searched).raw_bytes == report.raw_bytes
+    assert by_bindings(searched.getvalue()) == picture
+    assert len(data) < 0.95 * len(searched.getvalue())
