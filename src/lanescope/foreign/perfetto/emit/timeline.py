@@ -133,12 +133,18 @@ class Timeline:
         return TimeBase(self.zero, "first_event")
 
     def add_clocks(self, builder: TraceBuilder) -> None:
-        """Add the clocks that the file relates to its own, with their readings."""
+        """Add the clocks that the file relates to its own, with their readings.
+
+        A reading is as good as the readings agree: their distances differ by how long the clocks took to read, and by
+        how far they ran apart between the first one and the last. Of a single one the error is not known.
+        """
         for number, reading in self.clock.readings():
             name = clocks.NAMES.get(number, f"clock {number}")
-            clock = builder.clock(name=name, device="", frequency=1_000_000_000)
+            device = "host" if number == clocks.MONOTONIC else ""
+            clock = builder.clock(name=name, device=device, frequency=1_000_000_000)
+            error = int(np.ptp(reading.to - reading.of)) if len(reading.of) > 1 else None
             for ticks, ts in zip(reading.of.tolist(), reading.to.tolist(), strict=True):
-                builder.anchor(clock_id=clock, ticks=ticks, ts=ts - self.zero)
+                builder.anchor(clock_id=clock, ticks=ticks, ts=ts - self.zero, error_ns=error)
 
     # --- rows -------------------------------------------------------------------------------------------------
 
