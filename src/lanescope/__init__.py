@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from lanescope.pipeline.session import (
         check,
         convert,
+        critical_path,
         derived_tables,
         detect,
         iter_batches,
@@ -53,6 +54,7 @@ _HOME = {
     "UsageError": "errors",
     "check": "pipeline.session",
     "convert": "pipeline.session",
+    "critical_path": "pipeline.session",
     "derived_tables": "pipeline.session",
     "detect": "pipeline.session",
     "iter_batches": "pipeline.session",
@@ -90,6 +92,7 @@ __all__ = [
     "__version__",
     "check",
     "convert",
+    "critical_path",
     "derived_tables",
     "detect",
     "iter_batches",

@@ -153,8 +153,13 @@ class TraceGraph:
     @cached_property
     def device_of(self) -> Ints:
         """The device of each track, int64 [tracks]: its nearest track of that role, else the topmost one."""
-        tree = self.cache.time.tree
-        return np.array([tree.device(track) for track in range(len(tree))], np.int64)
+        tree, found = self.cache.time.tree, list(range(len(self.cache.time.tree)))
+        is_device = (self.cache.trace.tracks.values("role") == "device").tolist()
+        for track in tree.order.tolist():  # groups come before what is in them
+            above = tree.parents[track]
+            if above >= 0 and not is_device[track]:
+                found[track] = found[above]
+        return np.array(found, np.int64)
 
     @cached_property
     def gaps(self) -> UnknownTimes:

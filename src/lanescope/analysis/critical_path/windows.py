@@ -78,7 +78,7 @@ class _Sinks:
         inside = np.ones(len(rows.lane), bool) if lanes is None else lanes[rows.lane]
         of_node = inside[self.row] & (self.time <= end)
         if not of_node.any():
-            raise UsageError(f"no slice begins before the end of the window at {end:,}", hint="use a later --to")
+            raise UsageError(f"no slice starts before the end of the window at {end:,}", hint="use a later --to")
         outlive = inside & (rows.begin >= begin) & (rows.begin < end) & (rows.end > end)
         last = int(self.time[of_node].max())
         running = np.flatnonzero(inside & (rows.begin < end) & (rows.end > end)) if last < end else ()

@@ -20,8 +20,8 @@ if TYPE_CHECKING:
     from lanescope.analysis.critical_path.answer import CriticalPath, WindowPath
 
 EXAMPLES = (
-    "lanescope critical-path capture.json",
-    "lanescope critical-path capture.json --what-if matmul=0.8 -o path.pftrace",
+    "lanescope critical-path capture.bin",
+    "lanescope critical-path capture.bin --what-if softmax_rows=0.8 -o path.pftrace",
 )
 #: Below so much of the window explained the path counts as not known.
 _KNOWN = 0.5
@@ -143,7 +143,7 @@ def _lines(path: CriticalPath, chosen: WindowPath) -> list[str]:
     if made.graph.edges_backward:
         listed.append(f"by up to {format_duration(made.graph.backward_max, unit)}")
     if listed:
-        lines.append("left out or apart: " + ", ".join(listed))
+        lines.append("excluded or apart: " + ", ".join(listed))
     for kind, (hits, at_random) in made.chance.items():
         lines.append(f"{kind}: {hits:,} hits, {at_random:,} at random times of the same idle time")
     if len(path.paths) > 1:
