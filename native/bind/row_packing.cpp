@@ -5,12 +5,16 @@
 #include <nanobind/stl/optional.h>
 #include <nanobind/stl/pair.h>
 
+#include <algorithm>
+#include <numeric>
 #include <optional>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "arrays.hpp"
 #include "module.hpp"
+#include "threads.hpp"
 
 namespace nb = nanobind;
 using namespace nb::literals;
@@ -58,16 +62,104 @@ NumpyInt64 place(const Array<const int64_t>& track, const Array<const int64_t>& 
     return to_numpy(std::move(row_start));
 }
 
+// A thread should have so many intervals to itself.
+constexpr size_t kIntervalsAThread = size_t{1} << 17;
+
+// Intervals as they come: of one lane, then of another. Gives up where a lane comes again.
+bool runs_of(std::span<const int64_t> track, std::vector<int64_t>& lane, std::vector<int64_t>& count) {
+    for (size_t i = 0; i < track.size();) {
+        if (!lane.empty() && track[i] <= lane.back()) return false;
+        size_t to = i + 1;
+        while (to < track.size() && track[to] == track[i]) ++to;
+        lane.push_back(track[i]);
+        count.push_back(static_cast<int64_t>(to - i));
+        i = to;
+    }
+    return true;
+}
+
+// Some of the runs, which are placed on a thread of their own.
+struct Share {
+    size_t first_run = 0, last_run = 0;
+    size_t from = 0, to = 0;  // intervals
+    std::vector<int64_t> order, row_start;
+    bool is_so = false;
+};
+
+std::vector<Share> shares_of(const layout::Runs& runs, size_t count) {
+    std::vector<Share> shares(1);
+    const size_t wanted = lanescope::bind::parts(count, kIntervalsAThread);
+    for (size_t run = 0; run < runs.lane.size(); ++run) {
+        if (shares.size() < wanted && shares.back().to >= count * shares.size() / wanted) {
+            shares.push_back({run, run, shares.back().to, shares.back().to, {}, {}, false});
+        }
+        shares.back().last_run = run + 1;
+        shares.back().to += static_cast<size_t>(runs.count[run]);
+    }
+    return shares;
+}
+
+bool place_shares(const layout::Intervals& items, const layout::Runs& runs, std::span<const uint8_t> nested, std::span<int32_t> rows,
+                  std::vector<int64_t>& order, std::vector<int64_t>& row_start) {
+    const size_t count = items.begin.size();
+    std::fill(rows.begin(), rows.end(), 0);
+    int64_t least = 0;  // so that shares have different lanes
+    for (size_t run = 0; run < runs.lane.size(); ++run) {
+        if (runs.count[run] == 0) continue;
+        if (runs.lane[run] < least) return false;
+        least = runs.lane[run] + 1;
+    }
+    std::vector<Share> shares = shares_of(runs, count);
+    lanescope::bind::each_part(shares.size(), [&](size_t i) {
+        Share& share = shares[i];
+        const size_t size = share.to - share.from, of_runs = share.last_run - share.first_run;
+        const layout::Intervals some{{}, items.begin.subspan(share.from, size), items.length.subspan(share.from, size), {}};
+        const layout::Runs its{runs.lane.subspan(share.first_run, of_runs), runs.count.subspan(share.first_run, of_runs)};
+        share.is_so = layout::lane_after_lane(some, its, nested, rows, share.order, share.row_start);
+    });
+    const auto is_so = [](const Share& share) { return share.is_so; };
+    if (!std::all_of(shares.begin(), shares.end(), is_so)) return false;
+    row_start.assign(1, 0);
+    for (const Share& share : shares) {
+        for (const int64_t end : share.row_start) row_start.push_back(end + static_cast<int64_t>(share.from));
+        if (share.order.empty()) continue;
+        if (order.empty()) {
+            order.resize(count);
+            std::iota(order.begin(), order.end(), int64_t{0});
+        }
+        for (size_t k = 0; k < share.order.size(); ++k) order[share.from + k] = share.order[k] + static_cast<int64_t>(share.from);
+    }
+    return true;
+}
+
 std::optional<std::pair<NumpyInt64, NumpyInt64>> lane_after_lane(
     const Array<const int64_t>& track, const Array<const int64_t>& begin, const Array<const int64_t>& length,
-    const Array<const uint8_t>& known, const Array<const uint8_t>& nested, const Array<int32_t>& rows) {
-    const layout::Intervals items = intervals(track, begin, length, known);
+    const Array<const uint8_t>& known, const Array<const uint8_t>& nested, const Array<int32_t>& rows,
+    const Array<const int64_t>& counts) {
+    const size_t n = begin.size();
+    const bool has_runs = counts.size() != 0;
+    if (length.size() != n || (known.size() != 0 && known.size() != n) || track.size() != (has_runs ? counts.size() : n)) {
+        throw nb::value_error("columns of different lengths");
+    }
     if (rows.size() != nested.size()) throw nb::value_error("outputs of wrong length");
+    uint64_t covered = 0;
+    for (const int64_t count : span_of(counts)) {
+        if (count < 0 || static_cast<uint64_t>(count) > n - covered) throw nb::value_error("runs do not match the intervals");
+        covered += static_cast<uint64_t>(count);
+    }
+    if (has_runs && covered != n) throw nb::value_error("runs do not match the intervals");
+    const layout::Intervals items{{}, span_of(begin), span_of(length), {}};
     std::vector<int64_t> order, row_start;
-    bool is_so;
+    bool is_so = known.size() == 0;
     {
         nb::gil_scoped_release release;
-        is_so = layout::lane_after_lane(items, span_of(nested), span_of(rows), order, row_start);
+        std::vector<int64_t> lane, count;
+        layout::Runs runs{span_of(track), span_of(counts)};
+        if (is_so && !has_runs) {
+            is_so = runs_of(span_of(track), lane, count);
+            runs = {lane, count};
+        }
+        is_so = is_so && place_shares(items, runs, span_of(nested), span_of(rows), order, row_start);
     }
     if (!is_so) return std::nullopt;
     return std::pair(to_numpy(std::move(order)), to_numpy(std::move(row_start)));
@@ -96,9 +188,10 @@ void lanescope::bind::layout(nb::module_& m) {
           "Fill order, row (by interval), begins and ends (along order) and rows (by lane); return where each row begins "
           "in order, int64 [rows + 1].");
     m.def("layout_lane_after_lane", lane_after_lane, "track"_a.noconvert(), "begin"_a.noconvert(), "length"_a.noconvert(),
-          "known"_a.noconvert(), "nested"_a.noconvert(), "rows"_a.noconvert(),
+          "known"_a.noconvert(), "nested"_a.noconvert(), "rows"_a.noconvert(), "counts"_a.noconvert(),
           "Fill rows (by lane); return order (empty: it counts up) and where each row begins in it, where the intervals come "
-          "lane after lane and each lane needs but one row; else None.");
+          "lane after lane and each lane needs but one row; else None. `track` is that of each interval or, where there are "
+          "`counts`, of each run of so many intervals; runs of one track only, in rising order.");
     m.def("layout_depths", depths, "begins"_a.noconvert(), "ends"_a.noconvert(), "order"_a.noconvert(),
           "row_start"_a.noconvert(), "depth"_a.noconvert(),
           "Fill depth, the number of intervals that are open around each on its row.");

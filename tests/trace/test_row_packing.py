@@ -112,6 +112,12 @@ def test_a_placement_keeps_its_promises(trace, with_gaps):
         assert rows_seen.get(track, []) == list(range(count))
 
 
+def runs_with_empty_ones(track, lanes):
+    """Return all lanes, and how many of the intervals each has; those without any have no track."""
+    counts = np.bincount(np.array(track, np.int64), minlength=lanes).astype(np.int64)
+    return np.where(counts > 0, np.arange(lanes), -1), counts
+
+
 def placed_both_ways(track, begin, length, nested):
     """What the general placement finds, and what the one for intervals that come lane after lane does."""
     columns = (*(np.array(column, np.int64) for column in (track, begin, length)), np.empty(0, np.uint8))
@@ -120,7 +126,11 @@ def placed_both_ways(track, begin, length, nested):
     order, begins, ends = (np.empty(count, np.int64) for _ in range(3))
     row, rows, rows_too = np.empty(count, np.int32), np.empty(len(nests), np.int32), np.empty(len(nests), np.int32)
     start = core.layout_place(*columns, nests, order, row, begins, ends, rows)
-    found = core.layout_lane_after_lane(*columns, nests, rows_too)
+    found = core.layout_lane_after_lane(*columns, nests, rows_too, np.empty(0, np.int64))
+    if found is not None:
+        lanes, counts = runs_with_empty_ones(track, len(nests))
+        again = core.layout_lane_after_lane(lanes, *columns[1:], nests, rows_too, counts)
+        assert [column.tolist() for column in again] == [column.tolist() for column in found]
     return (order.tolist(), rows.tolist(), start.tolist(), row), found, rows_too.tolist()
 
 

@@ -24,6 +24,7 @@ COMMANDS = {
     "convert": "export a capture: Perfetto, Chrome JSON, Parquet, VCD, formats of the family",
     "check": "find lost data and impossible timings",
     "summary": "show where the time goes",
+    "explain": "say what bounds a run, what is exposed and what is uncertain",
     "critical-path": "show what each nanosecond waited for, and what a change would gain",
     "sql": "query a capture with SQL",
     "dump": "print packets, records or rows, one per line",

@@ -27,7 +27,8 @@ from lanescope.trace import LazyTable, Table, Trace
 if TYPE_CHECKING:
     from lanescope.analysis.check import Finding
     from lanescope.analysis.critical_path.answer import CriticalPath
-    from lanescope.families.family import Simulation
+    from lanescope.analysis.windows.window import Window
+    from lanescope.families.family import Family, Simulation
     from lanescope.io.atomic_file import Output
     from lanescope.trace.merge import Inside, TimelineShift
     from lanescope.trace.streams import Progress
@@ -51,44 +52,75 @@ __all__ = [
     "read",
     "simulate",
     "summary",
+    "window",
+    "windowed",
     "write",
 ]
 
 
-def iter_batches(path: PathLike, family: str | None = None, **options: Any) -> Iterator[Trace]:
+def iter_batches(
+    path: PathLike, family: str | None = None, *, window: Mapping[str, Any] | None = None, **options: Any
+) -> Iterator[Trace]:
     """Decode a capture piece by piece: yields traces that share tracks, clocks and texts.
 
     Args and errors as ``open``.
     """
-    return read(path, family, options)
+    return read(path, family, options, window=_made(window))
 
 
 def read(
-    path: PathLike, family: str | None, options: Mapping[str, Any], *, progress: Progress | None = None
+    path: PathLike,
+    family: str | None,
+    options: Mapping[str, Any],
+    *,
+    progress: Progress | None = None,
+    window: Window | None = None,
 ) -> Iterator[Trace]:
     """Do what ``iter_batches`` does, and tell ``progress`` how far it is (as ``decode`` tells it)."""
-    with CaptureSource(path, family, options) as source:
+    with CaptureSource(path, family, options, window=window) as source:
         yield from source.batches(progress)
 
 
-def open(path: PathLike, family: str | None = None, **options: Any) -> Trace:
+def _made(window: Mapping[str, Any] | None) -> Window | None:
+    """Return the window that arguments of ``window`` ask for.
+
+    Raises:
+        UsageError: an argument that it does not have.
+    """
+    if window is None:
+        return None
+    from lanescope.analysis.windows.window import make_window
+
+    known = ("start", "end", "lane", "name", "min_dur", "where")
+    for name in window:
+        if name not in known:
+            raise UsageError(f"unknown part {name!r} of a window", hint="use " + ", ".join(known))
+    return make_window(**window)
+
+
+def open(
+    path: PathLike, family: str | None = None, *, window: Mapping[str, Any] | None = None, **options: Any
+) -> Trace:
     """Decode a capture into one trace.
 
     Args:
         path: the capture's main file, or ``-``; its neighbours are found by the family. Or a folder with one capture in
             it. A folder of Parquet files that lanescope wrote is read back.
         family: device family; recognised from the bytes when not given.
+        window: keep only a part of the timeline: arguments of ``Trace.window`` by name, such as
+            ``{"start": "1ms", "lane": "core*"}``. Where the stream of the family is sorted, what is outside of it is
+            never in memory at once.
         **options: decode options of the family.
 
     Returns:
-        The whole trace, in memory.
+        The trace, in memory.
 
     Raises:
         InputError: the file cannot be read, or is not a capture.
         UsageError: an unknown family or option, or two families that recognise it equally.
     """
     whole = Collect()
-    with CaptureSource(path, family, options) as source:
+    with CaptureSource(path, family, options, window=_made(window)) as source:
         run(source, observers=[whole])
     return whole.result()
 
@@ -101,6 +133,7 @@ def convert(
     format: str | None = None,
     findings: bool = True,
     replace: bool = False,
+    window: Mapping[str, Any] | None = None,
     **options: Any,
 ) -> RunReport:
     """Write a capture as another tool's file, batch by batch where its family and the format allow it.
@@ -113,6 +146,7 @@ def convert(
             suffix of ``out`` decides (``.pftrace``, ``.json``, ``.json.gz``, ``.parquet``, ``.vcd``).
         findings: draw what ``lanescope.analysis.check`` finds, in the formats that have a place for it.
         replace: replace what is at ``out``.
+        window: write only a part of the timeline, as ``open`` takes it.
         **options: decode options of the family.
 
     Returns:
@@ -130,7 +164,7 @@ def convert(
         raise UsageError(f"{target} already exists", hint="use replace=True to replace it")
     sink = make_sink(target, chosen, replace=replace, is_gzip=target.suffix == ".gz")
     annotate = Annotations() if findings and chosen in DRAWS_FINDINGS else None
-    with CaptureSource(path, family, options) as source:
+    with CaptureSource(path, family, options, window=_made(window)) as source:
         return run(source, sink=sink, annotate=annotate)
 
 
@@ -234,6 +268,87 @@ def critical_path(
     return CriticalPath(trace, WindowChoice(window, start, end, sink, device), waits=waits, infer=infer)
 
 
+def explain(trace: Trace, path: str = "FILE") -> Table:
+    """Return what bounds a run, what is exposed, uncertain and not recorded, as the command ``explain`` does.
+
+    Args:
+        trace: the whole trace.
+        path: how commands that show more name the capture.
+
+    Returns:
+        At most five rows: a sentence each, with the part of the time that it rests on and the command that shows it.
+    """
+    from lanescope.analysis import explain as verdicts
+
+    bounds = [bound for family in _families_of(trace) for bound in family.bounds(trace)]
+    severities = [str(finding.severity) for finding in check(trace)]
+    findings = {severity: severities.count(severity) for severity in set(severities)}
+    return verdicts.explain(verdicts.Evidence(trace, bounds, findings), path)
+
+
+def _families_of(trace: Trace) -> list[Family]:
+    """Return the families of the captures of a trace, as far as they are installed."""
+    families = {str(name) for name in trace.inputs.values("family").tolist()}
+    known = (*registry.builtin(), *(registry.plugin_families() if families - set(registry.BUILTIN) else ()))
+    return [family for family in known if family.name in families]
+
+
+def window(
+    trace: Trace,
+    start: str | int | None = None,
+    end: str | int | None = None,
+    *,
+    lane: str | Sequence[str] | None = None,
+    name: str | Sequence[str] | None = None,
+    min_dur: str | int | None = None,
+    where: str | None = None,
+) -> Trace:
+    """Return the part of a trace that lies in a window.
+
+    Slices, gaps and coverage that reach over an edge are cut there; cut slices have the flag ``cut``, and their ticks
+    beyond the edge are unknown. Instants and flows are in the window or not: a flow with one end in it is excluded and
+    counted. Counters have a sample at the start with the value that they hold there. All lanes stay, also those without
+    rows; stats, accounting and raw records stay those of the whole trace. Stats with names that begin with
+    ``window_`` say where the window starts and ends, and what it excludes.
+
+    Args:
+        trace: the trace.
+        start: first moment: ``"1.5ms"``, ``"12us"``, ``34567`` (in the trace's unit), ``"-1ms"`` (before the last
+            time), ``"+1ms"`` (after the first one), ``"NAME#K"`` (the start of the Kth slice of this name, from 0).
+        end: first moment after the window, as ``start``; ``"NAME#K"`` is the end of that slice.
+        lane: glob, or globs, of names or paths of lanes and groups.
+        name: glob, or globs, of names of slices and instants.
+        min_dur: shortest duration of a slice, before it is cut.
+        where: SQL condition on rows of ``slices``, before they are cut.
+
+    Raises:
+        UsageError: a time is none, the window is empty, no lane is called so, or an invalid condition.
+
+    Example:
+        >>> from lanescope import TimeBase, TraceBuilder
+        >>> builder = TraceBuilder(TimeBase())
+        >>> core = builder.track("core 0", kind="lane", role="core")
+        >>> _ = builder.append("slices", track_id=core, ts=[0, 40, 90], dur=[30, 40, 9], name=["a", "b", "c"])
+        >>> part = window(builder.finish(), 20, 60)
+        >>> part.slices["ts"].tolist(), part.slices["dur"].tolist()
+        ([20, 40], [10, 20])
+    """
+    from lanescope.analysis.windows.window import make_window
+
+    made = make_window(start=start, end=end, lane=lane, name=name, min_dur=min_dur, where=where)
+    return windowed(trace, made)
+
+
+def windowed(trace: Trace, window: Window | None) -> Trace:
+    """Do what ``window`` does with a window that is made already; None is the whole trace."""
+    if window is None:
+        return trace
+    from lanescope.pipeline.windowed import WindowedSource
+
+    (found,) = WindowedSource(InMemory(trace), window).batches()
+    return found
+
+
 def simulate(family: str, seed: int = 1, **options: Any) -> Simulation:
     """Simulate a capture with known ground truth, as the command ``sim`` does.
 
@@ -267,9 +382,7 @@ def derived_tables(trace: Trace) -> dict[str, LazyTable]:
     from lanescope.analysis.analysis_cache import AnalysisCache
 
     shared = AnalysisCache(trace)
-    families = {str(name) for name in trace.inputs.values("family").tolist()}
-    known = (*registry.builtin(), *(registry.plugin_families() if families - set(registry.BUILTIN) else ()))
-    members = [family for family in known if family.name in families]
+    members = _families_of(trace)
     found = [analyses.generic_table(shared, name) for name in analyses.GENERIC]
     for derived in (derived for family in members for derived in family.derived):
         if derived.make is None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections import deque
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
 from lanescope.errors import MissingDependencyError, UsageError
 from lanescope.families import registry
@@ -14,7 +14,10 @@ from lanescope.families.options import resolve_options
 from lanescope.pipeline.detection import PathLike, capture, detect_family, is_parquet_dataset, named_family
 from lanescope.source import Capture, Detection, Source
 from lanescope.trace import Trace
-from lanescope.trace.streams import Progress, StreamInfo
+from lanescope.trace.streams import Progress, StreamInfo, TraceSource
+
+if TYPE_CHECKING:
+    from lanescope.analysis.windows.window import Window
 
 
 def decode(
@@ -71,6 +74,7 @@ class CaptureSource:
         family: device family; detected from the bytes when it is not given.
         options: decode options of the family.
         hashes: False: files are hashed only if somebody reads ``sha256`` of ``inputs``, before this source is closed.
+        window: the part of the timeline that its batches have; None: all of it.
 
     Errors are raised at first use, as ``lanescope.open`` lists them.
     """
@@ -82,8 +86,10 @@ class CaptureSource:
         options: Mapping[str, Any] | None = None,
         *,
         hashes: bool = True,
+        window: Window | None = None,
     ) -> None:
         self._path = path
+        self._windowed = None if window is None else _windowed(_Whole(self), window)
         self._hashes = hashes
         self._asked = family
         self._options = options or {}
@@ -105,14 +111,28 @@ class CaptureSource:
     @property
     def info(self) -> StreamInfo:
         """Properties of its stream of batches."""
+        return self.whole_info if self._windowed is None else self._windowed.info
+
+    def batches(self, progress: Progress | None = None) -> Iterator[Trace]:
+        """Decode it from the start."""
+        return self.all_batches(progress) if self._windowed is None else self._windowed.batches(progress)
+
+    @property
+    def has_window(self) -> bool:
+        """Whether its batches are cut to a window."""
+        return self._windowed is not None
+
+    @property
+    def whole_info(self) -> StreamInfo:
+        """Properties of its stream of batches before it is cut to the window."""
         if self._is_parquet:
             names = tuple(dict.fromkeys(self._parquet().inputs.values("family").tolist()))
             return StreamInfo(names, is_sorted=_are_sorted(names), is_whole=True)
         opened, family, _ = self._open()
         return StreamInfo((family.name,), is_sorted=family.format_of(opened).emits_sorted, size=opened.main.size)
 
-    def batches(self, progress: Progress | None = None) -> Iterator[Trace]:
-        """Decode it from the start."""
+    def all_batches(self, progress: Progress | None = None) -> Iterator[Trace]:
+        """Decode it from the start, whatever the window."""
         if self._is_parquet:
             yield self._parquet()
             return
@@ -163,6 +183,28 @@ class CaptureSource:
                 raise UsageError(f"{os.fspath(self._path)} is decoded already: it takes neither family nor options")
             self._read = parquet.read(self._path)
         return self._read
+
+
+class _Whole:
+    """All batches of a capture."""
+
+    def __init__(self, source: CaptureSource) -> None:
+        self._source = source
+
+    @property
+    def info(self) -> StreamInfo:
+        """Properties of the stream."""
+        return self._source.whole_info
+
+    def batches(self, progress: Progress | None = None) -> Iterator[Trace]:
+        """Decode it from the start."""
+        return self._source.all_batches(progress)
+
+
+def _windowed(source: TraceSource, window: Window) -> TraceSource:
+    from lanescope.pipeline.windowed import WindowedSource  # only what has a window pays for it
+
+    return WindowedSource(source, window)
 
 
 def _are_sorted(families: Sequence[str]) -> bool:

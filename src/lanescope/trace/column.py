@@ -73,9 +73,10 @@ class Column:
 
     Attributes:
         dictionary: texts that the int32 values index, for ``text`` columns.
+        runs: values that follow one another, int64 [runs], and in how many rows each, int64 [runs]; None: not known.
     """
 
-    __slots__ = ("_length", "_make", "_valid", "_values", "constant_value", "dictionary")
+    __slots__ = ("_length", "_make", "_valid", "_values", "constant_value", "dictionary", "runs")
 
     def __init__(
         self,
@@ -94,6 +95,7 @@ class Column:
         self._valid = valid
         self.dictionary = dictionary
         self.constant_value = constant_value
+        self.runs: tuple[Array, Array] | None = None
 
     @classmethod
     def array(cls, values: Array, *, valid: Mask | None = None, dictionary: Dictionary | None = None) -> Column:
@@ -132,6 +134,13 @@ class Column:
     ) -> Column:
         """Values computed by ``make`` at the first read and kept from then on."""
         return cls(length, make, valid=valid, dictionary=dictionary)
+
+    @classmethod
+    def repeated(cls, runs: tuple[Array, Array], make: Callable[[], Array]) -> Column:
+        """Values that ``make`` repeats, each in as many rows as ``runs`` say, which those can use who go by runs."""
+        column = cls(int(runs[1].sum()), make)
+        column.runs = runs
+        return column
 
     def __len__(self) -> int:
         return self._length

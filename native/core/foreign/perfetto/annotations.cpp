@@ -185,13 +185,12 @@ const Generation* generation_of(const Reader& reader, size_t row) {
 // Call with each annotation of a row.
 template <class Each>
 void each_of(const Reader& reader, size_t row, const Each& each) {
-    const uint8_t* p = reader.arena.data() + reader.annotated.offset[row];
-    const uint8_t* const end = p + reader.annotated.size[row];
-    uint64_t size = 0;
-    while (p < end && read_varint(p, end, size) && size <= static_cast<uint64_t>(end - p)) {
-        each(ByteSpan{p, static_cast<size_t>(size)});
-        p += size;
-    }
+    const Annotated& rows = reader.annotated;
+    const size_t begin = rows.offset[row];
+    const size_t end = row + 1 < rows.offset.size() ? rows.offset[row + 1] : reader.arena.size();
+    Fields fields({reader.arena.data() + begin, end - begin});
+    Field field;
+    while (fields.next(field)) each(field.bytes);
 }
 
 }  // namespace

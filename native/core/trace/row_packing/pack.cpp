@@ -234,21 +234,22 @@ PackResult place(const Intervals& items, std::span<const uint8_t> nested, const 
     return {};
 }
 
-bool lane_after_lane(const Intervals& items, std::span<const uint8_t> nested, std::span<int32_t> rows,
+bool lane_after_lane(const Intervals& items, const Runs& runs, std::span<const uint8_t> nested, std::span<int32_t> rows,
                      std::vector<int64_t>& order, std::vector<int64_t>& row_start) {
     if (!items.known.empty()) return false;
-    std::fill(rows.begin(), rows.end(), 0);
     order.clear();
-    row_start.assign(1, 0);
-    const size_t count = items.track.size();
+    const size_t count = items.begin.size();
     int64_t open[kMaxDepth + 1];  // ends of the intervals around the next one, from 1; 0 is a floor that never ends
     open[0] = kForever;
     std::vector<Item> together;
     size_t least_lane = 0;
-    for (size_t i = 0; i < count;) {
-        const auto lane = static_cast<size_t>(items.track[i]);
-        if (lane >= nested.size() || lane < least_lane) return false;
+    size_t i = 0;
+    for (size_t run = 0; run < runs.lane.size(); ++run) {
+        if (runs.count[run] == 0) continue;
+        const auto lane = static_cast<size_t>(runs.lane[run]);
+        if (lane >= nested.size() || lane < least_lane || static_cast<uint64_t>(runs.count[run]) > count - i) return false;
         least_lane = lane + 1;
+        const size_t last = i + static_cast<size_t>(runs.count[run]);
         const size_t most = nested[lane] != 0 ? static_cast<size_t>(kMaxDepth) : 1;
         size_t depth = 0;
         const auto fits = [&](int64_t begin, int64_t end) {
@@ -259,7 +260,7 @@ bool lane_after_lane(const Intervals& items, std::span<const uint8_t> nested, st
         };
         int64_t last_begin = std::numeric_limits<int64_t>::min(), last_end = last_begin;
         size_t first = i, depth_there = 0;  // of those that begin together, and before them
-        for (; i < count && items.track[i] == static_cast<int64_t>(lane); ++i) {
+        for (; i < last; ++i) {
             const int64_t begin = items.begin[i];
             int64_t end;
             if ((items.length[i] < 0) | __builtin_add_overflow(begin, items.length[i], &end) | (end == kForever)) return false;
@@ -271,7 +272,7 @@ bool lane_after_lane(const Intervals& items, std::span<const uint8_t> nested, st
             } else if (end > last_end) [[unlikely]] {  // an outer one comes late: those of this moment are brought into order
                 if (nested[lane] == 0) return false;
                 together.clear();
-                for (i = first; i < count && items.track[i] == static_cast<int64_t>(lane) && items.begin[i] == begin; ++i) {
+                for (i = first; i < last && items.begin[i] == begin; ++i) {
                     if ((items.length[i] < 0) | __builtin_add_overflow(begin, items.length[i], &end) | (end == kForever)) return false;
                     together.push_back({begin, end, static_cast<int64_t>(i)});
                 }
@@ -296,7 +297,7 @@ bool lane_after_lane(const Intervals& items, std::span<const uint8_t> nested, st
         rows[lane] = 1;
         row_start.push_back(static_cast<int64_t>(i));
     }
-    return true;
+    return i == count;
 }
 
 void depths(std::span<const int64_t> begin, std::span<const int64_t> end, std::span<const int64_t> order,

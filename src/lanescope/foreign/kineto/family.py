@@ -42,6 +42,7 @@ FAMILY = Family(
             _HERE + "analysis.breakdown:combinations_before_last_step",
         ),
     ),
+    bounds=_HERE + "analysis.bounds:bounds",
     kernels=_HERE + "analysis.kernel_spans:kernel_spans",
     causes=_HERE + "analysis.causes:causes",
     simulator=Simulator(
