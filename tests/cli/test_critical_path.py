@@ -55,7 +55,7 @@ def test_little_explained_is_said(capture, capsys):
 @pytest.mark.parametrize(
     ("more", "status", "text"),
     [
-        (["--window", "nothing"], 2, "nothing is called"),
+        (["--window", "nothing"], 2, "no slice or window 'nothing'"),
         (["--window", "tile", "--from", "3"], 2, "mutually exclusive"),
         (["--from", "9", "--to", "3"], 2, "is empty"),
         (["--what-if", "qk"], 2, "invalid change"),

@@ -236,8 +236,8 @@ def critical_path(
     trace: Trace,
     *,
     window: str = "",
-    start: int | None = None,
-    end: int | None = None,
+    start: str | int | None = None,
+    end: str | int | None = None,
     sink: str = "",
     device: str = "",
     waits: str = "",
@@ -248,7 +248,7 @@ def critical_path(
     Args:
         trace: the trace.
         window: ``NAME#K``: the Kth slice of a name, from 0, or a run or launch that its family tells apart.
-        start: begin of the window, in the trace's time unit; None: the first slice.
+        start: begin of the window, a time as ``window`` takes it; None: the first slice.
         end: end of the window; None: the last slice.
         sink: lane at whose last end the path ends, a glob pattern of its path or name.
         device: device whose lanes count, likewise.

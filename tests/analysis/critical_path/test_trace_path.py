@@ -91,8 +91,8 @@ def test_windows_by_time_by_name_and_by_sink():
 @pytest.mark.parametrize(
     ("choice", "text"),
     [
-        (WindowChoice(name="nothing"), "nothing is called 'nothing'"),
-        (WindowChoice(name="first#3"), "1 slices are called 'first'"),
+        (WindowChoice(name="nothing"), "no slice or window 'nothing': 0 slices"),
+        (WindowChoice(name="first#3"), "no slice or window 'first#3': 1 slices"),
         (WindowChoice(begin=9, end=9), "the window from 9 to 9 is empty"),
         (WindowChoice(end=-4, begin=-9), "no slice starts before"),
         (WindowChoice(sink="x*"), "no lane 'x*' has slices"),
@@ -222,3 +222,15 @@ def test_captures_without_causes_are_refused_with_what_answers_instead(tmp_path)
     with pytest.raises(InputError, match="records no causes") as refused:
         CriticalPath(opened(tmp_path / name))
     assert "phases" in refused.value.hint
+
+
+def test_times_are_those_of_windows_everywhere():
+    trace = made(TWO, [(0, 10, 1, 12)])
+    found = {
+        (begin, end): (window.begin, window.end)
+        for begin, end in (("5ns", "0.015us"), ("+5ns", "-4ns"), ("other#0", "other#-1"))
+        for window in [CriticalPath(trace, WindowChoice(begin=begin, end=end)).paths[0].window]
+    }
+    assert list(found.values()) == [(5, 15), (5, 26), (10, 20)]
+    with pytest.raises(UsageError, match="--from"):
+        CriticalPath(trace, WindowChoice(begin="yesterday"))

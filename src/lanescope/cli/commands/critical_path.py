@@ -6,7 +6,7 @@ import argparse
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from lanescope.cli.arguments import add_input, positive, whole
+from lanescope.cli.arguments import add_input, positive
 from lanescope.cli.console import check_output, echo, is_stdout, print_json, print_written, warn
 from lanescope.cli.context import close
 from lanescope.cli.reading import opened, passed
@@ -32,8 +32,8 @@ _FORMATS = (".pftrace", ".json")
 def configure(parser: argparse.ArgumentParser, families: Sequence[Family], arguments: Sequence[str]) -> None:
     """Add the arguments."""
     parser.add_argument("--window", metavar="NAME#K", default="", help="the Kth slice of a name, or a run or launch")
-    parser.add_argument("--from", dest="begin", metavar="T", type=whole, help="start of the window")
-    parser.add_argument("--to", dest="end", metavar="T", type=whole, help="end of the window")
+    parser.add_argument("--from", dest="first", metavar="TIME", help="start of the window: 1.5ms, 34567, -1ms, NAME#K")
+    parser.add_argument("--to", dest="last", metavar="TIME", help="end of the window")
     parser.add_argument("--sink", metavar="LANE", default="", help="lane at whose last end the path ends, a glob")
     parser.add_argument("--device", metavar="NAME", default="", help="device on which the path ends, a glob")
     parser.add_argument(
@@ -54,7 +54,7 @@ def configure(parser: argparse.ArgumentParser, families: Sequence[Family], argum
 
 def run(args: argparse.Namespace) -> int:
     """Print the path."""
-    if args.window and (args.begin is not None or args.end is not None):
+    if args.window and (args.first is not None or args.last is not None):
         raise UsageError("--window and --from or --to are mutually exclusive", hint="use one of them")
     if args.output is not None:
         if not args.output.endswith(_FORMATS):
@@ -68,7 +68,7 @@ def run(args: argparse.Namespace) -> int:
     with opened(args.input, args) as source:
         passed(source, args.input, observers=[collected])
     trace = collected.result()
-    choice = WindowChoice(args.window, args.begin, args.end, args.sink, args.device)
+    choice = WindowChoice(args.window, args.first, args.last, args.sink, args.device)
     path = CriticalPath(trace, choice, waits=args.waits, infer=args.infer)
     answers = path.what_if(args.what_if) if args.what_if else None
     if args.json:
