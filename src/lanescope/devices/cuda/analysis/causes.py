@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import cached_property
 from typing import NamedTuple
 
 import numpy as np
@@ -27,9 +28,17 @@ class _Lanes:
 
     def __init__(self, trace: Trace) -> None:
         self.extents = known_extents(trace.slices)
-        self.order = order(*self.extents)
-        self._lane = self.extents.group[self.order]
-        self._keys, self._least, self._span = _packed(self._lane, self.extents.begin[self.order])
+
+    @cached_property
+    def order(self) -> Ints:
+        """Slices by lane and begin, the longest first."""
+        return order(*self.extents)
+
+    @cached_property
+    def _sorted(self) -> tuple[Ints, Ints, int, int]:
+        """Lanes along that order, keys that rise with it, the least begin, and the distance between lanes."""
+        lanes = self.extents.group[self.order]
+        return lanes, *_packed(lanes, self.extents.begin[self.order])
 
     def last_begun(self, lanes: Ints, times: Ints, *, before: bool = False) -> Ints:
         """Return the place in ``order`` of the last slice of each lane that begins at or before a time; else -1.
@@ -41,9 +50,10 @@ class _Lanes:
         """
         if not len(self.order):
             return np.full(len(lanes), -1, np.int64)
-        wanted = lanes * self._span + np.clip(times - self._least, -1, self._span - 1)
-        place = np.searchsorted(self._keys, wanted, "left" if before else "right") - 1
-        return np.where((place >= 0) & (self._lane[place] == lanes), place, -1)
+        sorted_lanes, keys, least, span = self._sorted
+        wanted = lanes * span + np.clip(times - least, -1, span - 1)
+        place = np.searchsorted(keys, wanted, "left" if before else "right") - 1
+        return np.where((place >= 0) & (sorted_lanes[place] == lanes), place, -1)
 
 
 def _packed(group: Ints, value: Ints) -> tuple[Ints, int, int]:
