@@ -1,6 +1,5 @@
-"""Families name causes that are known: simulated captures fill their windows, and made ones have one dominant cause."""
+"""Families bring their causes: parts of simulated captures and of profiles of others fill their windows."""
 
-import json
 import os
 from pathlib import Path
 
@@ -8,38 +7,11 @@ import numpy as np
 import pytest
 
 import lanescope
+from analysis.critical_path.paths import checked, longest, shares, simulated
 from lanescope.analysis.critical_path.answer import CriticalPath
-from lanescope.analysis.critical_path.event_graph import CAUSES
 from lanescope.analysis.critical_path.windows import WindowChoice
 from lanescope.devices.cuda.schema import TABLES
 from lanescope.trace import TimeBase, TraceBuilder
-
-
-def simulated(folder, family, **options):
-    simulation = lanescope.simulate(family, seed=3, **options)
-    for name, content in simulation.files.items():
-        (folder / name).write_bytes(content)
-    return lanescope.open(folder / next(iter(simulation.files)))
-
-
-def checked(trace, **options):
-    """Return the path of a trace, whose parts fill its windows and whose replay is the trace."""
-    path = CriticalPath(trace, **options)
-    for each in path.paths:
-        parts = each.parts
-        assert int((parts.end - parts.begin).sum()) == each.length
-        assert (parts.begin[1:] == parts.end[:-1]).all()
-        assert len(parts.begin) == 0 or parts.begin[0] == each.window.begin
-    graph = path.made.graph
-    for bound in ("low", "nominal", "high"):
-        assert graph.replay(bound=bound).tolist() == graph.time.tolist()
-    assert min(graph.slack().tolist()) >= 0
-    return path
-
-
-def shares(path):
-    return {cause: share for cause, share in zip(CAUSES, path.longest.shares, strict=True) if share}
-
 
 SIMULATED = {
     "kineto": [{}, {"steps": 3, "overlaps": 3, "early": 4, "clamped": 3, "unlaunched": 5, "unexecuted": 4}],
@@ -178,129 +150,6 @@ def test_levelzero_waiting_calls_end_with_operations_that_their_thread_gave(tmp_
     targets = graph.nodes["row"][edges["target"][mine]]
     assert (thread[path.made.slice_of[sources]] == rows.lane[targets]).all()
     assert "wait without cause" not in shares(path)
-
-
-# --- Kineto ---------------------------------------------------------------------------------------------------------
-
-
-def kineto(folder, *events):
-    """Write and open a profile of rows (category, name, tid, ts, dur, args) in us."""
-    found = [
-        {
-            "ph": "X",
-            "cat": cat,
-            "name": name,
-            "pid": int(tid < 100),
-            "tid": tid,
-            "ts": ts,
-            "dur": dur,
-            "args": args,
-        }
-        for cat, name, tid, ts, dur, args in events
-    ]
-    content = {"schemaVersion": 1, "deviceProperties": [], "traceEvents": found, "traceName": "made.json"}
-    (folder / "made.json").write_text(json.dumps(content))
-    return lanescope.open(folder / "made.json")
-
-
-def call(name, ts, dur, correlation, tid=1):
-    return "cuda_runtime", name, tid, ts, dur, {"correlation": correlation, "cbid": 1}
-
-
-def gpu(name, stream, ts, dur, correlation, cat="kernel"):
-    return cat, name, 100 + stream, ts, dur, {"correlation": correlation, "stream": stream, "device": 0}
-
-
-def longest(path):
-    return max(path.summary.rows(), key=lambda row: row["dur"])
-
-
-def test_kineto_a_long_kernel_before_a_sync(tmp_path):
-    path = checked(
-        kineto(
-            tmp_path,
-            ("cpu_op", "aten::mm", 1, 0, 30, {}),
-            call("cudaLaunchKernel", 10, 10, 7),
-            gpu("big", 7, 25, 900, 7),
-            call("cudaDeviceSynchronize", 40, 890, 8),
-            ("cpu_op", "aten::item", 1, 935, 20, {}),
-        )
-    )
-    top = longest(path)
-    assert (top["cause"], top["name"], top["dur"]) == ("work", "big", 900_000)
-    parts = [(row["cause"], row["kind"], row["dur"]) for row in path.parts.rows()]
-    assert parts == [
-        ("work", "", 10_000),
-        ("delay beyond", "launch", 15_000),
-        ("work", "", 900_000),
-        ("delay beyond", "sync", 5_000),
-        ("lane idle", "", 5_000),
-        ("work", "", 20_000),
-    ]
-
-
-def test_kineto_a_slow_host_keeps_the_device_waiting(tmp_path):
-    path = checked(
-        kineto(
-            tmp_path,
-            call("cudaLaunchKernel", 0, 5, 1),
-            gpu("small", 7, 10, 20, 1),
-            ("cpu_op", "slow_python", 1, 5, 700, {}),
-            call("cudaLaunchKernel", 705, 5, 2),
-            gpu("small", 7, 715, 20, 2),
-        )
-    )
-    assert (longest(path)["cause"], longest(path)["name"]) == ("work", "slow_python")
-
-
-def test_kineto_a_call_that_copies_to_the_host_waits_in_itself(tmp_path):
-    path = checked(
-        kineto(
-            tmp_path,
-            call("cudaLaunchKernel", 0, 5, 1),
-            gpu("before", 7, 10, 400, 1),
-            call("cudaMemcpyAsync", 20, 480, 2),
-            gpu("Memcpy DtoH (Device -> Pageable)", 7, 410, 50, 2, cat="gpu_memcpy"),
-            ("cpu_op", "after", 1, 500, 5, {}),
-        )
-    )
-    kinds = {row["kind"]: row for row in path.edges.rows()}
-    assert kinds["copy return"]["binding"] == 1
-    assert (longest(path)["name"], longest(path)["dur"]) == ("before", 400_000)
-
-
-def test_kineto_streams_wait_for_recorded_events_of_others(tmp_path):
-    waits = {"stream": 20, "device": 0, "correlation": 5, "wait_on_stream": 7, "wait_on_cuda_event_record_corr_id": 4}
-    trace = kineto(
-        tmp_path,
-        call("cudaLaunchKernel", 0, 3, 1),
-        gpu("producer", 7, 10, 500, 1),
-        call("cudaEventRecord", 5, 1, 4),
-        call("cudaStreamWaitEvent", 7, 1, 5),
-        ("cuda_sync", "Stream Wait Event", 100 + 20, 7, 1, {**waits, "cuda_sync_kind": "Stream Wait Event"}),
-        call("cudaLaunchKernel", 9, 3, 6),
-        gpu("consumer", 20, 520, 10, 6),
-    )
-    path = checked(trace)
-    kinds = {row["kind"]: row for row in path.edges.rows()}
-    assert (kinds["stream wait"]["count"], kinds["stream wait"]["binding"]) == (1, 1)
-    assert (longest(path)["cause"], longest(path)["name"]) == ("work", "producer")
-
-
-def test_kineto_unrecorded_waits_only_where_they_are_asked_for(tmp_path):
-    rows = [
-        call("cudaLaunchKernel", 0, 3, 1),
-        gpu("producer", 7, 10, 500, 1),
-        call("cudaLaunchKernel", 9, 3, 6),
-        gpu("consumer", 20, 512, 10, 6),
-        gpu("begun", 20, 5, 1, 0),
-    ]
-    trace = kineto(tmp_path, *rows)
-    assert "inferred stream wait" not in {row["kind"] for row in checked(trace).edges.rows()}
-    path = checked(trace, infer=True)
-    assert path.made.chance["inferred stream wait"][0] == 1
-    assert (longest(path)["name"], longest(path)["dur"]) == ("producer", 500_000)
-    assert path.longest.inferred > 0
 
 
 # --- files of others ------------------------------------------------------------------------------------------------

@@ -234,3 +234,29 @@ def test_times_are_those_of_windows_everywhere():
     assert list(found.values()) == [(5, 15), (5, 26), (10, 20)]
     with pytest.raises(UsageError, match="--from"):
         CriticalPath(trace, WindowChoice(begin="yesterday"))
+
+
+def test_causes_that_clock_errors_may_have_turned_are_undecided():
+    builder = TraceBuilder(TimeBase())
+    clocks = [builder.clock(name=name, device="d", frequency=10**9) for name in ("host", "device")]
+    builder.anchor(clock_id=clocks[1], ticks=0, ts=0, error_ns=5)
+    group = builder.track("d", kind="group", role="device")
+    lanes = [
+        builder.track(str(n), kind="lane", role="queue", parent=group, clock_id=clock) for n, clock in enumerate(clocks)
+    ]
+    for lane, begin in zip(lanes, (100, 97), strict=True):
+        builder.append("slices", track_id=[lane], ts=[begin], dur=[10], name="x")
+    builder.append("slices", track_id=[lanes[1]], ts=[10], dur=[10], name="x")
+    for target, ts in ((1, 97), (2, 10)):
+        builder.append(
+            "flows",
+            kind="dispatch",
+            src_track_id=[lanes[0]],
+            src_ts=[100],
+            dst_track_id=[lanes[1]],
+            dst_ts=[ts],
+            src_slice_id=[0],
+            dst_slice_id=[target],
+        )
+    (edges,) = CriticalPath(builder.finish()).edges.rows()
+    assert [edges[name] for name in ("count", "undecided", "backward", "backward_max")] == [0, 1, 1, 90]

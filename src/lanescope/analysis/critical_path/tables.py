@@ -77,6 +77,7 @@ def edges_spec(unit: str) -> TableSpec:
             ColumnSpec("floor_count", "int64", "lags that were compared; 0 where they are too few"),
             ColumnSpec("binding", "int64", "causes that arrived last"),
             ColumnSpec("backward", "int64", "excluded causes that are later than their effects"),
+            ColumnSpec("undecided", "int64", "excluded causes that are later by no more than the errors of two clocks"),
             ColumnSpec("backward_max", "int64", "largest time by which one is later", unit=unit),
             ColumnSpec("cyclic", "int64", "excluded causes at one time that lead back to themselves"),
             ColumnSpec("unplaced", "int64", "excluded causes without a known slice on both sides"),

@@ -135,13 +135,15 @@ def _lines(path: CriticalPath, chosen: WindowPath) -> list[str]:
         "slices with suspect timestamps": made.rows_suspect,
         "slices that partly overlap others": made.graph.rows_crossing,
         "slices that outlive the window": window.outlive,
-        "causes later than their effects": made.graph.edges_backward,
+        "causes later than their effects": sum(each.backward for each in path.edge_counts),
+        "causes whose order clock errors leave undecided": sum(each.undecided for each in path.edge_counts),
         "causes on cycles": made.graph.edges_cyclic,
         "causes without slices": sum(made.edge_counts_unplaced),
     }
     listed = [f"{what} ({count:,})" for what, count in counts.items() if count]
-    if made.graph.edges_backward:
-        listed.append(f"by up to {format_duration(made.graph.backward_max, unit)}")
+    latest = max((each.backward_max_ns for each in path.edge_counts), default=0)
+    if latest:
+        listed.append(f"late by up to {format_duration(latest, unit)}")
     if listed:
         lines.append("excluded or apart: " + ", ".join(listed))
     for kind, (hits, at_random) in made.chance.items():
