@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from lanescope.pipeline.session import (
         check,
         convert,
+        critical_path,
         derived_tables,
         detect,
         explain,
@@ -56,6 +57,7 @@ _HOME = {
     "UsageError": "errors",
     "check": "pipeline.session",
     "convert": "pipeline.session",
+    "critical_path": "pipeline.session",
     "derived_tables": "pipeline.session",
     "detect": "pipeline.session",
     "explain": "pipeline.session",
@@ -96,6 +98,7 @@ __all__ = [
     "__version__",
     "check",
     "convert",
+    "critical_path",
     "derived_tables",
     "detect",
     "explain",
