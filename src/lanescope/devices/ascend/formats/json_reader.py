@@ -20,7 +20,7 @@ _FIXED = 4
 #: Texts of a list that have a code; above it stands the offset of the text.
 _MAX_TEXTS = 256
 _ROWS_AT_ONCE = 8192
-_MAX_GROWTH = 1 << 22
+_MAX_GROWTH = 1 << 18
 #: How far the first element of a list is looked for, to see in which units it counts.
 _PEEKED_BYTES = 4096
 
@@ -218,9 +218,11 @@ class Reader:
                 done = True
             rows += count
             if rows > len(columns[0]):
-                # As many rows as the rest of the file can hold; pages that are never written cost nothing.
+                # As many rows as the rest of the file can hold, but not many more than there are.
                 room = (len(self._text) - first) * rows // (self._scanner.offset - first)
-                columns = [_grown(column, max(rows, min(room, 2 * rows + _MAX_GROWTH))) for column in columns]
+                room = max(rows, min(room, 2 * rows + _MAX_GROWTH))
+                for place, column in enumerate(columns):  # each is let go before the next one grows
+                    columns[place] = _grown(column, room)
             for column, values in zip(columns, buffer, strict=True):
                 column[rows - count : rows] = values[:count]
         self._read = self._scanner.offset
