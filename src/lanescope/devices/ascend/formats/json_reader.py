@@ -20,7 +20,7 @@ _FIXED = 4
 #: Texts of a list that have a code; above it stands the offset of the text.
 _MAX_TEXTS = 256
 _ROWS_AT_ONCE = 8192
-_MAX_GROWTH = 1 << 18
+_MAX_GROWTH = 1 << 22
 #: How far the first element of a list is looked for, to see in which units it counts.
 _PEEKED_BYTES = 4096
 
@@ -218,7 +218,7 @@ class Reader:
                 done = True
             rows += count
             if rows > len(columns[0]):
-                # As many rows as the rest of the file can hold, but not many more than there are.
+                # As many rows as the rest of the file can hold; pages that are never written cost nothing.
                 room = (len(self._text) - first) * rows // (self._scanner.offset - first)
                 room = max(rows, min(room, 2 * rows + _MAX_GROWTH))
                 for place, column in enumerate(columns):  # each is let go before the next one grows
