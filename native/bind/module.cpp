@@ -44,5 +44,6 @@ NB_MODULE(core, m) {
     lanescope::bind::perfetto_reader(m);
     lanescope::bind::profile(m);
     lanescope::bind::rows(m);
+    lanescope::bind::source(m);
     lanescope::bind::trace_events(m);
 }

@@ -22,5 +22,6 @@ void perfetto(nanobind::module_& m);
 void perfetto_reader(nanobind::module_& m);
 void profile(nanobind::module_& m);
 void rows(nanobind::module_& m);
+void source(nanobind::module_& m);
 void trace_events(nanobind::module_& m);
 }  // namespace lanescope::bind
