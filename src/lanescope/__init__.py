@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from lanescope.pipeline.session import (
         check,
         convert,
+        critical_path,
         derived_tables,
         detect,
         explain,
@@ -55,6 +56,7 @@ _HOME = {
     "UsageError": "errors",
     "check": "pipeline.session",
     "convert": "pipeline.session",
+    "critical_path": "pipeline.session",
     "derived_tables": "pipeline.session",
     "detect": "pipeline.session",
     "explain": "pipeline.session",
@@ -97,6 +99,7 @@ __all__ = [
     "__version__",
     "check",
     "convert",
+    "critical_path",
     "derived_tables",
     "detect",
     "explain",

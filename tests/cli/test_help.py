@@ -28,7 +28,8 @@ def test_the_examples_run(call, verb, tmp_path):
         name, *arguments = shlex.split(example)
         assert (name, arguments[0]) == ("lanescope", verb)
         if "capture.bin" in arguments and not (tmp_path / "capture.bin").exists():
-            assert call("sim", "aie", "-o", "capture.bin").status == 0
+            family = "kineto" if verb == "critical-path" else "aie"  # records of AIE have no causes
+            assert call("sim", family, "-o", "capture.bin").status == 0
         done = call(*arguments)
         assert done.status in (0, 1), (example, done.err)
         shutil.rmtree(tmp_path / "lanescope-demo", ignore_errors=True)

@@ -34,22 +34,8 @@ auto out(std::vector<T>& values) {
 }
 
 template <class T>
-nb::ndarray<nb::numpy, T, nb::ndim<1>> out(Growing<T>& values) {
-    auto kept = std::make_unique<Memory>();
-    const auto [memory, size] = values.release();
-    *kept = memory;
-    nb::capsule owner(kept.get(), [](void* p) noexcept {
-        const std::unique_ptr<Memory> memory(static_cast<Memory*>(p));
-        memory->free();
-    });
-    kept.release();
-    return {static_cast<T*>(memory.data), {size}, owner};
-}
-
-// What is kept stays with the reader, so numpy gets a copy.
-template <class T>
-auto copy(const Growing<T>& values) {
-    return to_numpy(std::vector<T>(values.data(), values.data() + values.size()));
+auto out(Growing<T>& values) {
+    return to_numpy(values);
 }
 
 // Slices and instants, and what is known of their tracks.
@@ -165,7 +151,7 @@ nb::dict columns_of(Reader& reader) {
     bad["size"] = out(reader.bad.size);
     // Annotations stay with the reader, which renders them on request.
     nb::dict annotated = table("annotated");
-    annotated["event"] = copy(reader.annotated.event);
+    annotated["event"] = out(reader.annotated.event);
     return all;
 }
 

@@ -22,7 +22,7 @@ _OPTION = "option_"
 #: Counts have so many digits at most: what they are compared with has 64 bits.
 _DIGITS = 18
 #: Flags whose values may begin with a minus: times before the end.
-_SIGNED = ("--start", "--end")
+_SIGNED = ("--start", "--end", "--from", "--to")
 #: The flag that shows the options of one family.
 _FAMILY_HELP = "--help-family"
 

@@ -255,6 +255,7 @@ class CriticalPath:
                 each.floor_count,
                 each.binding,
                 each.backward,
+                each.undecided,
                 each.backward_max_ns,
                 each.cyclic,
                 each.unplaced,

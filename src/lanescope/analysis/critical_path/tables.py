@@ -67,7 +67,7 @@ def edges_spec(unit: str) -> TableSpec:
     """Return the declaration of the kinds of causes for a time unit."""
     return TableSpec(
         "critical_path_edges",
-        "one kind of cause: how many, what one costs at least, how many count, and what was left out",
+        "one kind of cause: its number, its shortest lag, and what was excluded",
         (
             _ID,
             ColumnSpec("kind", "text", "kind"),
@@ -76,10 +76,11 @@ def edges_spec(unit: str) -> TableSpec:
             ColumnSpec("floor", "int64", "shortest lag; 0 where fewer than 20 are known on a device", unit=unit),
             ColumnSpec("floor_count", "int64", "lags that were compared; 0 where they are too few"),
             ColumnSpec("binding", "int64", "causes that arrived last"),
-            ColumnSpec("backward", "int64", "causes that are later than their effects; left out"),
-            ColumnSpec("backward_max", "int64", "by how much at most", unit=unit),
-            ColumnSpec("cyclic", "int64", "causes at one time that lead back to themselves; left out"),
-            ColumnSpec("unplaced", "int64", "causes without a known slice on both sides; left out"),
+            ColumnSpec("backward", "int64", "excluded causes that are later than their effects"),
+            ColumnSpec("undecided", "int64", "excluded causes that are later by no more than the errors of two clocks"),
+            ColumnSpec("backward_max", "int64", "largest time by which one is later", unit=unit),
+            ColumnSpec("cyclic", "int64", "excluded causes at one time that lead back to themselves"),
+            ColumnSpec("unplaced", "int64", "excluded causes without a known slice on both sides"),
         ),
     )
 
@@ -127,6 +128,6 @@ def what_if_spec(unit: str) -> TableSpec:
             ColumnSpec("nominal", "int64", "length if other causes cost what they cost at least", unit=unit),
             ColumnSpec("low", "int64", "length at least", unit=unit),
             ColumnSpec("high", "int64", "length at most", unit=unit),
-            ColumnSpec("assumes", "text", "what the answer holds for"),
+            ColumnSpec("assumes", "text", "assumptions of the answer"),
         ),
     )

@@ -48,6 +48,7 @@ class EdgeCounts(NamedTuple):
         floor_count: how many lags were compared; 0 where they are too few.
         binding: how many of them bind their effect.
         backward: causes that are later than their effects, left out.
+        undecided: such causes on another clock than their effects, by no more than the clocks' errors; left out, too.
         backward_max_ns: by how much at most.
         cyclic: causes of one time on a cycle, left out.
         unplaced: causes without slices on both sides, left out.
@@ -59,6 +60,7 @@ class EdgeCounts(NamedTuple):
     floor_count: int
     binding: int
     backward: int
+    undecided: int
     backward_max_ns: int
     cyclic: int
     unplaced: int
@@ -153,8 +155,13 @@ class TraceGraph:
     @cached_property
     def device_of(self) -> Ints:
         """The device of each track, int64 [tracks]: its nearest track of that role, else the topmost one."""
-        tree = self.cache.time.tree
-        return np.array([tree.device(track) for track in range(len(tree))], np.int64)
+        tree, found = self.cache.time.tree, list(range(len(self.cache.time.tree)))
+        is_device = (self.cache.trace.tracks.values("role") == "device").tolist()
+        for track in tree.order.tolist():  # groups come before what is in them
+            above = tree.parents[track]
+            if above >= 0 and not is_device[track]:
+                found[track] = found[above]
+        return np.array(found, np.int64)
 
     @cached_property
     def gaps(self) -> UnknownTimes:
@@ -166,6 +173,17 @@ class TraceGraph:
         """Those times, and times in which lanes were not recorded."""
         return UnknownTimes.of(join(self.cache.time.gaps, self.cache.time.uncovered), len(self.cache.trace.tracks))
 
+    def _clock_error(self) -> Ints:
+        """Return by how much causes and effects on different clocks may be apart, int64 [causes]; 0 on one clock."""
+        tracks, anchors = self.cache.trace.tracks, self.cache.trace.anchors
+        errors = np.zeros(len(self.cache.trace.clocks) + 1, np.int64)
+        known = anchors.valid("error_ns")
+        np.maximum.at(errors, anchors.values("clock_id")[known], anchors.values("error_ns")[known])
+        clock = np.where(tracks.valid("clock_id"), tracks.values("clock_id"), len(errors) - 1)
+        lane = self.graph.rows.lane
+        source, target = clock[lane[self.given.source]], clock[lane[self.given.target]]
+        return np.where(source == target, 0, errors[source] + errors[target])
+
     def edge_counts(self) -> list[EdgeCounts]:
         """Return what became of the causes, by kind."""
         graph, given = self.graph, self.given
@@ -176,7 +194,9 @@ class TraceGraph:
         for number, kind in enumerate(graph.kinds):
             mine = edges["kind"] == number
             fate = edges["fate"][given.kind == number]
-            late = (given.source_ts - given.target_ts)[given.kind == number]
+            late = np.where(fate == BACKWARD, (given.source_ts - given.target_ts)[given.kind == number], 0)
+            undecided = (late > 0) & (late <= self._clock_error()[given.kind == number])
+            late[undecided] = 0
             floor = edges["floor"][mine]
             found.append(
                 EdgeCounts(
@@ -185,8 +205,9 @@ class TraceGraph:
                     int(floor.min()) if len(floor) else 0,
                     len(floor) if len(floor) >= ENOUGH else 0,
                     int(np.count_nonzero(binds & mine)),
-                    int(np.count_nonzero(fate == BACKWARD)),
-                    int(max(late.max(initial=0), 0)),
+                    int(np.count_nonzero(late)),
+                    int(np.count_nonzero(undecided)),
+                    int(late.max(initial=0)),
                     int(np.count_nonzero(fate == CYCLIC)),
                     self.edge_counts_unplaced[number],
                 )

@@ -9,11 +9,14 @@ import numpy as np
 
 from lanescope.analysis.critical_path.event_graph import Mask
 from lanescope.analysis.critical_path.trace_graph import TraceGraph
+from lanescope.analysis.windows.window import moment
 from lanescope.common.distinct import distinct
 from lanescope.errors import UsageError
 from lanescope.families.causes import NaturalWindow
 
 _END = 1
+#: Ordinals have so many digits at most.
+_DIGITS = 18
 
 
 class PathWindow(NamedTuple):
@@ -43,15 +46,15 @@ class WindowChoice(NamedTuple):
 
     Attributes:
         name: name of a slice or window, with ``#k`` for the kth one from 0; empty: those that the families declare.
-        begin: begin of the only window; None: that of the first slice.
+        begin: begin of the only window, a time as ``lanescope.window`` takes it; None: that of the first slice.
         end: its end; None: that of the last slice.
         sink: path of the lane at whose last end the path ends, a glob pattern; empty: any.
         device: path of the device whose lanes count, likewise.
     """
 
     name: str = ""
-    begin: int | None = None
-    end: int | None = None
+    begin: str | int | None = None
+    end: str | int | None = None
     sink: str = ""
     device: str = ""
 
@@ -78,7 +81,7 @@ class _Sinks:
         inside = np.ones(len(rows.lane), bool) if lanes is None else lanes[rows.lane]
         of_node = inside[self.row] & (self.time <= end)
         if not of_node.any():
-            raise UsageError(f"no slice begins before the end of the window at {end:,}", hint="use a later --to")
+            raise UsageError(f"no slice starts before the end of the window at {end:,}", hint="use a later --to")
         outlive = inside & (rows.begin >= begin) & (rows.begin < end) & (rows.end > end)
         last = int(self.time[of_node].max())
         running = np.flatnonzero(inside & (rows.begin < end) & (rows.end > end)) if last < end else ()
@@ -120,8 +123,8 @@ def windows(made: TraceGraph, choice: WindowChoice) -> list[PathWindow]:
         return [_named(made, sinks, choice.name, lanes, why)]
     first, last = int(rows.begin.min()), int(rows.end.max())
     if choice.begin is not None or choice.end is not None:
-        begin = first if choice.begin is None else choice.begin
-        end = last if choice.end is None else choice.end
+        begin = first if choice.begin is None else _time_of(made, "--from", choice.begin, is_end=False)
+        end = last if choice.end is None else _time_of(made, "--to", choice.end, is_end=True)
         if begin >= end:
             raise UsageError(f"the window from {begin:,} to {end:,} is empty", hint="use --from before --to")
         return [sinks.find("", begin, end, lanes, why)]
@@ -138,6 +141,34 @@ def windows(made: TraceGraph, choice: WindowChoice) -> list[PathWindow]:
                 found.append(sinks.find(tree.path(device), begin, end, mask, "last end of the device"))
             return found
     return [sinks.find("", first, last, lanes, why)]
+
+
+def _time_of(made: TraceGraph, option: str, given: str | int, *, is_end: bool) -> int:
+    """Return the time that a text, or an integer, asks for; errors as ``moment``, or there is no such slice."""
+    if isinstance(given, int):
+        return given
+    asked = moment(option, given)
+    if asked.instance is not None:
+        each = _instance(made, asked.instance.name, asked.instance.ordinal, given)
+        extents = made.cache.time.extents
+        return int((extents.end if is_end else extents.begin)[each])
+    first, last = made.cache.time.window
+    return asked.offset + {"zero": 0, "first": first, "last": last}[asked.origin]
+
+
+def _instance(made: TraceGraph, name: str, place: int, text: str) -> int:
+    """Return the slice of a name that begins as the kth, from 0, from the last if negative."""
+    cache = made.cache
+    code = cache.names.texts.index(name) if name in cache.names.texts else -1
+    found = np.flatnonzero(cache.name_of == code)
+    found = found[np.lexsort((cache.time.extents.end[found], cache.time.extents.begin[found]))]
+    if not -len(found) <= place < len(found):
+        known = [window.name for window in made.windows[:8]]
+        hint = f"use 0 to {len(found) - 1}" if len(found) else "run 'lanescope summary CAPTURE' to list names"
+        if known:
+            hint = "use one of " + ", ".join(known)
+        raise UsageError(f"no slice or window {text!r}: {len(found):,} slices of this name", hint=hint)
+    return int(found[place])
 
 
 def _lanes(made: TraceGraph, choice: WindowChoice) -> Mask | None:
@@ -168,23 +199,14 @@ def _fits(path: str, pattern: str) -> bool:
 
 def _named(made: TraceGraph, sinks: _Sinks, text: str, lanes: Mask | None, why: str) -> PathWindow:
     """Return the kth window or slice of a name."""
-    name, mark, number = text.rpartition("#")
-    place = int(number) if mark and number.isdecimal() else 0
-    if not (mark and number.isdecimal()):
-        name = text
     natural = [window for window in made.windows if window.name == text]
     if natural:
         return _natural(made, sinks, natural[0], lanes, why)
+    name, mark, number = text.rpartition("#")
+    is_numbered = bool(mark) and number.removeprefix("-").isdecimal() and len(number) < _DIGITS
+    name = name if is_numbered else text
+    each = _instance(made, name, int(number) if is_numbered else 0, text)
     cache = made.cache
-    code = cache.names.texts.index(name) if name in cache.names.texts else -1
-    found = np.flatnonzero(cache.name_of == code)
-    found = found[np.argsort(cache.time.extents.begin[found], kind="stable")]
-    if place >= len(found):
-        there = f"{len(found)} slices are called {name!r}" if len(found) else f"nothing is called {name!r}"
-        known = [window.name for window in made.windows[:8]]
-        hint = "use one of " + ", ".join(known) if known else "use --window NAME#K with K from 0"
-        raise UsageError(there, hint=hint)
-    each = int(found[place])
     begin, end = int(cache.time.extents.begin[each]), int(cache.time.extents.end[each])
     if begin == end:
         raise UsageError(f"{text!r} takes no time", hint="use another slice of the name")

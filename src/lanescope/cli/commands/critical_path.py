@@ -6,7 +6,7 @@ import argparse
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from lanescope.cli.arguments import add_input, positive, whole
+from lanescope.cli.arguments import add_input, positive
 from lanescope.cli.console import check_output, echo, is_stdout, print_json, print_written, warn
 from lanescope.cli.context import close
 from lanescope.cli.reading import opened, passed
@@ -20,8 +20,8 @@ if TYPE_CHECKING:
     from lanescope.analysis.critical_path.answer import CriticalPath, WindowPath
 
 EXAMPLES = (
-    "lanescope critical-path capture.json",
-    "lanescope critical-path capture.json --what-if matmul=0.8 -o path.pftrace",
+    "lanescope critical-path capture.bin",
+    "lanescope critical-path capture.bin --what-if softmax_rows=0.8 -o path.pftrace",
 )
 #: Below so much of the window explained the path counts as not known.
 _KNOWN = 0.5
@@ -32,8 +32,8 @@ _FORMATS = (".pftrace", ".json")
 def configure(parser: argparse.ArgumentParser, families: Sequence[Family], arguments: Sequence[str]) -> None:
     """Add the arguments."""
     parser.add_argument("--window", metavar="NAME#K", default="", help="the Kth slice of a name, or a run or launch")
-    parser.add_argument("--from", dest="begin", metavar="T", type=whole, help="start of the window")
-    parser.add_argument("--to", dest="end", metavar="T", type=whole, help="end of the window")
+    parser.add_argument("--from", dest="first", metavar="TIME", help="start of the window: 1.5ms, 34567, -1ms, NAME#K")
+    parser.add_argument("--to", dest="last", metavar="TIME", help="end of the window")
     parser.add_argument("--sink", metavar="LANE", default="", help="lane at whose last end the path ends, a glob")
     parser.add_argument("--device", metavar="NAME", default="", help="device on which the path ends, a glob")
     parser.add_argument(
@@ -54,7 +54,7 @@ def configure(parser: argparse.ArgumentParser, families: Sequence[Family], argum
 
 def run(args: argparse.Namespace) -> int:
     """Print the path."""
-    if args.window and (args.begin is not None or args.end is not None):
+    if args.window and (args.first is not None or args.last is not None):
         raise UsageError("--window and --from or --to are mutually exclusive", hint="use one of them")
     if args.output is not None:
         if not args.output.endswith(_FORMATS):
@@ -68,7 +68,7 @@ def run(args: argparse.Namespace) -> int:
     with opened(args.input, args) as source:
         passed(source, args.input, observers=[collected])
     trace = collected.result()
-    choice = WindowChoice(args.window, args.begin, args.end, args.sink, args.device)
+    choice = WindowChoice(args.window, args.first, args.last, args.sink, args.device)
     path = CriticalPath(trace, choice, waits=args.waits, infer=args.infer)
     answers = path.what_if(args.what_if) if args.what_if else None
     if args.json:
@@ -135,15 +135,17 @@ def _lines(path: CriticalPath, chosen: WindowPath) -> list[str]:
         "slices with suspect timestamps": made.rows_suspect,
         "slices that partly overlap others": made.graph.rows_crossing,
         "slices that outlive the window": window.outlive,
-        "causes later than their effects": made.graph.edges_backward,
+        "causes later than their effects": sum(each.backward for each in path.edge_counts),
+        "causes whose order clock errors leave undecided": sum(each.undecided for each in path.edge_counts),
         "causes on cycles": made.graph.edges_cyclic,
         "causes without slices": sum(made.edge_counts_unplaced),
     }
     listed = [f"{what} ({count:,})" for what, count in counts.items() if count]
-    if made.graph.edges_backward:
-        listed.append(f"by up to {format_duration(made.graph.backward_max, unit)}")
+    latest = max((each.backward_max_ns for each in path.edge_counts), default=0)
+    if latest:
+        listed.append(f"late by up to {format_duration(latest, unit)}")
     if listed:
-        lines.append("left out or apart: " + ", ".join(listed))
+        lines.append("excluded or apart: " + ", ".join(listed))
     for kind, (hits, at_random) in made.chance.items():
         lines.append(f"{kind}: {hits:,} hits, {at_random:,} at random times of the same idle time")
     if len(path.paths) > 1:

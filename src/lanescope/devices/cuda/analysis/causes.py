@@ -2,17 +2,112 @@
 
 from __future__ import annotations
 
-import numpy as np
+from functools import cached_property
+from typing import NamedTuple
 
-from lanescope.common.intervals import Ints, known_extents
+import numpy as np
+import numpy.typing as npt
+
+from lanescope.common.intervals import Intervals, Ints, known_extents, order
 from lanescope.families import CauseEdges, CauseKind, Causes, NaturalWindow
-from lanescope.trace import Trace
+from lanescope.trace import Table, Trace
 
 _SIGNAL = CauseKind("signal", 1, ends_wait=True)
 _ISSUE = CauseKind("issue", 3)
 _SM_FREE = CauseKind("sm free", 5, is_resource=True)
 _ASYNC = "async"
 _NOTHING = np.empty(0, np.int64)
+
+
+#: An asynchronous region may end inside so many slices that begin earlier and have ended before.
+_DEEPEST = 8
+
+
+class _Lanes:
+    """Slices by lane and begin, and what is looked up in them; int64 arrays."""
+
+    def __init__(self, trace: Trace) -> None:
+        self.extents = known_extents(trace.slices)
+
+    @cached_property
+    def order(self) -> Ints:
+        """Slices by lane and begin, the longest first."""
+        return order(*self.extents)
+
+    @cached_property
+    def _sorted(self) -> tuple[Ints, Ints, int, int]:
+        """Lanes along that order, keys that rise with it, the least begin, and the distance between lanes."""
+        lanes = self.extents.group[self.order]
+        return lanes, *_packed(lanes, self.extents.begin[self.order])
+
+    def last_begun(self, lanes: Ints, times: Ints, *, before: bool = False) -> Ints:
+        """Return the place in ``order`` of the last slice of each lane that begins at or before a time; else -1.
+
+        Args:
+            lanes: the lanes.
+            times: the times.
+            before: only slices that begin before them.
+        """
+        if not len(self.order):
+            return np.full(len(lanes), -1, np.int64)
+        sorted_lanes, keys, least, span = self._sorted
+        wanted = lanes * span + np.clip(times - least, -1, span - 1)
+        place = np.searchsorted(keys, wanted, "left" if before else "right") - 1
+        return np.where((place >= 0) & (sorted_lanes[place] == lanes), place, -1)
+
+
+def _packed(group: Ints, value: Ints) -> tuple[Ints, int, int]:
+    """Return keys that sort by group and value, the least value, and the distance between groups."""
+    least = int(value.min(initial=0))
+    span = int(value.max(initial=0)) - least + 2
+    return group * span + (value - least), least, span
+
+
+class _Runs(NamedTuple):
+    """Slices of one lane and launch that follow each other in the table of regions; int64 arrays [runs].
+
+    Attributes:
+        lane, launch, block, sm, input: what they have in common; SM -1 where it is not known.
+        begin, end: the first begin and the last end.
+        first, last: the slice that begins first, the longest of several, and the one that ends last.
+    """
+
+    lane: Ints
+    launch: Ints
+    block: Ints
+    sm: Ints
+    input: Ints
+    begin: Ints
+    end: Ints
+    first: Ints
+    last: Ints
+
+    @classmethod
+    def of(cls, trace: Trace, regions: Table, extents: Intervals) -> _Runs:
+        """Return those of all lanes whose slices do not overlap freely."""
+        slices = regions.values("slice_id")
+        is_free = trace.tracks.values("nesting") == "free"
+        rows = np.flatnonzero(~is_free[extents.group[slices]])
+        slices = slices[rows]
+        lane, launch = extents.group[slices], regions.values("launch")[rows].astype(np.int64)
+        begin, end = extents.begin[slices], extents.end[slices]
+        is_new = np.ones(len(rows), bool)
+        is_new[1:] = (lane[1:] != lane[:-1]) | (launch[1:] != launch[:-1])
+        starts = np.flatnonzero(is_new)
+        if not len(starts):
+            return cls(*[_NOTHING] * 9)
+        run = np.cumsum(is_new) - 1
+        begins, ends = np.minimum.reduceat(begin, starts), np.maximum.reduceat(end, starts)
+        longest = np.maximum.reduceat(np.where(begin == begins[run], end, np.iinfo(np.int64).min), starts)
+        first, last = np.empty(len(starts), np.int64), np.empty(len(starts), np.int64)
+        opens = np.flatnonzero((begin == begins[run]) & (end == longest[run]))[::-1]
+        first[run[opens]] = slices[opens]
+        closes = np.flatnonzero(end == ends[run])
+        last[run[closes]] = slices[closes]
+        sm = np.where(regions.valid("sm")[rows[starts]], regions.values("sm")[rows[starts]], -1)
+        source = trace.tracks.values("input_id")[lane[starts]]
+        block = regions.values("block")[rows[starts]]
+        return cls(lane[starts], launch[starts], block, sm, source, begins, ends, first, last)
 
 
 def causes(trace: Trace, *, infer: bool) -> Causes:
@@ -22,145 +117,109 @@ def causes(trace: Trace, *, infer: bool) -> Causes:
         trace: the trace.
         infer: nothing can be added.
     """
-    edges = [_signals(trace)]
+    lanes = _Lanes(trace)
+    edges = [_signals(trace, lanes)]
     regions = trace.details.get("cuda_regions")
     windows: tuple[NaturalWindow, ...] = ()
     if regions is not None and len(regions):
-        edges += [_issues(trace), _freed(trace)]
-        windows = _launches(trace)
+        runs = _Runs.of(trace, regions, lanes.extents)
+        edges += [_issues(trace, regions, lanes), _freed(runs)]
+        windows = _launches(runs)
     return Causes(tuple(edges), word_waits=True, windows=windows)
 
 
-def _is_async(trace: Trace, slices: Ints) -> np.ndarray[tuple[int], np.dtype[np.bool_]]:
+def _is_async(trace: Trace, slices: Ints) -> npt.NDArray[np.bool_]:
     """Return which slices are asynchronous regions, which lanes of their own show."""
-    is_async: np.ndarray[tuple[int], np.dtype[np.bool_]] = trace.tracks.values("role") == _ASYNC
+    is_async: npt.NDArray[np.bool_] = trace.tracks.values("role") == _ASYNC
     return is_async[trace.slices.values("track_id")[slices]]
 
 
-def _signals(trace: Trace) -> CauseEdges:
+def _signals(trace: Trace, lanes: _Lanes) -> CauseEdges:
     """Return the flows; of an asynchronous region its end, which ends the slice of the other lane that ends then."""
-    flows, extents = trace.flows, known_extents(trace.slices)
-    known = flows.valid("src_slice_id") & flows.valid("dst_slice_id")
-    rows = np.flatnonzero(known)
-    source, target = flows.values("src_slice_id")[rows], flows.values("dst_slice_id")[rows].copy()
-    source_ts, target_ts = flows.values("src_ts")[rows].copy(), flows.values("dst_ts")[rows]
-    is_async = _is_async(trace, source)
-    if is_async.any():
-        source_ts[is_async] = extents.end[source[is_async]]
-        # Among the slices of the lane that end at that moment the innermost begins last.
-        order = np.lexsort((extents.begin, extents.end, extents.group))
-        wanted = np.flatnonzero(is_async)
-        lanes, ends = flows.values("dst_track_id")[rows][wanted], target_ts[wanted]
-        place = _last_of(extents.group[order], extents.end[order], lanes, ends)
-        found = order[place]
-        fits = (place >= 0) & (extents.group[found] == lanes) & (extents.end[found] == ends)
-        target[wanted[fits]] = found[fits]
-    return CauseEdges(_SIGNAL, source, source_ts, target, target_ts, len(flows) - len(rows))
+    found, extents = CauseEdges.of_flows(_SIGNAL, trace, "signal"), lanes.extents
+    wanted = np.flatnonzero(_is_async(trace, found.source))
+    if not len(wanted):
+        return found
+    source_ts, target = found.source_ts.copy(), found.target.copy()
+    source_ts[wanted] = extents.end[found.source[wanted]]
+    track, end = extents.group[target[wanted]], found.target_ts[wanted]
+    place = lanes.last_begun(track, end, before=True)
+    for _ in range(_DEEPEST):
+        each = lanes.order[place]
+        fits = (place >= 0) & (extents.end[each] == end) & (extents.group[each] == track)
+        target[wanted[fits]] = each[fits]
+        place = np.where(fits, -1, place - 1)
+    return found._replace(source_ts=source_ts, target=target)
 
 
-def _issues(trace: Trace) -> CauseEdges:
+def _issues(trace: Trace, regions: Table, lanes: _Lanes) -> CauseEdges:
     """Return what began asynchronous regions: the group that recorded their starts, at that moment."""
-    regions, lanes, extents = (
-        trace.details["cuda_regions"],
-        trace.details.get("cuda_lanes"),
-        known_extents(trace.slices),
-    )
+    owners, extents = trace.details.get("cuda_lanes"), lanes.extents
     slices = regions.values("slice_id")
     mine = np.flatnonzero(_is_async(trace, slices))
-    if not len(mine) or lanes is None or not len(lanes):
+    if not len(mine) or owners is None or not len(owners):
         return CauseEdges(_ISSUE, _NOTHING, _NOTHING, _NOTHING, _NOTHING)
     # A block and group have one lane; of several inputs none can be told apart.
-    width = int(max(lanes.values("group").max(), regions.values("group")[mine].max())) + 1
-    keys = lanes.values("block") * width + lanes.values("group")
-    order = np.argsort(keys, kind="stable")
+    width = int(max(owners.values("group").max(), regions.values("group")[mine].max())) + 1
+    keys = owners.values("block") * width + owners.values("group")
+    by_key = np.argsort(keys, kind="stable")
+    keys = keys[by_key]
     wanted = regions.values("block")[mine] * width + regions.values("group")[mine]
-    place = np.minimum(np.searchsorted(keys[order], wanted), len(keys) - 1)
-    is_there = (keys[order][place] == wanted) & (np.diff(keys[order], append=keys.max() + 1)[place] != 0)
-    track = lanes.values("track_id")[order[place]]
-    target = slices[mine]
-    begin = extents.begin[target]
-    by_lane = np.lexsort((extents.begin, extents.group))
-    at = _last_of(extents.group[by_lane], extents.begin[by_lane], track, begin)
-    source = by_lane[at]
-    is_there &= (at >= 0) & (extents.group[source] == track)
+    place = np.minimum(np.searchsorted(keys, wanted), len(keys) - 1)
+    is_there = (keys[place] == wanted) & (np.diff(keys, append=keys[-1] + 1)[place] != 0)
+    target, begin = slices[mine], extents.begin[slices[mine]]
+    at = lanes.last_begun(owners.values("track_id")[by_key[place]], begin)
+    is_there &= at >= 0
+    source = lanes.order[at[is_there]]
     unplaced = int(np.count_nonzero(~is_there))
-    return CauseEdges(_ISSUE, source[is_there], begin[is_there], target[is_there], begin[is_there], unplaced)
+    return CauseEdges(_ISSUE, source, begin[is_there], target[is_there], begin[is_there], unplaced)
 
 
-def _last_of(lanes: Ints, values: Ints, wanted_lanes: Ints, wanted: Ints) -> Ints:
-    """Return the last place of each wanted lane whose value does not exceed the wanted one; -1 before all.
-
-    Lanes and values are sorted together, int64 [n].
-    """
-    merged = np.lexsort(
-        (
-            np.concatenate([np.zeros(len(lanes), np.int8), np.ones(len(wanted), np.int8)]),
-            np.concatenate([values, wanted]),
-            np.concatenate([lanes, wanted_lanes]),
-        )
-    )
-    is_wanted = merged >= len(lanes)
-    before = np.cumsum(~is_wanted) - 1
-    found = np.empty(len(wanted), np.int64)
-    found[merged[is_wanted] - len(lanes)] = before[is_wanted]
-    return found
-
-
-def _freed(trace: Trace) -> CauseEdges:
+def _freed(runs: _Runs) -> CauseEdges:
     """Return for each block that it waited for the block of its SM that ended last before: for all of its lanes."""
-    regions, extents = trace.details["cuda_regions"], known_extents(trace.slices)
-    nestings, slices = trace.tracks.values("nesting"), regions.values("slice_id")
-    rows = np.flatnonzero(regions.valid("sm") & (nestings[trace.slices.values("track_id")[slices]] != "free"))
-    if not len(rows):
+    known = np.flatnonzero(runs.sm >= 0)
+    if not len(known):
         return CauseEdges(_SM_FREE, _NOTHING, _NOTHING, _NOTHING, _NOTHING)
-    slices = slices[rows]
-    begin, end, lane = extents.begin[slices], extents.end[slices], extents.group[slices]
-    source_input = trace.tracks.values("input_id")[lane]
-    sm = regions.values("sm")[rows]
-    key = (source_input, sm, regions.values("launch")[rows].astype(np.int64), regions.values("block")[rows])
-    order = np.lexsort((begin, *key[::-1]))
-    is_first = np.ones(len(order), bool)
-    is_first[1:] = np.any([np.diff(part[order]) != 0 for part in key], axis=0)
+    runs = _Runs(*(column[known] for column in runs))
+    key = (runs.input, runs.sm, runs.launch, runs.block)
+    by_block = np.lexsort(key[::-1])
+    is_first = np.ones(len(by_block), bool)
+    is_first[1:] = np.any([np.diff(part[by_block]) != 0 for part in key], axis=0)
     starts = np.flatnonzero(is_first)
-    number = np.empty(len(order), np.int64)
-    number[order] = np.cumsum(is_first) - 1
-    begins, ends = begin[order][starts], np.maximum.reduceat(end[order], starts)
-    # The slice that ends last in each block, and the first of each lane of it.
-    by_end = np.lexsort((end, number))
-    last = by_end[np.append(np.flatnonzero(np.diff(number[by_end])), len(by_end) - 1)]
-    by_lane = np.lexsort((-end, begin, lane, number))
+    block = np.empty(len(by_block), np.int64)
+    block[by_block] = np.cumsum(is_first) - 1
+    begins = np.minimum.reduceat(runs.begin[by_block], starts)
+    by_end = np.lexsort((runs.end, block))
+    lasts = by_end[np.append(np.flatnonzero(np.diff(block[by_end])), len(by_end) - 1)]
+    # The first run of each lane of a block.
+    by_lane = np.lexsort((runs.begin, runs.lane, block))
     opens = np.ones(len(by_lane), bool)
-    opens[1:] = (np.diff(number[by_lane]) != 0) | (np.diff(lane[by_lane]) != 0)
+    opens[1:] = (np.diff(block[by_lane]) != 0) | (np.diff(runs.lane[by_lane]) != 0)
     firsts = by_lane[opens]
     # On each SM: the block that ended last before another began.
-    device = source_input[order][starts] * (int(sm.max()) + 1) + sm[order][starts]
-    ended = np.lexsort((ends, device))
-    place = _last_of(device[ended], ends[ended], device, begins)
-    before = ended[place]
-    is_there = (place >= 0) & (device[before] == device)
-    mine = firsts[is_there[number[firsts]]]
-    cause = last[before[number[mine]]]
-    return CauseEdges(_SM_FREE, slices[cause], end[cause], slices[mine], begin[mine])
+    sm = (runs.input * (int(runs.sm.max()) + 1) + runs.sm)[lasts]
+    ended = np.lexsort((runs.end[lasts], sm))
+    keys, least, span = _packed(sm[ended], runs.end[lasts][ended])
+    place = np.searchsorted(keys, sm * span + np.clip(begins - least, -1, span - 1), "right") - 1
+    before = lasts[ended[place]]
+    is_there = (place >= 0) & (sm[ended[place]] == sm)
+    mine = firsts[is_there[block[firsts]]]
+    cause = before[block[mine]]
+    return CauseEdges(_SM_FREE, runs.last[cause], runs.end[cause], runs.first[mine], runs.begin[mine])
 
 
-def _launches(trace: Trace) -> tuple[NaturalWindow, ...]:
+def _launches(runs: _Runs) -> tuple[NaturalWindow, ...]:
     """Return a window for each launch, if there are several."""
-    regions, extents = trace.details["cuda_regions"], known_extents(trace.slices)
-    slices, launch = regions.values("slice_id"), regions.values("launch").astype(np.int64)
-    source_input = trace.tracks.values("input_id")[extents.group[slices]]
-    order = np.lexsort((extents.end[slices], launch, source_input))
-    is_last = np.ones(len(order), bool)
-    is_last[:-1] = (np.diff(launch[order]) != 0) | (np.diff(source_input[order]) != 0)
-    lasts = np.flatnonzero(is_last)
-    if len(lasts) < 2:
+    found: dict[tuple[int, int], list[int]] = {}
+    for at, each in enumerate(zip(runs.input.tolist(), runs.launch.tolist(), strict=True)):
+        found.setdefault(each, []).append(at)
+    if len(found) < 2:
         return ()
-    starts = np.append(0, lasts[:-1] + 1)
-    begins = np.minimum.reduceat(extents.begin[slices[order]], starts)
-    several = len(np.flatnonzero(np.diff(source_input[order]))) > 0
-    found = []
-    for at, begin in zip(order[lasts].tolist(), begins.tolist(), strict=True):
-        prefix = f"input {source_input[at]} " if several else ""
-        found.append(
-            NaturalWindow(f"{prefix}launch {launch[at]}", begin, int(extents.end[slices[at]]), int(slices[at]))
-        )
-    return tuple(sorted(found, key=lambda window: window.begin))
+    several = len({source for source, _ in found}) > 1
+    windows = []
+    for (source, launch), members in found.items():
+        last = members[int(runs.end[members].argmax())]
+        name = f"input {source} launch {launch}" if several else f"launch {launch}"
+        begin = int(runs.begin[members].min())
+        windows.append(NaturalWindow(name, begin, int(runs.end[last]), int(runs.last[last])))
+    return tuple(sorted(windows, key=lambda window: window.begin))
