@@ -92,7 +92,7 @@ def causes_spec(unit: str = "ns", *, each: bool = False) -> TableSpec:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class _Attribution:
+class Attribution:
     """Causes of idle stretches; int64 [n] each, -1 if unknown."""
 
     row: Ints  # row of the slices table
@@ -101,9 +101,21 @@ class _Attribution:
     flow: Ints
 
     @classmethod
-    def unknown(cls, count: int) -> _Attribution:
+    def unknown(cls, count: int) -> Attribution:
         """Return the causes of ``count`` stretches of which none is known."""
         return cls(*np.full((4, count), -1, np.int64))
+
+
+@once
+def attributed(shared: AnalysisCache, role: str = PARENT) -> tuple[Partition, Attribution]:
+    """Return the stretches of lanes that wait or are idle, by lane and time, and their causes; errors as ``idle``."""
+    parts = shared.partition
+    is_lane = np.zeros(len(shared.time.tree), np.bool_)
+    is_lane[shared.time.tree.lanes] = True
+    stretches = parts.take(((parts.state == IDLE) | (parts.state == WAITING)) & is_lane[parts.lane])
+    charge = _by_flow(shared.trace, stretches, shared.pieces)
+    _charge_last_ends(shared, instances(shared, role).of, stretches, charge)
+    return stretches, charge
 
 
 @once
@@ -135,13 +147,8 @@ def idle(shared: AnalysisCache, role: str = PARENT) -> Table:
         ('wait', 'tma', 100, 20, 'inferred')
     """
     trace, unit = shared.trace, shared.unit
-    parts = shared.partition
-    is_lane = np.zeros(len(shared.time.tree), np.bool_)
-    is_lane[shared.time.tree.lanes] = True
-    stretches = parts.take(((parts.state == IDLE) | (parts.state == WAITING)) & is_lane[parts.lane])
+    stretches, charge = attributed(shared, role)
     start, end = stretches.start, stretches.end
-    charge = _by_flow(trace, stretches, shared.pieces)
-    _charge_last_ends(shared, instances(shared, role).of, stretches, charge)
     is_exact, has_row = charge.flow >= 0, charge.row >= 0
     has_producer = is_exact | has_row
     done = np.clip(charge.done, start, end)
@@ -217,10 +224,10 @@ def _between(before: int, after: int, texts: list[str]) -> str:
 # --- producers ----------------------------------------------------------------------------------------------------
 
 
-def _by_flow(trace: Trace, stretches: Partition, pieces: LeafIntervals) -> _Attribution:
+def _by_flow(trace: Trace, stretches: Partition, pieces: LeafIntervals) -> Attribution:
     """Charge stretches to the source of the latest flow that ends in each."""
     flows, slices = trace.flows, trace.slices
-    found = _Attribution.unknown(len(stretches.row))
+    found = Attribution.unknown(len(stretches.row))
     if not len(flows) or not len(stretches.row):
         return found
     ends_in = _target(flows, slices, stretches)
@@ -276,7 +283,7 @@ def _target(flows: Table, slices: Table, stretches: Partition) -> Ints:
     return found
 
 
-def _charge_last_ends(shared: AnalysisCache, instance_of: Ints, stretches: Partition, charge: _Attribution) -> None:
+def _charge_last_ends(shared: AnalysisCache, instance_of: Ints, stretches: Partition, charge: Attribution) -> None:
     """Charge waits that no flow ends in to what ended last, within them, on another lane of their instance.
 
     A barrier mostly waits for the same region. Where something else happened to end between that region and the wait,

@@ -106,14 +106,14 @@ class _Stretches(NamedTuple):
     Attributes:
         parts: of lanes only.
         state: index into ``STATE_NAMES``, int64 [n].
-        of_idle: row of the idle table of each, int64 [n]; -1 for those that work or were not recorded.
-        idle: the idle table.
+        cause: row of ``slices`` that was waited for, int64 [n]; -1 if unknown, or if the lane worked.
+        is_exact: bool [n], whether a flow names it.
     """
 
     parts: Partition
     state: Ints
-    of_idle: Ints
-    idle: Table
+    cause: Ints
+    is_exact: Mask
 
 
 def _stretches(shared: AnalysisCache) -> _Stretches:
@@ -124,10 +124,11 @@ def _stretches(shared: AnalysisCache) -> _Stretches:
     mine = is_lane[whole.lane]
     parts = whole if mine.all() else whole.take(mine)
     code_of = np.array([_STATE_OF.get(state, 3) for state in range(max(_STATE_OF) + 1)])
-    table = idle.idle(shared, PARENT)
-    is_idle = (parts.state == IDLE) | (parts.state == WAITING)  # those of the table, in its order
-    of_idle = np.where(is_idle, np.cumsum(is_idle) - 1, -1)
-    return _Stretches(parts, code_of[parts.state], of_idle, table)
+    _, charge = idle.attributed(shared, PARENT)
+    rows = np.flatnonzero((parts.state == IDLE) | (parts.state == WAITING))  # those, in their order
+    cause, is_exact = np.full(len(parts.lane), -1, np.int64), np.zeros(len(parts.lane), np.bool_)
+    cause[rows], is_exact[rows] = charge.row, charge.flow >= 0
+    return _Stretches(parts, code_of[parts.state], cause, is_exact)
 
 
 def phases(shared: AnalysisCache, by: str = "lane") -> Table:
@@ -168,8 +169,8 @@ def phases(shared: AnalysisCache, by: str = "lane") -> Table:
     parts, state = found.parts, found.state
     texts = Dictionary(["", *shared.names.texts])
     name = np.where(parts.row >= 0, _name_codes(shared, texts)[parts.row], 0) if len(shared.name_of) else parts.row * 0
-    cause, causes = _causes(found, state, parts)
-    quality = _qualities(found, cause, state)
+    cause, causes = _causes(shared, found)
+    quality = np.where(found.cause >= 0, np.where(found.is_exact, 1, 2), 0)
     keys = (owner_of[parts.lane], state, name, cause, quality)
     first, inverse = _grouped(keys)
     total = sums(inverse, parts.end - parts.start, len(first))
@@ -261,28 +262,16 @@ def _name_codes(shared: AnalysisCache, texts: Dictionary) -> Ints:
     return codes[shared.name_of]
 
 
-def _causes(found: _Stretches, state: Ints, parts: Partition) -> tuple[Ints, Dictionary]:
+def _causes(shared: AnalysisCache, found: _Stretches) -> tuple[Ints, Dictionary]:
     """Return the cause of each stretch, int64 [n], 0 where there is none, and the texts of causes."""
-    waits = found.idle.column("waits_for")
     texts = Dictionary(["", _IN_GAP, _NOT_COVERED])
-    cause = np.where(state == STATE_NAMES.index("not recorded"), np.where(parts.state == LOST, 1, 2), 0)
-    if len(found.idle):
-        known = waits.dictionary.texts if waits.dictionary is not None else []
-        codes = np.array([texts.code(text) for text in known] or [0], np.int64)
-        of_rows = codes[waits.values] if waits.valid is None else np.where(waits.valid, codes[waits.values], 0)
-        cause = np.where(found.of_idle >= 0, of_rows[found.of_idle], cause)
+    cause = np.zeros(len(found.state), np.int64)
+    cause[found.parts.state == LOST] = texts.code(_IN_GAP)
+    cause[found.parts.state == UNRECORDED] = texts.code(_NOT_COVERED)
+    rows = np.flatnonzero(found.cause >= 0)
+    if len(rows):
+        cause[rows] = _name_codes(shared, texts)[found.cause[rows]]
     return cause, texts
-
-
-def _qualities(found: _Stretches, cause: Ints, state: Ints) -> Ints:
-    """Return 1 for an exact cause of a stretch, 2 for an inferred one, 0 without: int64 [n]."""
-    if not len(found.idle):
-        return np.zeros(len(cause), np.int64)
-    quality = found.idle.column("quality")
-    texts = quality.dictionary.texts if quality.dictionary is not None else []
-    codes = np.array([QUALITIES.index(text) + 1 for text in texts] or [0], np.int64)
-    of_rows = codes[quality.values] if quality.valid is None else np.where(quality.valid, codes[quality.values], 0)
-    return np.where((found.of_idle >= 0) & (cause > 0), of_rows[found.of_idle], 0)
 
 
 def _grouped(keys: tuple[Ints, ...]) -> tuple[Ints, Ints]:
