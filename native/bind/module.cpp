@@ -30,6 +30,7 @@ NB_MODULE(core, m) {
     lanescope::bind::ascend(m);
     lanescope::bind::check(m);
     lanescope::bind::chrome(m);
+    lanescope::bind::critical_path(m);
     lanescope::bind::ctf(m);
     lanescope::bind::ctf_program(m);
     lanescope::bind::cuda(m);
@@ -43,5 +44,6 @@ NB_MODULE(core, m) {
     lanescope::bind::perfetto_reader(m);
     lanescope::bind::profile(m);
     lanescope::bind::rows(m);
+    lanescope::bind::source(m);
     lanescope::bind::trace_events(m);
 }

@@ -18,6 +18,8 @@ using namespace nb::literals;
 using namespace lanescope::trace_events;
 using lanescope::Growing;
 using lanescope::bind::Array;
+using lanescope::bind::owner_of;
+using lanescope::bind::to_numpy;
 
 namespace {
 
@@ -50,12 +52,9 @@ nb::list texts_of(const Interner& texts) {
     return found;
 }
 
-// An array that numpy owns.
 template <class T>
-nb::ndarray<nb::numpy, T, nb::ndim<1>> out(Growing<T>& values) {
-    const auto [data, size] = values.release();
-    nb::capsule owner(data == nullptr ? std::malloc(1) : data, [](void* p) noexcept { std::free(p); });
-    return {data, {size}, owner};
+auto out(Growing<T>& values) {
+    return to_numpy(values);
 }
 
 nb::tuple ids_of(Ids& ids) { return nb::make_tuple(out(ids.event), out(ids.value), out(ids.kind)); }
@@ -82,13 +81,13 @@ nb::dict events_of(Scanner& scanner) {
         nb::object value;
         if (column.kind == ValueKind::number) {
             // Bits of doubles: the same memory, seen as what it is.
-            const auto [data, size] = column.value.release();
-            nb::capsule owner(data == nullptr ? std::malloc(1) : data, [](void* p) noexcept { std::free(p); });
-            value = nb::cast(nb::ndarray<nb::numpy, double, nb::ndim<1>>(reinterpret_cast<double*>(data), {size}, owner));
+            const auto [memory, size] = column.value.release();
+            auto* const data = static_cast<double*>(memory.data);
+            value = nb::cast(nb::ndarray<nb::numpy, double, nb::ndim<1>>(data, {size}, owner_of(memory)));
         } else if (column.kind == ValueKind::triple) {
-            const auto [data, size] = column.value.release();
-            nb::capsule owner(data == nullptr ? std::malloc(1) : data, [](void* p) noexcept { std::free(p); });
-            value = nb::cast(nb::ndarray<nb::numpy, int64_t, nb::ndim<2>>(data, {rows, 3}, owner));
+            const auto [memory, size] = column.value.release();
+            auto* const data = static_cast<int64_t*>(memory.data);
+            value = nb::cast(nb::ndarray<nb::numpy, int64_t, nb::ndim<2>>(data, {rows, 3}, owner_of(memory)));
         } else {
             value = nb::cast(out(column.value));
         }
