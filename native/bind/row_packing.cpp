@@ -6,6 +6,7 @@
 #include <nanobind/stl/pair.h>
 
 #include <algorithm>
+#include <memory>
 #include <numeric>
 #include <optional>
 #include <string>
@@ -82,8 +83,8 @@ bool runs_of(std::span<const int64_t> track, std::vector<int64_t>& lane, std::ve
 struct Share {
     size_t first_run = 0, last_run = 0;
     size_t from = 0, to = 0;  // intervals
-    std::vector<int64_t> order, row_start;
-    bool is_so = false;
+    std::vector<int64_t> row_start;
+    layout::InTurn found = layout::InTurn::no;
 };
 
 std::vector<Share> shares_of(const layout::Runs& runs, size_t count) {
@@ -91,7 +92,7 @@ std::vector<Share> shares_of(const layout::Runs& runs, size_t count) {
     const size_t wanted = lanescope::bind::parts(count, kIntervalsAThread);
     for (size_t run = 0; run < runs.lane.size(); ++run) {
         if (shares.size() < wanted && shares.back().to >= count * shares.size() / wanted) {
-            shares.push_back({run, run, shares.back().to, shares.back().to, {}, {}, false});
+            shares.push_back({run, run, shares.back().to, shares.back().to, {}});
         }
         shares.back().last_run = run + 1;
         shares.back().to += static_cast<size_t>(runs.count[run]);
@@ -99,14 +100,16 @@ std::vector<Share> shares_of(const layout::Runs& runs, size_t count) {
     return shares;
 }
 
-bool place_shares(const layout::Intervals& items, const layout::Runs& runs, std::span<const uint8_t> nested, std::span<int32_t> rows,
-                  std::vector<int64_t>& order, std::vector<int64_t>& row_start) {
+// `order` is left as it is where it would count up.
+layout::InTurn place_shares(const layout::Intervals& items, const layout::Runs& runs, std::span<const uint8_t> nested,
+                            std::span<int32_t> rows, std::span<int64_t> order, std::vector<int64_t>& row_start) {
+    using layout::InTurn;
     const size_t count = items.begin.size();
     std::fill(rows.begin(), rows.end(), 0);
     int64_t least = 0;  // so that shares have different lanes
     for (size_t run = 0; run < runs.lane.size(); ++run) {
         if (runs.count[run] == 0) continue;
-        if (runs.lane[run] < least) return false;
+        if (runs.lane[run] < least) return InTurn::no;
         least = runs.lane[run] + 1;
     }
     std::vector<Share> shares = shares_of(runs, count);
@@ -115,21 +118,22 @@ bool place_shares(const layout::Intervals& items, const layout::Runs& runs, std:
         const size_t size = share.to - share.from, of_runs = share.last_run - share.first_run;
         const layout::Intervals some{{}, items.begin.subspan(share.from, size), items.length.subspan(share.from, size), {}};
         const layout::Runs its{runs.lane.subspan(share.first_run, of_runs), runs.count.subspan(share.first_run, of_runs)};
-        share.is_so = layout::lane_after_lane(some, its, nested, rows, share.order, share.row_start);
+        share.found = layout::lane_after_lane(some, its, static_cast<int64_t>(share.from), nested, rows,
+                                              order.subspan(share.from, size), share.row_start);
     });
-    const auto is_so = [](const Share& share) { return share.is_so; };
-    if (!std::all_of(shares.begin(), shares.end(), is_so)) return false;
+    const auto are = [&](InTurn found) {
+        return std::any_of(shares.begin(), shares.end(), [&](const Share& share) { return share.found == found; });
+    };
+    if (are(InTurn::no)) return InTurn::no;
     row_start.assign(1, 0);
+    for (const Share& share : shares) row_start.insert(row_start.end(), share.row_start.begin(), share.row_start.end());
+    if (!are(InTurn::moved)) return InTurn::as_they_are;
     for (const Share& share : shares) {
-        for (const int64_t end : share.row_start) row_start.push_back(end + static_cast<int64_t>(share.from));
-        if (share.order.empty()) continue;
-        if (order.empty()) {
-            order.resize(count);
-            std::iota(order.begin(), order.end(), int64_t{0});
-        }
-        for (size_t k = 0; k < share.order.size(); ++k) order[share.from + k] = share.order[k] + static_cast<int64_t>(share.from);
+        if (share.found == InTurn::moved) continue;
+        const auto its = order.subspan(share.from, share.to - share.from);
+        std::iota(its.begin(), its.end(), static_cast<int64_t>(share.from));
     }
-    return true;
+    return InTurn::moved;
 }
 
 std::optional<std::pair<NumpyInt64, NumpyInt64>> lane_after_lane(
@@ -149,20 +153,27 @@ std::optional<std::pair<NumpyInt64, NumpyInt64>> lane_after_lane(
     }
     if (has_runs && covered != n) throw nb::value_error("runs do not match the intervals");
     const layout::Intervals items{{}, span_of(begin), span_of(length), {}};
-    std::vector<int64_t> order, row_start;
-    bool is_so = known.size() == 0;
+    std::vector<int64_t> row_start;
+    // Untouched, and so without memory, unless it is needed.
+    std::unique_ptr<int64_t[]> order(new int64_t[n]);
+    auto found = layout::InTurn::no;
     {
         nb::gil_scoped_release release;
         std::vector<int64_t> lane, count;
         layout::Runs runs{span_of(track), span_of(counts)};
+        bool is_so = known.size() == 0;
         if (is_so && !has_runs) {
             is_so = runs_of(span_of(track), lane, count);
             runs = {lane, count};
         }
-        is_so = is_so && place_shares(items, runs, span_of(nested), span_of(rows), order, row_start);
+        if (is_so) found = place_shares(items, runs, span_of(nested), span_of(rows), {order.get(), n}, row_start);
     }
-    if (!is_so) return std::nullopt;
-    return std::pair(to_numpy(std::move(order)), to_numpy(std::move(row_start)));
+    if (found == layout::InTurn::no) return std::nullopt;
+    if (found == layout::InTurn::as_they_are) return std::pair(to_numpy(std::vector<int64_t>()), to_numpy(std::move(row_start)));
+    int64_t* const data = order.get();
+    nb::capsule owner(data, [](void* p) noexcept { delete[] static_cast<int64_t*>(p); });
+    order.release();
+    return std::pair(NumpyInt64(data, {n}, owner), to_numpy(std::move(row_start)));
 }
 
 void depths(const Array<const int64_t>& begins, const Array<const int64_t>& ends, const Array<const int64_t>& order,

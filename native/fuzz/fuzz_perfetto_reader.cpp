@@ -49,7 +49,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
     }
     if (!whole.needs_events() && pairs.slices.ts.size() != whole.pairs.slices.ts.size()) std::abort();
     std::string text;
-    for (size_t row = 0; row < whole.annotated.event.size(); ++row) {
+    for (size_t row = 0; row < whole.annotated.offset.size(); ++row) {
         const int64_t rows[] = {static_cast<int64_t>(row), -1};
         if (!render(whole, rows, text)) std::abort();
     }

@@ -134,6 +134,27 @@ def placed_both_ways(track, begin, length, nested):
     return (order.tolist(), rows.tolist(), start.tolist(), row), found, rows_too.tolist()
 
 
+@pytest.mark.parametrize("tied", [(), (0,), (70,), (3, 70)])
+def test_many_intervals_are_placed_by_several_threads(tied):
+    """Lanes of so many intervals that threads share them; on some, an outer interval comes behind its inner one."""
+    lanes, each = 80, 4000
+    track = np.repeat(np.arange(lanes), each)
+    begin = np.tile(10 * np.arange(each), lanes)
+    length = np.full(lanes * each, 10)
+    for lane in tied:
+        at = lane * each + 17
+        begin[at : at + 2], length[at : at + 2] = begin[at], (3, 20)
+        begin[at + 2] = begin[at] + 20
+        length[at + 2] = 1
+    (order, rows, start, row), found, rows_too = placed_both_ways(track, begin, length, [1] * lanes)
+    assert found is not None
+    moved, start_too = found
+    assert bool(len(moved)) == bool(tied)
+    assert (moved.tolist() or list(range(len(track)))) == order
+    assert (rows_too, start_too.tolist()) == (rows, start)
+    assert not row.any()
+
+
 @given(st.lists(st.tuples(st.integers(0, 2), st.integers(0, 6), st.integers(0, 4)), max_size=14), st.booleans())
 def test_intervals_that_come_by_lane_are_placed_as_all_others_are(items, sort):
     by_lane = sorted(items) if sort else items

@@ -100,7 +100,13 @@ void lanescope::bind::cuda(nb::module_& m) {
             if (table.size() != size_t{1} << 16 || to.size() != from.size()) {
                 throw nb::value_error("columns of different lengths");
             }
-            for (size_t i = 0; i < from.size(); ++i) to[i] = table.data()[from[i]];
+            nb::gil_scoped_release nogil;
+            const auto pieces = lanescope::bind::parts(to.size(), words_a_thread);
+            lanescope::bind::each_part(pieces, [&](size_t part) {
+                const auto first = to.size() * part / pieces, last = to.size() * (part + 1) / pieces;
+                lanescope::bind::provide(to.data() + first, last - first);
+                for (size_t i = first; i < last; ++i) to[i] = table.data()[from[i]];
+            });
         },
         "events"_a.noconvert(), "table"_a.noconvert(), "out"_a.noconvert(),
         "Fill out with table[event] for each event; `table` has 65536 places.");

@@ -46,12 +46,6 @@ nb::ndarray<nb::numpy, T, nb::ndim<1>> out(Growing<T>& values) {
     return {static_cast<T*>(memory.data), {size}, owner};
 }
 
-// What is kept stays with the reader, so numpy gets a copy.
-template <class T>
-auto copy(const Growing<T>& values) {
-    return to_numpy(std::vector<T>(values.data(), values.data() + values.size()));
-}
-
 // Slices and instants, and what is known of their tracks.
 nb::dict rows_of(Pairs& pairs) {
     nb::dict all;
@@ -165,7 +159,7 @@ nb::dict columns_of(Reader& reader) {
     bad["size"] = out(reader.bad.size);
     // Annotations stay with the reader, which renders them on request.
     nb::dict annotated = table("annotated");
-    annotated["event"] = copy(reader.annotated.event);
+    annotated["event"] = out(reader.annotated.event);
     return all;
 }
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -30,6 +31,7 @@ if TYPE_CHECKING:
     from lanescope.analysis.windows.window import Window
     from lanescope.families.family import Family, Simulation
     from lanescope.io.atomic_file import Output
+    from lanescope.pipeline.detection import Openable
     from lanescope.trace.merge import Inside, TimelineShift
     from lanescope.trace.streams import Progress
 
@@ -50,7 +52,9 @@ __all__ = [
     "open",
     "options_that_settle",
     "read",
+    "save",
     "simulate",
+    "sql",
     "summary",
     "window",
     "windowed",
@@ -59,7 +63,7 @@ __all__ = [
 
 
 def iter_batches(
-    path: PathLike, family: str | None = None, *, window: Mapping[str, Any] | None = None, **options: Any
+    path: Openable, family: str | None = None, *, window: Mapping[str, Any] | None = None, **options: Any
 ) -> Iterator[Trace]:
     """Decode a capture piece by piece: yields traces that share tracks, clocks and texts.
 
@@ -69,7 +73,7 @@ def iter_batches(
 
 
 def read(
-    path: PathLike,
+    path: Openable,
     family: str | None,
     options: Mapping[str, Any],
     *,
@@ -99,13 +103,14 @@ def _made(window: Mapping[str, Any] | None) -> Window | None:
 
 
 def open(
-    path: PathLike, family: str | None = None, *, window: Mapping[str, Any] | None = None, **options: Any
+    path: Openable, family: str | None = None, *, window: Mapping[str, Any] | None = None, **options: Any
 ) -> Trace:
     """Decode a capture into one trace.
 
     Args:
         path: the capture's main file, or ``-``; its neighbours are found by the family. Or a folder with one capture in
-            it. A folder of Parquet files that lanescope wrote is read back.
+            it. A folder of Parquet files that lanescope wrote is read back. Or the content of the main file: bytes, an
+            array, or a binary file object, which is read to its end; files next to it are then named by options.
         family: device family; recognised from the bytes when not given.
         window: keep only a part of the timeline: arguments of ``Trace.window`` by name, such as
             ``{"start": "1ms", "lane": "core*"}``. Where the stream of the family is sorted, what is outside of it is
@@ -117,7 +122,12 @@ def open(
 
     Raises:
         InputError: the file cannot be read, or is not a capture.
-        UsageError: an unknown family or option, or two families that recognise it equally.
+        UsageError: an unknown family or option, or two families that recognise it equally; or no path and no bytes.
+
+    Example:
+        >>> content = simulate("cuda", tiles=1).files["attention.npy"]
+        >>> len(open(content).slices)
+        4752
     """
     whole = Collect()
     with CaptureSource(path, family, options, window=_made(window)) as source:
@@ -126,7 +136,7 @@ def open(
 
 
 def convert(
-    path: PathLike,
+    path: Openable,
     out: PathLike,
     family: str | None = None,
     *,
@@ -230,6 +240,45 @@ def summary(trace: Trace, by: str = "name") -> Table:
     from lanescope.analysis.summary import summary as summarized
 
     return summarized(trace, by)
+
+
+def sql(trace: Trace, query: str) -> Table:
+    """Return the answer to a SQL query over the tables of a trace.
+
+    Args:
+        trace: the trace. Its tables, and those of ``derived_tables``, are views; nothing else is within reach.
+        query: one statement of DuckDB's SQL.
+
+    Returns:
+        A row for each row of the answer. Integers are exact; what no column type holds (lists, structs, integers of
+        more than 64 bits) is text. Columns of one name are numbered.
+
+    Raises:
+        UsageError: an invalid query.
+
+    Example:
+        >>> from lanescope import TimeBase, TraceBuilder
+        >>> builder = TraceBuilder(TimeBase())
+        >>> core = builder.track("core 0", kind="lane", role="core")
+        >>> _ = builder.append("slices", track_id=core, ts=[0, 40], dur=[30, 40], name=["a", "b"])
+        >>> list(sql(builder.finish(), "select name, sum(dur) busy from slices group by 1 order by 1"))
+        [{'name': 'a', 'busy': 30}, {'name': 'b', 'busy': 40}]
+    """
+    from lanescope.io import duckdb_sql
+
+    return duckdb_sql.answer(trace, derived_tables(trace).values(), query)
+
+
+def save(trace: Trace, out: PathLike, format: str | None = None, *, replace: bool = False) -> RunReport:
+    """Write a trace as a file, or a folder of Parquet files, as ``write`` does; replaces only if asked to.
+
+    Raises:
+        UsageError: as ``write``; and ``out`` exists.
+    """
+    if Path(out).exists() and not replace:
+        raise UsageError(f"{os.fspath(out)} already exists", hint="use replace=True to replace it")
+    chosen, is_gzip = format or _format_of(Path(out)), str(out).endswith(".gz")
+    return run(InMemory(trace), sink=make_sink(Path(out), chosen, replace=replace, is_gzip=is_gzip))
 
 
 def critical_path(

@@ -11,13 +11,14 @@ from lanescope.errors import MissingDependencyError, UsageError
 from lanescope.families import registry
 from lanescope.families.family import Family, Format
 from lanescope.families.options import resolve_options
-from lanescope.pipeline.detection import PathLike, capture, detect_family, is_parquet_dataset, named_family
+from lanescope.pipeline.detection import capture, detect_family, is_parquet_dataset, named_family
 from lanescope.source import Capture, Detection, Source
 from lanescope.trace import Trace
 from lanescope.trace.streams import Progress, StreamInfo, TraceSource
 
 if TYPE_CHECKING:
     from lanescope.analysis.windows.window import Window
+    from lanescope.pipeline.detection import Openable
 
 
 def decode(
@@ -70,7 +71,8 @@ class CaptureSource:
     that lanescope wrote is one batch, which stays in memory.
 
     Args:
-        path: the capture's main file, or ``-``, or a folder with one capture in it.
+        path: the capture's main file, or ``-``, or a folder with one capture in it; or the content of the main file, as
+            ``lanescope.open`` takes it.
         family: device family; detected from the bytes when it is not given.
         options: decode options of the family.
         hashes: False: files are hashed only if somebody reads ``sha256`` of ``inputs``, before this source is closed.
@@ -81,7 +83,7 @@ class CaptureSource:
 
     def __init__(
         self,
-        path: PathLike,
+        path: Openable,
         family: str | None = None,
         options: Mapping[str, Any] | None = None,
         *,
@@ -179,9 +181,10 @@ class CaptureSource:
         if self._read is None:
             from lanescope.io import parquet
 
+            path = os.fspath(self._path)  # type: ignore[arg-type]  # a folder
             if self._asked is not None or self._options:
-                raise UsageError(f"{os.fspath(self._path)} is decoded already: it takes neither family nor options")
-            self._read = parquet.read(self._path)
+                raise UsageError(f"{path} is decoded already: it takes neither family nor options")
+            self._read = parquet.read(path)
         return self._read
 
 

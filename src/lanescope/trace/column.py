@@ -68,6 +68,20 @@ def _spent() -> Array:
     raise AssertionError
 
 
+def _null(length: int, dtype: npt.DTypeLike, dictionary: Dictionary | None) -> Column:
+    """Return a pickled column of unknown values."""
+    return Column.null(length, dtype, dictionary=dictionary)
+
+
+def _restored(length: int, stored: Array, valid: Mask | None, dictionary: Dictionary | None, constant: Any) -> Column:
+    """Return a pickled column; of a constant ``stored`` has the type only."""
+    if constant is None:
+        return Column.array(stored, valid=valid, dictionary=dictionary)
+    column = Column.constant(constant, length, stored.dtype, dictionary=dictionary)
+    column._valid = valid
+    return column
+
+
 class Column:
     """Values of one column, an optional validity mask, an optional dictionary.
 
@@ -144,6 +158,14 @@ class Column:
 
     def __len__(self) -> int:
         return self._length
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Pickle the values, which are computed if they have to be; a constant is stored once."""
+        if self.is_unknown:
+            return _null, (self._length, self.values.dtype, self.dictionary)
+        constant = self.constant_value
+        stored = self.values if constant is None else self.values[:0]
+        return _restored, (self._length, stored, self._valid, self.dictionary, constant)
 
     @property
     def values(self) -> Array:

@@ -120,6 +120,15 @@ def test_a_tail():
     assert "only AIC_2 works" in row["sentence"]
 
 
+def test_work_on_the_path():
+    made = cores(work((0, 300)), [(310, 600, "softmax"), (920, 80, "store")])
+    source = {"src_track_id": [0], "src_ts": [300], "src_slice_id": [0]}
+    target = {"dst_track_id": [1], "dst_ts": [310], "dst_slice_id": [1]}
+    made.builder.append("flows", kind=["dependency"], **source, **target)
+    row = only(made.finish(), "path")
+    assert (row["subject"], row["share"]) == ("softmax", 0.6)
+
+
 def test_a_lane_that_sets_the_pace():
     made = cores(work((0, 10), (400, 410)), work((200, 210), (900, 910)))
     made.lane("Orch_0", "orchestrator", [(at, 95, "submit") for at in range(0, 1000, 100)])

@@ -201,7 +201,7 @@ bool render(const Reader& reader, std::span<const int64_t> rows, std::string& ou
     for (const int64_t row : rows) {
         if (row < 0) continue;
         const auto i = static_cast<size_t>(row);
-        if (i >= reader.annotated.event.size()) return false;
+        if (i >= reader.annotated.offset.size()) return false;
         Renderer renderer(reader, generation_of(reader, i), out);
         each_of(reader, i, [&](ByteSpan body) { renderer.member(body, 0, is_first); });
     }
@@ -211,7 +211,7 @@ bool render(const Reader& reader, std::span<const int64_t> rows, std::string& ou
 
 void pick(const Reader& reader, std::string_view name, Picked& found) {
     std::string unused;
-    for (size_t row = 0; row < reader.annotated.event.size(); ++row) {
+    for (size_t row = 0; row < reader.annotated.offset.size(); ++row) {
         const Renderer renderer(reader, generation_of(reader, row), unused);
         each_of(reader, row, [&](ByteSpan body) {
             if (renderer.name_of(body) != name) return;

@@ -331,9 +331,10 @@ Reader::Kind Reader::packet(ByteSpan body, const Parts& parts, bool is_nested) {
         const uint32_t id = parts.has_clock ? parts.clock : sequence != nullptr ? sequence->default_clock : 0;
         uint64_t value = parts.ts;
         if (id != 0) {
+            // One without a reading so far counts in nanoseconds.
             Clock* found = sequence != nullptr && sequence->used != nullptr && sequence->used->id == id
                                ? sequence->used
-                               : clock_of(sequence, id, false);
+                               : clock_of(sequence, id, true);
             if (found != nullptr) {
                 if (sequence != nullptr) sequence->used = found;
                 value *= found->multiplier;

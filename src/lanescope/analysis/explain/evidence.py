@@ -15,7 +15,9 @@ from lanescope.analysis.analysis_cache import AnalysisCache, instances
 from lanescope.analysis.instances import Instances
 from lanescope.analysis.partition import BUSY, LOST, UNRECORDED
 from lanescope.analysis.work_classes import CLASSES, COMPUTE, LOAD
+from lanescope.common.distinct import distinct
 from lanescope.common.intervals import Intervals, Ints, complement, depth, hulls, subtract, sums, total_length, union
+from lanescope.errors import LanescopeError
 from lanescope.trace import Trace
 from lanescope.trace.column import Mask
 from lanescope.trace.row_packing import rows_of
@@ -292,6 +294,26 @@ class Evidence:
         spent = sums(busy.lane, busy.end - busy.start, len(self.roles))
         lane = int(spent.argmax())
         return shared.time.tree.path(lane), int(spent[lane]), shared.window
+
+    @cached_property
+    def path_work(self) -> tuple[str, float, float]:
+        """The work that takes most of the critical path: its name, its share of it, and how much of it is explained.
+
+        A path that stays on one lane, for want of causes, says no more than the lane does: nothing is returned of it.
+        """
+        from lanescope.analysis.critical_path.answer import CriticalPath
+        from lanescope.analysis.critical_path.windows import WindowChoice
+
+        try:
+            path = CriticalPath(self.trace, WindowChoice())
+        except LanescopeError:  # the family records no causes, or the trace has no slices
+            return "", 0.0, 0.0
+        longest = path.longest
+        if len(distinct(path.made.graph.rows.lane[longest.parts.row])) < 2:
+            return "", 0.0, 0.0
+        work = [row for row in path.summary.rows() if row["window"] == longest.window.name and row["cause"] == "work"]
+        top = max(work, key=lambda row: int(row["dur"]), default=None)
+        return ("", 0.0, longest.explained) if top is None else (top["name"], top["share"], longest.explained)
 
     @cached_property
     def not_exact(self) -> tuple[int, int]:

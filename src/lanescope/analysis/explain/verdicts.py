@@ -40,6 +40,9 @@ _EXPOSED = 0.1
 #: Parts that a family reports: of the time of a tile or a core, of the window of a scheduler.
 _REPORTED = {"scheduler": 0.05, "communication": 0.1}
 _REPORTED_ELSE = 0.4
+#: A path of which so much is explained is known; work with this part of it is worth a sentence.
+_PATH_KNOWN = 0.5
+_ON_PATH = 0.2
 #: Doubt: slices that are not exact; lane time that was not recorded.
 _DOUBT = 0.05
 _UNKNOWN = 0.01
@@ -49,7 +52,7 @@ VERDICTS = TableSpec(
     "one sentence on a run, with the figure that it rests on",
     (
         ColumnSpec("id", "int64", "dense, in the order in which to read them"),
-        ColumnSpec("topic", "utf8", "`bound`, `exposed`, `uncertain`, `not recorded`, or `nothing` of these"),
+        ColumnSpec("topic", "utf8", "`bound`, `exposed`, `path`, `uncertain`, `not recorded`, or `nothing` of these"),
         ColumnSpec(
             "cause",
             "utf8",
@@ -330,6 +333,22 @@ def exposed(evidence: Evidence) -> Iterator[Verdict]:
         )
 
 
+def on_the_path(evidence: Evidence) -> Iterator[Verdict]:
+    """Work that makes up much of a path that is known."""
+    name, share, explained = evidence.path_work
+    if explained >= _PATH_KNOWN and share >= _ON_PATH:
+        yield Verdict(
+            "path",
+            "work",
+            name,
+            share,
+            share,
+            f"{name} takes {_percent(share)} of the path that decided the length of the run ({_percent(explained)} of "
+            f"the path is explained): without it the run would be shorter by at most that.",
+            "critical-path",
+        )
+
+
 def uncertain(evidence: Evidence) -> Iterator[Verdict]:
     """What of this rests on times that are not exact, or on rows that a check found impossible."""
     bad = sum(count for severity, count in evidence.findings.items() if severity in ("warning", "error"))
@@ -368,4 +387,4 @@ def not_recorded(evidence: Evidence) -> Iterator[Verdict]:
         )
 
 
-REMARKS: Sequence[Rule] = (exposed, uncertain, not_recorded)
+REMARKS: Sequence[Rule] = (exposed, on_the_path, uncertain, not_recorded)

@@ -6,9 +6,9 @@ import argparse
 import shlex
 from collections.abc import Sequence
 
-from lanescope.cli.arguments import add_input
+from lanescope.cli.arguments import add_input, add_window
 from lanescope.cli.console import print_json
-from lanescope.cli.context import close
+from lanescope.cli.context import close, window_of
 from lanescope.cli.reading import opened, passed
 from lanescope.families.family import Family
 from lanescope.view.formatting import escape
@@ -19,6 +19,7 @@ EXAMPLES = ("lanescope explain capture.bin", "lanescope explain --json capture.b
 def configure(parser: argparse.ArgumentParser, families: Sequence[Family], arguments: Sequence[str]) -> None:
     """Add the arguments."""
     add_input(parser, families)
+    add_window(parser)
     parser.add_argument("--json", action="store_true", help="one JSON document, schema lanescope.explain/1")
 
 
@@ -33,7 +34,8 @@ def run(args: argparse.Namespace) -> int:
     trace = whole.result()
     rows = list(session.explain(trace, shlex.quote(args.input)).rows())
     if args.json:
-        print_json("lanescope.explain/1", rows=[{k: v for k, v in row.items() if k != "id"} for row in rows])
+        listed = [{name: value for name, value in row.items() if name != "id"} for row in rows]
+        print_json("lanescope.explain/1", **window_of(trace), rows=listed)
     else:
         for row in rows:
             print(escape(row["sentence"]))

@@ -133,12 +133,18 @@ class Timeline:
         return TimeBase(self.zero, "first_event")
 
     def add_clocks(self, builder: TraceBuilder) -> None:
-        """Add the clocks that the file relates to its own, with their readings."""
+        """Add the clocks that the file relates to its own, with their readings.
+
+        A reading is as good as the readings agree: their distances differ by how long the clocks took to read, and by
+        how far they ran apart between the first one and the last. Of a single one the error is not known.
+        """
         for number, reading in self.clock.readings():
             name = clocks.NAMES.get(number, f"clock {number}")
-            clock = builder.clock(name=name, device="", frequency=1_000_000_000)
+            device = "host" if number == clocks.MONOTONIC else ""
+            clock = builder.clock(name=name, device=device, frequency=1_000_000_000)
+            error = int(np.ptp(reading.to - reading.of)) if len(reading.of) > 1 else None
             for ticks, ts in zip(reading.of.tolist(), reading.to.tolist(), strict=True):
-                builder.anchor(clock_id=clock, ticks=ticks, ts=ts - self.zero)
+                builder.anchor(clock_id=clock, ticks=ticks, ts=ts - self.zero, error_ns=error)
 
     # --- rows -------------------------------------------------------------------------------------------------
 
@@ -252,26 +258,31 @@ class Timeline:
         else:
             count, roles = len(rows.instants["ts"]), (INSTANT, INSTANT)
             kept = kept if isinstance(kept, np.ndarray) else None
-        owners = [_by_row(rows.annotated, role, count) for role in roles]
-        numbers = [_by_row(rows.correlated, role, count) for role in roles]
-        if kept is not None:
-            owners, numbers = ([column[kept] for column in columns] for columns in (owners, numbers))
-        number = np.where(numbers[0] >= 0, *numbers)
-        own = np.flatnonzero((owners[0] >= 0) | (owners[1] >= 0) | (number >= 0))
+        alone = _alone(rows.annotated, rows.correlated, roles[0]) if kept is None else None
+        if alone is not None:
+            own = alone >> 2
+            one, number = np.arange(len(rows.annotated)), np.arange(len(rows.correlated))
+            other = np.full(len(one), -1, np.int64)
+        else:
+            owners = [_by_row(rows.annotated, role, count) for role in roles]
+            numbers = [_by_row(rows.correlated, role, count) for role in roles]
+            if kept is not None:
+                owners, numbers = ([column[kept] for column in columns] for columns in (owners, numbers))
+            number = np.where(numbers[0] >= 0, *numbers)
+            own = np.flatnonzero((owners[0] >= 0) | (owners[1] >= 0) | (number >= 0))
+            one, number = owners[0][own].astype(np.int64), number[own].astype(np.int64)
+            other = np.full(len(own), -1, np.int64) if roles[0] == roles[1] else owners[1][own].astype(np.int64)
         if not len(own):
             return
-        number = number[own]
-        one = owners[0][own].astype(np.int64)
-        other = np.full(len(own), -1, np.int64) if roles[0] == roles[1] else owners[1][own].astype(np.int64)
-        reader = self.found.reader
+        reader, size = self.found.reader, len(own)
         builder.append(
             table,
-            **{key: first + own},
-            correlation=Column.derived(len(own), lambda: self._correlation_texts(number)),
-            arguments=Column.derived(len(own), lambda: _objects(reader.arguments(one, other))),
+            **{key: first + own if first else own},
+            correlation=Column.derived(size, lambda: self._correlation_texts(number)) if len(number) else "",
+            arguments=Column.derived(size, lambda: _objects(reader.arguments(one, other))) if len(one) else "{}",
         )
 
-    def _correlation_texts(self, number: npt.NDArray[np.int32]) -> npt.NDArray[np.object_]:
+    def _correlation_texts(self, number: Int64) -> npt.NDArray[np.object_]:
         columns, texts = self.found.tables["correlations"], self.found.texts
         found = []
         for row in number.tolist():
@@ -354,6 +365,15 @@ def _by_row(places: Int64, role: int, count: int) -> npt.NDArray[np.int32]:
     own = np.flatnonzero((places >= 0) & (places & 3 == role))
     found[places[own] >> 2] = own
     return found
+
+
+def _alone(annotated: Int64, correlated: Int64, role: int) -> Int64 | None:
+    """Return the places of annotations and correlation IDs if they are the same, in order of the rows; else None."""
+    if len(annotated) and len(correlated) and not np.array_equal(annotated, correlated):
+        return None
+    places = annotated if len(annotated) else correlated
+    # Of rows without a place, and of those in another role, the last bits differ.
+    return places if bool((places & 3 == role).all()) and bool((places[1:] > places[:-1]).all()) else None
 
 
 def _code_of(texts: list[str], text: str) -> int:
