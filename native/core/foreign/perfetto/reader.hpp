@@ -12,7 +12,7 @@
 #include <unordered_map>
 #include <vector>
 
-#include "core/foreign/perfetto/growing.hpp"
+#include "core/wire/growing.hpp"
 #include "core/foreign/perfetto/pairs.hpp"
 #include "core/foreign/perfetto/texts.hpp"
 #include "core/foreign/perfetto/wire.hpp"

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from lanescope.common.distinct import distinct
 from lanescope.common.intervals import Intervals, Ints, order, partially_overlapping
 from lanescope.families.rules import Rule, RuleContext, Violation
 from lanescope.foreign.kineto.analysis.clock_contradictions import contradictions
@@ -128,7 +129,7 @@ def _outside(context: RuleContext) -> Iterator[Violation]:
 
 def _clocks(context: RuleContext) -> Iterator[Violation]:
     found = contradictions(context.trace)
-    rows = np.union1d(found.early, found.late)
+    rows = distinct(np.concatenate([found.early, found.late]))
     if len(rows):
         ts = context.trace.slices.values("ts")[rows]
         first = int(np.argmin(ts))
