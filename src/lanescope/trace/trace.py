@@ -160,6 +160,24 @@ class Trace:
         found: Trace = function(self, start, end, lane=lane, name=name, min_dur=min_dur, where=where)
         return found
 
+    def critical_path(
+        self,
+        *,
+        window: str = "",
+        start: str | int | None = None,
+        end: str | int | None = None,
+        sink: str = "",
+        device: str = "",
+        waits: str = "",
+        infer: bool = False,
+    ) -> Any:
+        """Return what each nanosecond of it waited for, see ``lanescope.critical_path``."""
+        function = from_room("pipeline.session", "critical_path")
+        found: Any = function(
+            self, window=window, start=start, end=end, sink=sink, device=device, waits=waits, infer=infer
+        )
+        return found
+
     def save(self, out: str | os.PathLike[str], format: str | None = None, *, replace: bool = False) -> None:
         """Write it as a file, or a folder of Parquet files, which ``lanescope.open`` reads again.
 
