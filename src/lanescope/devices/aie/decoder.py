@@ -23,7 +23,7 @@ from lanescope.devices.aie.emit.summary import STOP, Summary
 from lanescope.devices.aie.emit.tracks import TileTracks
 from lanescope.devices.aie.formats.detect import BINARY, PAYLOAD, TEXT, is_text
 from lanescope.devices.aie.interpret import notes, stream_place
-from lanescope.devices.aie.interpret.column_shift import column_shift
+from lanescope.devices.aie.interpret.column_shift import column_shift, has_shared_tiles
 from lanescope.devices.aie.interpret.derived_state import DerivedState
 from lanescope.devices.aie.interpret.shard_state import Decoding, Shard, Work
 from lanescope.errors import UsageError
@@ -124,7 +124,13 @@ class AieDecoder:
         self._base = 0  # where the first of them lies, in binary
         self._fed = 0
         self._noted: list[I64] = []
-        self._tracks = TileTracks(self._builder, shift, input_id=self._input, clock_id=self._clock)
+        self._tracks = TileTracks(
+            self._builder,
+            shift,
+            input_id=self._input,
+            clock_id=self._clock,
+            has_shared_tiles=self._header is None and has_shared_tiles(capture.main),
+        )
         self._runs = Runs(self._config, self._tracks, self._tick_limit())
         if len(self._runs.cuts) and self._header is not None:
             raise UsageError(
