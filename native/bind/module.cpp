@@ -30,6 +30,7 @@ NB_MODULE(core, m) {
     lanescope::bind::ascend(m);
     lanescope::bind::check(m);
     lanescope::bind::chrome(m);
+    lanescope::bind::critical_path(m);
     lanescope::bind::ctf(m);
     lanescope::bind::ctf_program(m);
     lanescope::bind::cuda(m);

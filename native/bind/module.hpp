@@ -8,6 +8,7 @@ void arrow(nanobind::module_& m);
 void ascend(nanobind::module_& m);
 void check(nanobind::module_& m);
 void chrome(nanobind::module_& m);
+void critical_path(nanobind::module_& m);
 void ctf(nanobind::module_& m);
 void ctf_program(nanobind::module_& m);
 void cuda(nanobind::module_& m);
