@@ -8,6 +8,7 @@ core decides depends on how the input was cut.
 from __future__ import annotations
 
 import os
+import sys
 from collections.abc import Mapping
 from operator import itemgetter
 from typing import TYPE_CHECKING, Any
@@ -47,7 +48,7 @@ BATCH_ROWS = 1 << 20
 SHARDS = core.AIE_PARTS
 #: Packets of a block that are worth several threads.
 _LARGE_BLOCK = 1 << 12
-#: So much is decoded by one thread: to import what runs several takes as long as to decode it.
+#: So much is decoded by one thread if what runs several has to be imported first: that takes as long.
 _ALONE_BYTES = 4 << 20
 _CORES = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 #: Entries of a scan: more than the packets of a block.
@@ -283,7 +284,8 @@ class AieDecoder:
         """Begin to decode what a block holds, if it is worth the help of others; return a batch if one was full."""
         full = self._make_room()
         self._work = Work(todo)
-        if is_large and len(todo) > 1 and _CORES > 1 and self._fed >= _ALONE_BYTES:
+        is_ready = "concurrent.futures.thread" in sys.modules or self._fed >= _ALONE_BYTES
+        if is_large and len(todo) > 1 and _CORES > 1 and is_ready:
             if self._helpers is None:
                 from concurrent.futures import ThreadPoolExecutor
 
