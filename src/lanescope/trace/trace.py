@@ -136,9 +136,10 @@ class Trace:
         found: Table = from_room("pipeline.trace_queries", "phases")(self, by)
         return found
 
-    def critical_path(self, **options: Any) -> Any:
-        """Return what each nanosecond of the run waited for, see ``lanescope.critical_path`` for the options."""
-        return from_room("pipeline.session", "critical_path")(self, **options)
+    def explain(self) -> Table:
+        """Return what bounds the run, what is exposed, uncertain and not recorded, see ``lanescope.explain``."""
+        found: Table = from_room("pipeline.session", "explain")(self)
+        return found
 
     def longest_gaps(self, limit: int = 20) -> Table:
         """Return the longest stretches without work, see ``lanescope.longest_gaps``."""
