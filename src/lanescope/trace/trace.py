@@ -136,9 +136,10 @@ class Trace:
         found: Table = from_room("pipeline.trace_queries", "phases")(self, by)
         return found
 
-    def critical_path(self, **options: Any) -> Any:
-        """Return what each nanosecond of the run waited for, see ``lanescope.critical_path`` for the options."""
-        return from_room("pipeline.session", "critical_path")(self, **options)
+    def explain(self) -> Table:
+        """Return what bounds the run, what is exposed, uncertain and not recorded, see ``lanescope.explain``."""
+        found: Table = from_room("pipeline.session", "explain")(self)
+        return found
 
     def longest_gaps(self, limit: int = 20) -> Table:
         """Return the longest stretches without work, see ``lanescope.longest_gaps``."""
@@ -158,6 +159,24 @@ class Trace:
         """Return the part of it that lies in a window, see ``lanescope.window``."""
         function = from_room("pipeline.trace_queries", "window")
         found: Trace = function(self, start, end, lane=lane, name=name, min_dur=min_dur, where=where)
+        return found
+
+    def critical_path(
+        self,
+        *,
+        window: str = "",
+        start: str | int | None = None,
+        end: str | int | None = None,
+        sink: str = "",
+        device: str = "",
+        waits: str = "",
+        infer: bool = False,
+    ) -> Any:
+        """Return what each nanosecond of it waited for, see ``lanescope.critical_path``."""
+        function = from_room("pipeline.session", "critical_path")
+        found: Any = function(
+            self, window=window, start=start, end=end, sink=sink, device=device, waits=waits, infer=infer
+        )
         return found
 
     def save(self, out: str | os.PathLike[str], format: str | None = None, *, replace: bool = False) -> None:
