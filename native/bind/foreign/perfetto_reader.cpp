@@ -17,6 +17,7 @@
 namespace nb = nanobind;
 using namespace nb::literals;
 using namespace lanescope::foreign_perfetto;
+using lanescope::Growing;
 using lanescope::bind::Array;
 using lanescope::bind::span_of;
 using lanescope::bind::to_numpy;
