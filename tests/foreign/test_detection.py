@@ -59,3 +59,10 @@ def test_what_lanescope_draws_is_read_by_the_readers_of_its_formats(tmp_path):
         out.parent.mkdir(exist_ok=True)
         lanescope.write(trace, out)
         assert chosen(out) == family
+
+
+@pytest.mark.parametrize("content", [[SLICE], {"schemaVersion": 1, "traceEvents": [OPERATOR]}])
+def test_trace_events_in_memory_are_read_with_their_arguments(content):
+    trace = lanescope.open(json.dumps(content).encode())
+    assert len(trace.slices) == 1
+    assert all(len(table) >= 0 for table in trace.details.values())

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from lanescope.errors import UsageError
 from lanescope.source.capture import Capture
 from lanescope.source.detection import HEAD_BYTES, FileHead
-from lanescope.source.file import CHUNK_BYTES, Source, gunzip
+from lanescope.source.file import CHUNK_BYTES, Reader, Source, gunzip
 
 _ZIP_MAGIC = b"PK\x03\x04"
 _GZIP_MAGIC = b"\x1f\x8b\x08"
@@ -21,6 +21,24 @@ _WAYS = "pass a path, bytes, a binary file object or a NumPy array"
 if TYPE_CHECKING:
     import numpy as np
     import numpy.typing as npt
+
+
+class MemoryReader(Reader):
+    """Random access to bytes in memory.
+
+    Args:
+        data: uint8 [n].
+    """
+
+    def __init__(self, data: npt.NDArray[np.uint8]) -> None:
+        self._data = data
+
+    def __del__(self) -> None:
+        """There is nothing to close."""
+
+    def at(self, offset: int, size: int) -> npt.NDArray[np.uint8]:
+        """Return ``size`` bytes from ``offset`` on, uint8 [size]."""
+        return self._data[offset : offset + size]
 
 
 class MemorySource(Source):
@@ -65,6 +83,10 @@ class MemorySource(Source):
         text = np.empty(self.size + 1, np.uint8)
         text[:-1], text[-1] = self._data, 0
         return text, None
+
+    def reader(self) -> Reader:
+        """Return what reads the content anywhere."""
+        return MemoryReader(self._data)
 
     @property
     def sha256(self) -> str:

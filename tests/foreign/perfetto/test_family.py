@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pickle
 from collections import Counter
 
 import numpy as np
@@ -273,3 +274,18 @@ def test_a_gzipped_trace_is_read(tmp_path):
 def test_an_unknown_style_is_refused():
     with pytest.raises(UsageError, match="choose from sdk, plain"):
         simulated(style="other")
+
+
+@pytest.mark.parametrize("is_in_order", [True, False])
+def test_bytes_in_memory_are_read_as_files_are(is_in_order, tmp_path):
+    content = content_of(style="plain")
+    if not is_in_order:
+        ends = _packet_ends(content)
+        content += content[: ends[40]]
+    reader = PacketReader()
+    reader.feed(memoryview(content))
+    assert reader.needs_events != is_in_order
+    trace = lanescope.open(content, family="perfetto")
+    assert rows_of(trace) == rows_of(decoded(content, tmp_path))
+    assert len(trace.records["perfetto.events"]) > len(trace.slices)
+    assert rows_of(pickle.loads(pickle.dumps(trace))) == rows_of(trace)
