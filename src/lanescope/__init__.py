@@ -17,6 +17,7 @@ __version__ = "0.1.0"
 
 TYPE_CHECKING = False  # as in ``typing``, which costs more to import than all of this
 if TYPE_CHECKING:
+    from lanescope.analysis.critical_path.answer import critical_path
     from lanescope.errors import (
         DataLossError,
         InputError,
@@ -29,7 +30,6 @@ if TYPE_CHECKING:
     from lanescope.pipeline.session import (
         check,
         convert,
-        critical_path,
         derived_tables,
         detect,
         explain,
@@ -57,7 +57,7 @@ _HOME = {
     "UsageError": "errors",
     "check": "pipeline.session",
     "convert": "pipeline.session",
-    "critical_path": "pipeline.session",
+    "critical_path": "analysis.critical_path.answer",
     "derived_tables": "pipeline.session",
     "detect": "pipeline.session",
     "explain": "pipeline.session",

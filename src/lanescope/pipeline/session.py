@@ -11,14 +11,7 @@ from typing import TYPE_CHECKING, Any
 from lanescope.errors import MergeError, MissingDependencyError, UsageError
 from lanescope.families import registry
 from lanescope.families.options import resolve_options
-from lanescope.pipeline.detection import (
-    Candidate,
-    PathLike,
-    capture,
-    detect,
-    detect_family,
-    is_parquet_dataset,
-)
+from lanescope.pipeline.detection import Candidate, PathLike, capture, detect, detect_family, is_parquet_dataset
 from lanescope.pipeline.observers import Annotations, Collect
 from lanescope.pipeline.run import RunReport, run
 from lanescope.pipeline.sinks import DRAWS_FINDINGS, SUFFIXES, format_of, make_sink
@@ -27,7 +20,6 @@ from lanescope.trace import LazyTable, Table, Trace
 
 if TYPE_CHECKING:
     from lanescope.analysis.check import Finding
-    from lanescope.analysis.critical_path.answer import CriticalPath
     from lanescope.analysis.windows.window import Window
     from lanescope.families.family import Family, Simulation
     from lanescope.io.atomic_file import Output
@@ -41,7 +33,6 @@ __all__ = [
     "capture",
     "check",
     "convert",
-    "critical_path",
     "decode",
     "derived_tables",
     "detect",
@@ -279,42 +270,6 @@ def save(trace: Trace, out: PathLike, format: str | None = None, *, replace: boo
         raise UsageError(f"{os.fspath(out)} already exists", hint="use replace=True to replace it")
     chosen, is_gzip = format or _format_of(Path(out)), str(out).endswith(".gz")
     return run(InMemory(trace), sink=make_sink(Path(out), chosen, replace=replace, is_gzip=is_gzip))
-
-
-def critical_path(
-    trace: Trace,
-    *,
-    window: str = "",
-    start: str | int | None = None,
-    end: str | int | None = None,
-    sink: str = "",
-    device: str = "",
-    waits: str = "",
-    infer: bool = False,
-) -> CriticalPath:
-    """Find what each nanosecond of a run waited for, as the command ``critical-path`` does.
-
-    Args:
-        trace: the trace.
-        window: ``NAME#K``: the Kth slice of a name, from 0, or a run or launch that its family tells apart.
-        start: begin of the window, a time as ``window`` takes it; None: the first slice.
-        end: end of the window; None: the last slice.
-        sink: lane at whose last end the path ends, a glob pattern of its path or name.
-        device: device whose lanes count, likewise.
-        waits: names of further slices that wait, a regular expression.
-        infer: add causes that follow from times only.
-
-    Returns:
-        The paths: tables ``parts``, ``summary``, ``edges`` and ``slack``; ``what_if(["matmul=0.8"])`` is one, too.
-
-    Raises:
-        UsageError: no such window, lane or device; ``waits`` is not a regular expression.
-        InputError: the families of the trace record no causes; the hint says what answers instead.
-    """
-    from lanescope.analysis.critical_path.answer import CriticalPath
-    from lanescope.analysis.critical_path.windows import WindowChoice
-
-    return CriticalPath(trace, WindowChoice(window, start, end, sink, device), waits=waits, infer=infer)
 
 
 def explain(trace: Trace, path: str = "FILE") -> Table:

@@ -158,7 +158,7 @@ class Trace:
         infer: bool = False,
     ) -> Any:
         """Return what each nanosecond of it waited for, see ``lanescope.critical_path``."""
-        function = from_room("pipeline.session", "critical_path")
+        function = from_room("analysis.critical_path.answer", "critical_path")
         found: Any = function(
             self, window=window, start=start, end=end, sink=sink, device=device, waits=waits, infer=infer
         )
