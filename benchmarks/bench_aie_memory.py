@@ -42,7 +42,7 @@ def run() -> list[Row]:
             "peak memory, to Parquet",
             peak,
             "MiB",
-            1024,
+            512,
             note=f"{MIB} MiB in {taken:.0f} s, {size / 2**20:.0f} MiB written",
         )
     ]

@@ -40,6 +40,7 @@ NB_MODULE(core, m) {
     lanescope::bind::lanes(m);
     lanescope::bind::layout(m);
     lanescope::bind::levelzero(m);
+    lanescope::bind::parquet(m);
     lanescope::bind::perfetto(m);
     lanescope::bind::perfetto_reader(m);
     lanescope::bind::profile(m);

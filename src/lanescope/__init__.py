@@ -17,7 +17,6 @@ __version__ = "0.1.0"
 
 TYPE_CHECKING = False  # as in ``typing``, which costs more to import than all of this
 if TYPE_CHECKING:
-    from lanescope.analysis.critical_path.answer import critical_path
     from lanescope.errors import (
         DataLossError,
         InputError,
@@ -30,6 +29,7 @@ if TYPE_CHECKING:
     from lanescope.pipeline.session import (
         check,
         convert,
+        critical_path,
         derived_tables,
         detect,
         explain,
@@ -37,11 +37,10 @@ if TYPE_CHECKING:
         merge,
         open,
         simulate,
-        sql,
         summary,
-        window,
         write,
     )
+    from lanescope.pipeline.trace_queries import longest_gaps, phases, sql, window
     from lanescope.trace import ColumnSpec, Flag, StatSpec, Table, TableSpec, TimeBase, Trace, TraceBuilder
 
 #: The module that holds each public name.
@@ -57,17 +56,19 @@ _HOME = {
     "UsageError": "errors",
     "check": "pipeline.session",
     "convert": "pipeline.session",
-    "critical_path": "analysis.critical_path.answer",
+    "critical_path": "pipeline.session",
     "derived_tables": "pipeline.session",
     "detect": "pipeline.session",
     "explain": "pipeline.session",
     "iter_batches": "pipeline.session",
+    "longest_gaps": "pipeline.trace_queries",
     "merge": "pipeline.session",
     "open": "pipeline.session",
+    "phases": "pipeline.trace_queries",
     "simulate": "pipeline.session",
-    "sql": "pipeline.session",
+    "sql": "pipeline.trace_queries",
     "summary": "pipeline.session",
-    "window": "pipeline.session",
+    "window": "pipeline.trace_queries",
     "write": "pipeline.session",
     "ColumnSpec": "trace",
     "Flag": "trace",
@@ -103,8 +104,10 @@ __all__ = [
     "detect",
     "explain",
     "iter_batches",
+    "longest_gaps",
     "merge",
     "open",
+    "phases",
     "simulate",
     "sql",
     "summary",

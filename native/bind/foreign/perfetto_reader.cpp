@@ -191,7 +191,8 @@ void lanescope::bind::perfetto_reader(nb::module_& m) {
                 self.unpacked(span_of(content));
             },
             "content"_a.noconvert(), "Read the packets of a packet.")
-        .def("not_unpacked", &Reader::not_unpacked, "Count a packet of packets as lost.")
+        .def("not_unpacked", &Reader::not_unpacked, "is_counted_elsewhere"_a = false,
+             "Count the bytes of a packet of packets as lost, and the packet, unless the caller does.")
         .def("take", &columns_of, "Take all columns out, by table and name.")
         .def(
             "take_rows",

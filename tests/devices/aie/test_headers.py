@@ -92,3 +92,38 @@ def test_what_headers_of_captures_contradict(corpus, tmp_path, name):
             path.write_bytes(changed.tobytes())
             found += bool(said(lanescope.open(path, family="aie")))
     assert found > 0.35 * 2 * len(pairs[:: 210 // some(210, 42)])
+
+
+def above(trace):
+    """Names of groups and of what is above them."""
+    names, parents = trace.tracks["name"].tolist(), trace.tracks["parent_id"].tolist()
+    valid, kinds = trace.tracks.valid("parent_id").tolist(), trace.tracks["kind"].tolist()
+    return {names[i]: names[parents[i]] if valid[i] else None for i, kind in enumerate(kinds) if kind == "group"}
+
+
+@pytest.mark.parametrize("order", [(0, 1, 2), (2, 1, 0), (1, 2, 0)])
+@pytest.mark.parametrize("is_text", [False, True])
+def test_units_of_one_tile_are_in_a_group_without_a_configuration(tmp_path, order, is_text):
+    units = [(CORE, 1, 2, 1), (MEM, 1, 2, 2), (MEMTILE, 1, 1, 3)]
+    words = np.concatenate([recording(*units[i]) for i in order]).ravel()
+    if is_text:
+        (tmp_path / "run.txt").write_text("".join(f"{word:08x}\n" for word in words.tolist()))
+    else:
+        (tmp_path / "run.bin").write_bytes(words.astype("<u4").tobytes())
+    assert above(lanescope.open(tmp_path / ("run.txt" if is_text else "run.bin"), family="aie")) == {
+        "core (1, 2)": "tile (1, 2)",
+        "mem (1, 2)": "tile (1, 2)",
+        "memtile (1, 1)": "tile (1, 1)",
+        "tile (1, 2)": None,
+        "tile (1, 1)": None,
+    }
+
+
+def test_units_of_different_tiles_are_in_no_group(tmp_path):
+    assert above(opened(tmp_path, (CORE, 1, 2, 1), (MEM, 1, 3, 2))) == {"core (1, 2)": None, "mem (1, 3)": None}
+
+
+def test_a_configuration_decides_about_groups(tmp_path):
+    tiles = [{"type": "core", "col": 1, "row": 2, "packet_id": 1, "events": [37]}]
+    trace = opened(tmp_path, (CORE, 1, 2, 1), (MEM, 1, 2, 2), tiles=tiles)
+    assert above(trace) == {"core (1, 2)": None, "mem (1, 2)": None}

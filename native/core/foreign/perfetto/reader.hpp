@@ -157,7 +157,7 @@ public:
     ByteSpan packed() const { return packed_; }
     bool is_zstd() const { return packed_zstd_; }
     void unpacked(ByteSpan content);
-    void not_unpacked();
+    void not_unpacked(bool is_counted_elsewhere = false);
 
     // So many bytes will come.
     void expect(uint64_t bytes);

@@ -333,39 +333,6 @@ class CriticalPath:
         return np.where(mine, 0, -1).astype(np.int32)
 
 
-def critical_path(
-    trace: Trace,
-    *,
-    window: str = "",
-    start: str | int | None = None,
-    end: str | int | None = None,
-    sink: str = "",
-    device: str = "",
-    waits: str = "",
-    infer: bool = False,
-) -> CriticalPath:
-    """Find what each nanosecond of a run waited for, as the command ``critical-path`` does.
-
-    Args:
-        trace: the trace.
-        window: ``NAME#K``: the Kth slice of a name, from 0, or a run or launch that its family tells apart.
-        start: begin of the window, a time as ``window`` takes it; None: the first slice.
-        end: end of the window; None: the last slice.
-        sink: lane at whose last end the path ends, a glob pattern of its path or name.
-        device: device whose lanes count, likewise.
-        waits: names of further slices that wait, a regular expression.
-        infer: add causes that follow from times only.
-
-    Returns:
-        The paths: tables ``parts``, ``summary``, ``edges`` and ``slack``; ``what_if(["matmul=0.8"])`` is one, too.
-
-    Raises:
-        UsageError: no such window, lane or device; ``waits`` is not a regular expression.
-        InputError: the families of the trace record no causes; the hint says what answers instead.
-    """
-    return CriticalPath(trace, WindowChoice(window, start, end, sink, device), waits=waits, infer=infer)
-
-
 def parse_change(text: str) -> tuple[str, Fraction]:
     """Return name and factor of ``NAME=FACTOR``; ``UsageError`` where it is something else."""
     name, equals, number = text.rpartition("=")

@@ -8,6 +8,7 @@ core decides depends on how the input was cut.
 from __future__ import annotations
 
 import os
+import sys
 from collections.abc import Mapping
 from operator import itemgetter
 from typing import TYPE_CHECKING, Any
@@ -23,7 +24,7 @@ from lanescope.devices.aie.emit.summary import STOP, Summary
 from lanescope.devices.aie.emit.tracks import TileTracks
 from lanescope.devices.aie.formats.detect import BINARY, PAYLOAD, TEXT, is_text
 from lanescope.devices.aie.interpret import notes, stream_place
-from lanescope.devices.aie.interpret.column_shift import column_shift
+from lanescope.devices.aie.interpret.column_shift import column_shift, has_shared_tiles
 from lanescope.devices.aie.interpret.derived_state import DerivedState
 from lanescope.devices.aie.interpret.shard_state import Decoding, Shard, Work
 from lanescope.errors import UsageError
@@ -47,7 +48,7 @@ BATCH_ROWS = 1 << 20
 SHARDS = core.AIE_PARTS
 #: Packets of a block that are worth several threads.
 _LARGE_BLOCK = 1 << 12
-#: So much is decoded by one thread: to import what runs several takes as long as to decode it.
+#: So much is decoded by one thread if what runs several has to be imported first: that takes as long.
 _ALONE_BYTES = 4 << 20
 _CORES = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 #: Entries of a scan: more than the packets of a block.
@@ -124,7 +125,13 @@ class AieDecoder:
         self._base = 0  # where the first of them lies, in binary
         self._fed = 0
         self._noted: list[I64] = []
-        self._tracks = TileTracks(self._builder, shift, input_id=self._input, clock_id=self._clock)
+        self._tracks = TileTracks(
+            self._builder,
+            shift,
+            input_id=self._input,
+            clock_id=self._clock,
+            has_shared_tiles=self._header is None and has_shared_tiles(capture.main),
+        )
         self._runs = Runs(self._config, self._tracks, self._tick_limit())
         if len(self._runs.cuts) and self._header is not None:
             raise UsageError(
@@ -277,7 +284,8 @@ class AieDecoder:
         """Begin to decode what a block holds, if it is worth the help of others; return a batch if one was full."""
         full = self._make_room()
         self._work = Work(todo)
-        if is_large and len(todo) > 1 and _CORES > 1 and self._fed >= _ALONE_BYTES:
+        is_ready = "concurrent.futures.thread" in sys.modules or self._fed >= _ALONE_BYTES
+        if is_large and len(todo) > 1 and _CORES > 1 and is_ready:
             if self._helpers is None:
                 from concurrent.futures import ThreadPoolExecutor
 

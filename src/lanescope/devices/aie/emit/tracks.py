@@ -77,13 +77,15 @@ class TileTracks:
     """The tracks of a dump, made as its recordings come.
 
     Recordings of one unit that follow each other in time share its tracks. If the configuration has core and memory of
-    any tile, the units of each tile are in a group. In a dump of several designs each has a group of its own above.
+    any tile, or without one the dump, the units of each tile are in a group. In a dump of several designs each has a
+    group of its own above.
 
     Args:
         builder: where tracks, names and stats go.
         column_shift: column of a packet minus that of the design.
         input_id: the input.
         clock_id: the clock.
+        has_shared_tiles: whether core and memory of any tile recorded, as far as that is known.
 
     Attributes:
         lanes: tracks and names by lane number.
@@ -94,11 +96,14 @@ class TileTracks:
         labelled: the lanes of slots.
     """
 
-    def __init__(self, builder: TraceBuilder, column_shift: int, *, input_id: int, clock_id: int) -> None:
+    def __init__(
+        self, builder: TraceBuilder, column_shift: int, *, input_id: int, clock_id: int, has_shared_tiles: bool
+    ) -> None:
         self._builder = builder
         self._column_shift = column_shift
         self._input = input_id
         self._clock = clock_id
+        self._has_shared_tiles = has_shared_tiles
         self.lanes = Lanes()
         self.groups: list[int] = []
         self.traces: list[int] = []
@@ -195,8 +200,10 @@ class TileTracks:
         _, col, row = place
         above = None if design is None else self.design(design)
         if id(known) not in self._has_tiles:
-            self._has_tiles[id(known)] = any(
-                ("mem", *at) in known.places for module, *at in known.places if module == "core"
+            self._has_tiles[id(known)] = (
+                any(("mem", *at) in known.places for module, *at in known.places if module == "core")
+                if known.places
+                else self._has_shared_tiles
             )
         if not self._has_tiles[id(known)]:
             return above

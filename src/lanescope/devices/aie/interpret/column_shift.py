@@ -1,4 +1,4 @@
-"""Which column of the device a design's first column lies in: found from the headers of a capture."""
+"""What the headers of a capture tell: which column of the device a design begins in, and whether units share tiles."""
 
 from __future__ import annotations
 
@@ -13,7 +13,9 @@ from lanescope.devices.aie.formats.detect import is_text
 from lanescope.devices.aie.formats.layout import HEADER, module_of
 
 if TYPE_CHECKING:
-    from lanescope.devices.aie.config import Config
+    from collections.abc import Iterable
+
+    from lanescope.devices.aie.config import Config, Place
     from lanescope.source import Source
 
 U32 = npt.NDArray[np.uint32]
@@ -32,7 +34,7 @@ def column_shift(source: Source, known: Config, given: int | None) -> tuple[int,
         return (given if given is not None else known.column_shift or 0), 1
     if not known.places:
         return 0, 1
-    units = {(module_of(header), header["column"], header["row"]) for header in map(HEADER.decode, _headers(source))}
+    units = _units(_headers(source.chunks(), source))
     fits = Counter(
         col - design_col
         for module, col, row in units
@@ -47,8 +49,18 @@ def column_shift(source: Source, known: Config, given: int | None) -> tuple[int,
     return next((shift for shift in (0, leftmost) if shift in best), best[0]), len(best)
 
 
-def _headers(source: Source) -> list[int]:
-    """Return the headers of all sources of a dump."""
+def has_shared_tiles(source: Source) -> bool:
+    """Return whether core and memory of any tile recorded, by the headers in the first bytes of a dump."""
+    units = _units(_headers([source.head().data], source))
+    return any(("mem", *tile) in units for module, *tile in units if module == "core")
+
+
+def _units(headers: Iterable[int]) -> set[Place]:
+    return {(module_of(header), header["column"], header["row"]) for header in map(HEADER.decode, headers)}
+
+
+def _headers(chunks: Iterable[memoryview | bytes], source: Source) -> list[int]:
+    """Return the headers of all sources in these parts of a dump."""
     reader = core.AieText() if is_text(source.head().data) else None
     scanner = core.AieScanner()
     entries = np.empty((_ENTRIES, 4), np.int32)
@@ -62,7 +74,7 @@ def _headers(source: Source) -> list[int]:
         return words.copy()
 
     waiting = b""
-    for chunk in source.chunks():
+    for chunk in chunks:
         data = np.frombuffer(waiting + bytes(chunk), np.uint8)
         if reader is None:
             waiting = data[len(data) // 4 * 4 :].tobytes()

@@ -27,7 +27,7 @@ _HALF = np.uint64(32)
 def distinct(values: npt.NDArray[Number]) -> npt.NDArray[Number]:
     """Return the distinct values, rising: what ``np.unique`` does, which imports masked arrays first."""
     # Numbers of cores and threads: a table of them is quicker than to sort.
-    if values.dtype.kind == "i" and len(values) > _SMALL and 0 <= values.min() and values.max() < _SMALL:  # type: ignore[operator]
+    if values.dtype.kind == "i" and len(values) > _SMALL and values.min() >= 0 and values.max() < _SMALL:  # type: ignore[operator]
         return np.flatnonzero(np.bincount(values)).astype(values.dtype)
     rising = np.sort(values)
     if not len(rising):

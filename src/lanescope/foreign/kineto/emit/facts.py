@@ -171,6 +171,8 @@ def add_stats(
         stat("kineto_irregular_base", 1)
     if (classes.is_work & is_slice).any():
         stat("kineto_device_clock", 1)
+    stat("kineto_odd_duration", *first(known[events.phase] & ~events.of_phase("X") & events.has_dur))
+    stat("kineto_other_lane", *first(_on_another_lane(events, is_slice)))
     stat("kineto_unknown_category", *first(classes.is_unknown & is_slice))
     odd = [values.odd for values in events.values.values()]
     # Operators of other libraries have arguments of these names with a meaning of their own.
@@ -183,6 +185,22 @@ def add_stats(
     stat("kineto_comma", events.extra_commas + events.missing_commas + events.missing_member_commas)
     if not (timed & events.has_ts).any():
         stat("kineto_empty", 1)
+
+
+def _on_another_lane(events: TraceEvents, is_slice: npt.NDArray[np.bool_]) -> npt.NDArray[np.bool_]:
+    """Return the kernels and copies that lie on another stream or device than their arguments name, bool [n]."""
+    table = np.array([*(name in layout.KERNELS | layout.COPIES for name in events.categories), False], np.bool_)
+    mine = table[events.category] & is_slice
+    found = np.zeros(len(events), np.bool_)
+    for part, argument in enumerate(("device", "stream")):
+        numbers = [place[part] for place in events.places]
+        is_number = np.array([isinstance(number, int) for number in numbers], np.bool_)
+        of_place = np.array([number if isinstance(number, int) else 0 for number in numbers], np.int64)
+        values = events.values[argument]
+        place = events.place[values.event]
+        differs = is_number[place] & (of_place[place] != values.value)
+        found[values.event[differs & mine[values.event]]] = True
+    return found
 
 
 def add_accounting(builder: TraceBuilder, events: TraceEvents) -> None:
