@@ -144,7 +144,7 @@ def windows(made: TraceGraph, choice: WindowChoice) -> list[PathWindow]:
 
 
 def _time_of(made: TraceGraph, option: str, given: str | int, *, is_end: bool) -> int:
-    """Return the time that a text, or an integer, asks for; errors as ``moment``, or there is no such slice."""
+    """Return the time that a text, or an integer, asks for; errors as ``moment``, or the slice does not exist."""
     if isinstance(given, int):
         return given
     asked = moment(option, given)

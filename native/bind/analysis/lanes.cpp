@@ -5,8 +5,8 @@
 
 #include <vector>
 
-#include "arrays.hpp"
-#include "module.hpp"
+#include "bind/arrays.hpp"
+#include "bind/module.hpp"
 
 namespace nb = nanobind;
 using namespace nb::literals;
