@@ -39,8 +39,6 @@ def arguments() -> argparse.Namespace:
     given = parser.parse_args()
     if given.write and given.no_lies:
         parser.error("--write keeps the lies, too: leave out --no-lies")
-    if given.write and given.family and given.count != (kept := json.loads(KEPT.read_text())["count"]):
-        parser.error(f"other families are kept with {kept} mutants each: pass --count {kept}")
     return given
 
 
@@ -83,7 +81,15 @@ def main() -> int:
             part["ledger"] = in_order({**part["ledger"], **rows})
         lies_now = in_order({**kept["lies"], **injected})
         small = {"count": SMALL, "ledger": kept["small"]["ledger"]}
-        made = {"count": given.count, "ledger": kept["ledger"], "small": small, "lies": lies_now}
+        count = kept.get("count", given.count)
+        others = {**kept.get("others", {}), **dict.fromkeys(families, given.count)}
+        made = {
+            "count": count,
+            "others": {family: number for family, number in in_order(others).items() if number != count},
+            "ledger": kept["ledger"],
+            "small": small,
+            "lies": lies_now,
+        }
         text = json.dumps(made, separators=(",", ":"))
         # A line for each field, so that a change of the ledger can be read.
         KEPT.write_text(text.replace('{"format"', '\n{"format"') + "\n")

@@ -65,6 +65,22 @@ void lanescope::bind::lanes(nb::module_& m) {
         "Return group, begin and end of the time that intervals cover: disjoint, not touching. They are looked at in "
         "an order that sorts them by group and begin.");
     m.def(
+        "lanes_leaves",
+        [](const Ints& group, const Ints& begin, const Ints& end) {
+            const auto items = intervals(group, begin, end, false);
+            ::lanes::Leaves found;
+            {
+                nb::gil_scoped_release release;
+                found = ::lanes::leaves(items);
+            }
+            return nb::make_tuple(to_numpy(std::move(found.group)), to_numpy(std::move(found.begin)),
+                                  to_numpy(std::move(found.end)), to_numpy(std::move(found.owner)),
+                                  to_numpy(std::move(found.encloses)));
+        },
+        "group"_a.noconvert(), "begin"_a.noconvert(), "end"_a.noconvert(),
+        "Return group, begin, end and interval of the pieces in which each interval is the innermost, by group and time; "
+        "and which intervals enclose others. They nest, none is empty, and they come in the order of lanes_order.");
+    m.def(
         "lanes_clash",
         [](const Ints& group, const Ints& begin, const Ints& end, const Ints& order, const Array<const uint8_t>& promises) {
             const auto items = intervals(group, begin, end, false);

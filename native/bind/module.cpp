@@ -36,7 +36,7 @@ NB_MODULE(core, m) {
     lanescope::bind::cuda(m);
     lanescope::bind::cuda_declared(m);
     lanescope::bind::cuda_layouts(m);
-    lanescope::bind::foreign_chrome(m);
+    lanescope::bind::foreign_event_pairs(m);
     lanescope::bind::lanes(m);
     lanescope::bind::layout(m);
     lanescope::bind::levelzero(m);
@@ -45,5 +45,6 @@ NB_MODULE(core, m) {
     lanescope::bind::perfetto_reader(m);
     lanescope::bind::profile(m);
     lanescope::bind::rows(m);
+    lanescope::bind::source(m);
     lanescope::bind::trace_events(m);
 }

@@ -15,7 +15,7 @@ void cuda(nanobind::module_& m);
 void cuda_declared(nanobind::module_& m);
 void cuda_layouts(nanobind::module_& m);
 void lanes(nanobind::module_& m);
-void foreign_chrome(nanobind::module_& m);
+void foreign_event_pairs(nanobind::module_& m);
 void layout(nanobind::module_& m);
 void levelzero(nanobind::module_& m);
 void parquet(nanobind::module_& m);
@@ -23,5 +23,6 @@ void perfetto(nanobind::module_& m);
 void perfetto_reader(nanobind::module_& m);
 void profile(nanobind::module_& m);
 void rows(nanobind::module_& m);
+void source(nanobind::module_& m);
 void trace_events(nanobind::module_& m);
 }  // namespace lanescope::bind

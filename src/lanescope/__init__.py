@@ -37,11 +37,10 @@ if TYPE_CHECKING:
         merge,
         open,
         simulate,
-        sql,
         summary,
-        window,
         write,
     )
+    from lanescope.pipeline.trace_queries import longest_gaps, phases, sql, window
     from lanescope.trace import ColumnSpec, Flag, StatSpec, Table, TableSpec, TimeBase, Trace, TraceBuilder
 
 #: The module that holds each public name.
@@ -62,12 +61,14 @@ _HOME = {
     "detect": "pipeline.session",
     "explain": "pipeline.session",
     "iter_batches": "pipeline.session",
+    "longest_gaps": "pipeline.trace_queries",
     "merge": "pipeline.session",
     "open": "pipeline.session",
+    "phases": "pipeline.trace_queries",
     "simulate": "pipeline.session",
-    "sql": "pipeline.session",
+    "sql": "pipeline.trace_queries",
     "summary": "pipeline.session",
-    "window": "pipeline.session",
+    "window": "pipeline.trace_queries",
     "write": "pipeline.session",
     "ColumnSpec": "trace",
     "Flag": "trace",
@@ -103,8 +104,10 @@ __all__ = [
     "detect",
     "explain",
     "iter_batches",
+    "longest_gaps",
     "merge",
     "open",
+    "phases",
     "simulate",
     "sql",
     "summary",

@@ -58,7 +58,7 @@ def test_info_says_what_it_is_and_what_is_lost(call, lossy_file):
 
 
 def test_files_are_hashed_only_for_formats_that_hold_hashes(call, run_file, monkeypatch):
-    monkeypatch.setattr("lanescope.source.file._Digest", None)  # not to be made
+    monkeypatch.setattr("lanescope.source.file.Digest", None)  # not to be made
     assert call("convert", "run.blink", "-o", "out.json").status == 0
     for name in ("out.pftrace", "out.parquet"):
         assert call("convert", "run.blink", "-o", name).status == 70
@@ -88,7 +88,7 @@ def test_info_hashes_files_only_where_it_prints_hashes(call, tmp_path, monkeypat
         (tmp_path / name).write_bytes(data)
     main, content = next(iter(files.items()))
     with monkeypatch.context() as patch:
-        patch.setattr("lanescope.source.file._Digest", None)  # not to be made
+        patch.setattr("lanescope.source.file.Digest", None)  # not to be made
         assert call("info", main).status == 0
     inputs = json.loads(call("info", "--json", main).out)["inputs"]
     assert inputs[0]["sha256"] == hashlib.sha256(content).hexdigest()

@@ -79,3 +79,8 @@ def test_the_api_is_the_command(capture):
     path = lanescope.critical_path(lanescope.open(capture), window="tile#2")
     assert [each.window.name for each in path.paths] == ["tile#2"]
     assert sum(path.parts["dur"].tolist()) == path.longest.length
+    again = lanescope.open(capture).critical_path(window="tile#2")
+    assert list(again.summary.rows()) == list(path.summary.rows())
+    assert repr(again).startswith("<CriticalPath: ")
+    assert "explained" in repr(again)
+    assert "<table" in again._repr_html_()

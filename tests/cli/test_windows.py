@@ -95,3 +95,22 @@ def test_a_lane_and_a_condition(call, kernel):
     rows = [row for row in kernel.slices.rows() if row["track_id"] in lanes and (row["dur"] or 0) >= 500]
     assert sum(row["count"] for row in found["rows"]) == len(rows) > 0
     assert found["window"]["filtered_slices"] > 0
+
+
+def test_phases_and_gaps_of_a_window(call, kernel):
+    start, end = middle(kernel)
+    content = json.loads(call("phases", "k.npy", "--by", "all", "--json", "--start", start, "--end", end).out)
+    assert (content["schema"], content["unit"]) == ("lanescope.phases/1", "ns")
+    lanes = int((kernel.tracks["kind"] == "lane").sum())
+    assert sum(row["total_ns"] for row in content["rows"]) == lanes * (end - start)
+    assert content["window"]["start"] == start
+    table = call("phases", "k.npy", "--limit", 2).out.splitlines()
+    assert table[0].split("\t")[:3] == ["track", "state", "name"]
+    assert len(table) == 3
+    gaps = json.loads(call("gaps", "k.npy", "--limit", 3, "--json").out)
+    assert gaps["schema"] == "lanescope.gaps/1"
+    lengths = [row["dur_ns"] for row in gaps["rows"]]
+    assert lengths == sorted(lengths, reverse=True)
+    assert len(lengths) == 3
+    assert len(call("gaps", "k.npy", "--limit", 3).out.splitlines()) == 4
+    assert "requires all slices" in call("gaps", "k.npy", "--min-dur", "1us").err

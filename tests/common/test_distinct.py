@@ -1,4 +1,4 @@
-"""Distinct values of an array, without the numpy call that imports ``numpy.ma``."""
+"""Distinct values of an array, without the numpy calls that import ``numpy.ma``."""
 
 from __future__ import annotations
 
@@ -17,12 +17,16 @@ SRC = Path(__file__).resolve().parents[2] / "src"
 TYPES = st.sampled_from([np.int64, np.uint64, np.int32, np.uint8, np.bool_, np.dtype("U3")])
 
 
+#: Calls that look for distinct values with a plain ``np.unique``.
+SETS = {f"np.{name}" for name in ("unique", "setdiff1d", "union1d", "intersect1d", "setxor1d")}
+
+
 def plain_uniques(source: str) -> list[int]:
-    """The lines with a ``np.unique`` of one argument."""
+    """The lines with a ``np.unique`` of one argument, or a call that has one inside."""
     return [
         node.lineno
         for node in ast.walk(ast.parse(source))
-        if isinstance(node, ast.Call) and ast.unparse(node.func) == "np.unique" and not node.keywords
+        if isinstance(node, ast.Call) and ast.unparse(node.func) in SETS and not node.keywords
     ]
 
 
@@ -37,5 +41,6 @@ def test_as_numpy_says(values: np.ndarray) -> None:
 
 def test_numpy_unique_is_called_nowhere() -> None:
     assert plain_uniques("import numpy as np\nnp.unique(x)\nnp.unique(x, return_index=True)") == [2]
+    assert plain_uniques("np.isin(x, y)\nnp.setdiff1d(x, y)\nnp.setdiff1d(x, y, assume_unique=True)") == [2]
     found = {str(path): plain_uniques(path.read_text()) for path in SRC.rglob("*.py")}
     assert {path: lines for path, lines in found.items() if lines} == {}

@@ -44,16 +44,19 @@ of the previous one. Changes to whole records: dropped, duplicated, exchanged wi
 def page(kept: Mapping[str, Any]) -> str:
     """Return the page of the reference, from the content of ``ledger.json``."""
     ledger = from_json(kept["ledger"])
-    parts = [_HEAD, *_summary(ledger, kept["count"])]
+    parts = [_HEAD, *_summary(ledger, kept["count"], kept.get("others", {}))]
     parts += ["\n## Lies that contradict nothing\n", *_lies(kept["lies"])]
     for family, rows in ledger.items():
         parts += [f"\n## {_TITLES[family]}\n", *_open(rows), *_reasons(rows), *_fields(rows)]
     return "\n".join(parts) + "\n"
 
 
-def _summary(ledger: Mapping[str, Mapping[Key, Row]], count: int) -> Iterator[str]:
+def _summary(ledger: Mapping[str, Mapping[Key, Row]], count: int, others: Mapping[str, int]) -> Iterator[str]:
     how = f"`make mutate MUTATE='--write --count {count}'`"
     yield f"This page has about {count:,} mutants per family and was written by {how}.\n"
+    for family, number in others.items():
+        how = f"`make mutate MUTATE='--write --family {family} --count {number}'`"
+        yield f"{_TITLES[family]}: about {number:,}, by {how}.\n"
     yield from _header(("family", "fields", *_COLUMNS))
     for family, rows in ledger.items():
         yield _line((_TITLES[family], len(rows), *_numbers(_sum(rows.values()))))

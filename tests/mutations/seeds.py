@@ -121,11 +121,32 @@ def recorded(name: str) -> Seed:
     return Seed("levelzero", levelzero.CTF_FORMAT, files, main="run", which=1)
 
 
+def _kineto() -> Sequence[Seed]:
+    small = {"steps": 1, "kernels": 8}
+    kinds = {
+        "relative times": {},
+        "absolute times": {"absolute": True},
+        "no device": {"device": False},
+    }
+    return [Seed("kineto", name, simulated("kineto", **small, **options)) for name, options in kinds.items()]
+
+
+def _chrome() -> Sequence[Seed]:
+    small = {"events": 40, "pairs": 8, "asynchronous": 6, "instants": 8, "counters": 8, "flows": 6}
+    found = [
+        Seed("chrome", name, simulated("chrome", **small, **options))
+        for name, options in {"object": {}, "array": {"array": True}}.items()
+    ]
+    return found
+
+
 _SEEDS: Mapping[str, Callable[[], Sequence[Seed]]] = {
     "aie": _aie,
     "ascend": _ascend,
     "cuda": _cuda,
     "levelzero": _levelzero,
+    "kineto": _kineto,
+    "chrome": _chrome,
 }
 #: In the order of the page.
 FAMILIES = tuple(_SEEDS)

@@ -239,7 +239,7 @@ DECLARED_BY_FILES = {"ctf"}
 
 
 #: Families that the ledger does not ask yet.
-NOT_ASKED = {"chrome", "kineto", "perfetto"}
+NOT_ASKED = {"perfetto"}
 
 
 def test_every_family_is_in_the_ledger():

@@ -2,6 +2,7 @@ import gzip
 import hashlib
 import io
 import os
+import signal
 import socket
 import subprocess
 import sys
@@ -12,6 +13,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from lanescope._native import core
 from lanescope.errors import InputError
 from lanescope.source import Capture, Source
 from lanescope.source import file as file_module
@@ -84,11 +86,103 @@ def test_a_file_that_becomes_shorter_is_an_error(path, read):
     source.close()
 
 
+#: More than is copied, and as much as fills the last page.
+LARGE = (file_module.CHUNK_BYTES + 1, file_module.CHUNK_BYTES + 4096, 2 * file_module.CHUNK_BYTES)
+
+
+@pytest.mark.parametrize("size", [0, 1, 5000, *LARGE])
+@pytest.mark.parametrize("hashes", [True, False])
+def test_mapped_text_is_the_content_and_a_zero(tmp_path, size, hashes):
+    data = (CONTENT * 20)[:size]
+    (file := tmp_path / "f").write_bytes(data)
+    source = Source(file, hashes=hashes)
+    with source.mapped() as text:
+        assert text.tobytes() == data + b"\0"
+    assert source.sha256 == hashlib.sha256(data).hexdigest()
+    source.close()
+
+
+def test_small_text_is_copied_and_large_text_is_not(tmp_path, monkeypatch):
+    calls = []
+    monkeypatch.setattr(core, "map_file", lambda *given: calls.append(given))
+    for size in (file_module.CHUNK_BYTES, LARGE[0]):
+        (file := tmp_path / "f").write_bytes((CONTENT * 20)[:size])
+        source = Source(file)
+        with source.mapped() as text:  # copied where the system does not map it
+            assert text.tobytes() == (CONTENT * 20)[:size] + b"\0"
+        source.close()
+    assert [size for _, size in calls] == [LARGE[0]]
+
+
+@pytest.mark.parametrize("size", LARGE)
+def test_what_is_appended_does_not_show_up_behind_mapped_text(tmp_path, size):
+    data = (CONTENT * 20)[:size]
+    (file := tmp_path / "f").write_bytes(data)
+    source = Source(file)
+    with source.mapped() as text:
+        with file.open("ab") as writer:
+            writer.write(b"more" * 3000)
+        assert text.tobytes() == data + b"\0"
+    source.close()
+
+
+@pytest.mark.parametrize("left", [0, 100, LARGE[0] - 1, file_module.CHUNK_BYTES - 4096])
+@pytest.mark.parametrize("hashes", [True, False])
+def test_a_mapped_file_that_becomes_shorter_is_an_error(tmp_path, left, hashes):
+    (file := tmp_path / "f").write_bytes((CONTENT * 20)[: LARGE[0]])
+    source = Source(file, hashes=hashes)
+
+    def read():
+        with source.mapped() as text:
+            os.truncate(file, left)
+            return text.tobytes()
+
+    with pytest.raises(InputError, match=r"f: file became shorter while it was read"):
+        read()
+    with pytest.raises(InputError, match="became shorter while it was read"):
+        _ = source.sha256
+    source.close()
+
+
+def test_an_error_of_a_file_that_became_shorter_is_that_it_did(tmp_path):
+    (file := tmp_path / "f").write_bytes((CONTENT * 20)[: LARGE[0]])
+    source = Source(file)
+
+    def misread():
+        with source.mapped():
+            os.truncate(file, 10)
+            raise InputError("no JSON")
+
+    with pytest.raises(InputError, match="became shorter"):
+        misread()
+    source.close()
+
+
+#: What happens to a program of its own: the signal is for a file that lanescope did not map.
+FOREIGN = """
+import mmap, os, sys
+from lanescope.source import Source
+path = sys.argv[1]
+with open(path, "r+b") as file, Source(path).mapped() as text:
+    pages = mmap.mmap(file.fileno(), 0)
+    os.truncate(path, 10)
+    assert text[-2] == 0
+    print("read", flush=True)
+    pages[1 << 20]
+"""
+
+
+def test_other_bus_errors_end_the_program_as_before(tmp_path):
+    (file := tmp_path / "f").write_bytes((CONTENT * 20)[: LARGE[0]])
+    found = subprocess.run([sys.executable, "-c", FOREIGN, str(file)], capture_output=True, text=True, check=False)
+    assert (found.stdout, found.returncode) == ("read\n", -signal.SIGBUS)
+
+
 @pytest.mark.parametrize("read", [content, Source.read])
 def test_a_source_that_does_not_hash_is_hashed_when_its_hash_is_asked_for(path, read, monkeypatch):
     source = Source(path, hashes=False)
     with monkeypatch.context() as patch:
-        patch.setattr(file_module, "_Digest", None)  # not to be made
+        patch.setattr(file_module, "Digest", None)  # not to be made
         assert bytes(read(source)) == CONTENT
         later = source.content_hash
     assert later() == source.sha256 == hashlib.sha256(CONTENT).hexdigest()

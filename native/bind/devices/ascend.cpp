@@ -102,6 +102,21 @@ Int64s first_rows(Tasks key, Tasks other, Tasks stamp, size_t keys) {
     return lanescope::bind::to_numpy(std::move(found));
 }
 
+Int64s edges_once(Tasks pred, Tasks succ, size_t tasks) {
+    if (pred.size() != succ.size()) throw nb::value_error("an edge has two ends");
+    for (const Tasks& ends : {pred, succ}) {
+        for (size_t edge = 0; edge < ends.size(); ++edge) {
+            if (static_cast<uint64_t>(ends.data()[edge]) >= tasks) throw nb::value_error("no such task");
+        }
+    }
+    std::vector<int64_t> found;
+    {
+        nb::gil_scoped_release release;
+        first_edges({pred.data(), pred.size()}, {succ.data(), succ.size()}, tasks, found);
+    }
+    return lanescope::bind::to_numpy(std::move(found));
+}
+
 nb::list task_names(nb::ndarray<const uint64_t, nb::ndim<1>, nb::c_contig, nb::device::cpu> ids) {
     nb::list found;
     std::array<char, 32> room;
@@ -231,6 +246,8 @@ void lanescope::bind::ascend(nb::module_& m) {
     m.def("ascend_first_of_pairs", &first_rows, "key"_a.noconvert(), "other"_a.noconvert(), "stamp"_a.noconvert(), "keys"_a,
           "Return the row with the first stamp of each pair of key and other value, by both; rows with one of them -1, or "
           "without a stamp above 0, are left out.");
+    m.def("ascend_first_edges", &edges_once, "pred"_a.noconvert(), "succ"_a.noconvert(), "tasks"_a,
+          "Return the edges that are the first ones of their pair of tasks, rising.");
     m.def("ascend_task_names", &task_names, "ids"_a.noconvert(), nb::sig("def ascend_task_names(ids: numpy.typing.NDArray) -> list[str]"),
           "Return the names of tasks: t5 in ring 0, else r2t5.");
     m.def("ascend_hints", &hints, "texts"_a, "out_first"_a.noconvert(), "out_item"_a.noconvert(), "in_first"_a.noconvert(),

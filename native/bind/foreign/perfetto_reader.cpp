@@ -17,6 +17,7 @@
 namespace nb = nanobind;
 using namespace nb::literals;
 using namespace lanescope::foreign_perfetto;
+using lanescope::Growing;
 using lanescope::bind::Array;
 using lanescope::bind::span_of;
 using lanescope::bind::to_numpy;
@@ -34,16 +35,8 @@ auto out(std::vector<T>& values) {
 }
 
 template <class T>
-nb::ndarray<nb::numpy, T, nb::ndim<1>> out(Growing<T>& values) {
-    auto kept = std::make_unique<Memory>();
-    const auto [memory, size] = values.release();
-    *kept = memory;
-    nb::capsule owner(kept.get(), [](void* p) noexcept {
-        const std::unique_ptr<Memory> memory(static_cast<Memory*>(p));
-        memory->free();
-    });
-    kept.release();
-    return {static_cast<T*>(memory.data), {size}, owner};
+auto out(Growing<T>& values) {
+    return to_numpy(values);
 }
 
 // Slices and instants, and what is known of their tracks.
@@ -198,7 +191,8 @@ void lanescope::bind::perfetto_reader(nb::module_& m) {
                 self.unpacked(span_of(content));
             },
             "content"_a.noconvert(), "Read the packets of a packet.")
-        .def("not_unpacked", &Reader::not_unpacked, "Count a packet of packets as lost.")
+        .def("not_unpacked", &Reader::not_unpacked, "is_counted_elsewhere"_a = false,
+             "Count the bytes of a packet of packets as lost, and the packet, unless the caller does.")
         .def("take", &columns_of, "Take all columns out, by table and name.")
         .def(
             "take_rows",

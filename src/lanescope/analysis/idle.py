@@ -320,7 +320,7 @@ def _last_end(ends: Intervals, rows: Ints, group: Ints, wanted: Ints, waiting: I
         waiting: the waits, [m]; their groups are lanes.
     """
     # By end; of those that end together the innermost last.
-    sort = np.lexsort((ends.begin[rows], ends.end[rows], group))
+    sort = order(group, ends.end[rows], -ends.begin[rows])
     rows, group = rows[sort], group[sort]
     track, end = ends.group[rows], ends.end[rows]
     at = last_before(group, end, wanted, waiting.end)

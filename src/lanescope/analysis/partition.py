@@ -10,11 +10,13 @@ from typing import NamedTuple
 
 import numpy as np
 
+from lanescope._native import core
 from lanescope.analysis.lane_time import LaneTime, on_tracks
 from lanescope.common.distinct import distinct
 from lanescope.common.intervals import (
     Intervals,
     Ints,
+    clash,
     complement,
     group_starts,
     highest_before,
@@ -22,7 +24,6 @@ from lanescope.common.intervals import (
     order,
     order_within,
     partially_overlapping,
-    positions,
     split,
     subtract,
     sums,
@@ -116,8 +117,10 @@ def leaf_intervals(time: LaneTime) -> LeafIntervals:
     rows = rows[usable]
     sorted_time = time.extents.take(rows)
     alone = (time.tree.tracks.values("nesting") == "free")[sorted_time.group] if len(rows) else np.empty(0, np.bool_)
-    stacked = np.flatnonzero(~alone)
-    alone[stacked] = partially_overlapping(sorted_time.take(stacked))
+    nests = np.where(time.tree.tracks.values("nesting") == "free", 0, 2).astype(np.uint8)
+    if clash(sorted_time, np.arange(len(rows)), nests):  # rarely; looking for which ones takes a while
+        stacked = np.flatnonzero(~alone)
+        alone[stacked] = partially_overlapping(sorted_time.take(stacked))
     if not alone.any():
         return _stacked(sorted_time, rows)
     found = _stacked(sorted_time.take(~alone), rows[~alone])
@@ -129,52 +132,13 @@ def leaf_intervals(time: LaneTime) -> LeafIntervals:
 
 def _stacked(stack: Intervals, rows: Ints) -> LeafIntervals:
     """Return the innermost pieces of slices that nest properly; they come in the order of ``order``."""
-    group, begin, end = stack
-    count = len(group)
-    nothing = np.empty(0, np.int64)
-    if not count:
-        return LeafIntervals(stack, rows, nothing)
-    new = group_starts(group)
-    depth = np.arange(count) - _ended_before(stack)
-    # A slice's first piece ends where something nested in it begins.
-    following = np.append(begin[1:], 0)
-    nests = np.append(~new[1:], False)
-    nests[:-1] &= following[:-1] < end[:-1]
-    if not nests.any():
-        return LeafIntervals(stack, rows, nothing)
-    first_end = np.where(nests, following, end)
-    inner = np.flatnonzero(depth > 0)
-    parent = _parents(group, depth, inner)
-    # What encloses a slice goes on when it ends, until the next one nested beside it begins.
-    after = positions(group, begin, inner, end[inner], "left")
-    there = np.minimum(after, count - 1)
-    has_sibling = (after < count) & (group[there] == group[inner]) & (begin[there] < end[parent])
-    again_end = np.where(has_sibling, begin[there], end[parent])
-    pieces = join(Intervals(group, begin, first_end), Intervals(group[inner], end[inner], again_end))
-    owner = np.concatenate([rows, rows[parent]])
-    filled = pieces.end > pieces.begin
-    pieces, owner = pieces.take(filled), owner[filled]
-    sort = order(*pieces)
-    return LeafIntervals(pieces.take(sort), owner[sort], distinct(rows[parent]))
+    group, begin, end, owner, encloses = core.lanes_leaves(*map(_ints, stack))
+    return LeafIntervals(Intervals(group, begin, end), rows[owner], distinct(rows[encloses]))
 
 
-def _ended_before(stack: Intervals) -> Ints:
-    """Return how many slices of earlier lanes there are, and of the same lane that have ended, at each begin."""
-    group, begin, end = stack
-    ends = end[order(group, end)]
-    return positions(group, ends, np.arange(len(group)), begin, "right")
-
-
-def _parents(group: Ints, depth: Ints, inner: Ints) -> Ints:
-    """Return the row of the slice right around each of the ``inner`` ones: the last before it one level up."""
-    count = len(group)
-    by_level = np.lexsort((np.arange(count), depth, group))
-    level = np.empty(count, np.int64)  # lanes' levels numbered through; each is one more than that above it
-    new = group_starts(group[by_level]) | group_starts(depth[by_level])
-    level[by_level] = np.cumsum(new) - 1
-    keys = level[by_level] * count + by_level
-    found = np.searchsorted(keys, (level[inner] - 1) * count + inner) - 1
-    return by_level[found]
+def _ints(values: Ints) -> Ints:
+    """Return values as native functions take them."""
+    return np.ascontiguousarray(values, np.int64)
 
 
 # --- lanes --------------------------------------------------------------------------------------------------------

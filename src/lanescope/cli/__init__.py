@@ -24,6 +24,8 @@ COMMANDS = {
     "convert": "export a capture: Perfetto, Chrome JSON, Parquet, VCD, formats of the family",
     "check": "find lost data and impossible timings",
     "summary": "show where the time goes",
+    "phases": "show where the time of lanes went, to the last nanosecond",
+    "gaps": "list the longest stretches without work, with what ended each",
     "explain": "say what bounds a run, what is exposed and what is uncertain",
     "critical-path": "show what each nanosecond waited for, and what a change would gain",
     "sql": "query a capture with SQL",

@@ -40,14 +40,14 @@ def each_read(
 ) -> Iterator[tuple[str, Trace]]:
     """Do what ``read_all`` does, one capture after the other: yields names and traces; errors as there."""
     from lanescope import Trace
-    from lanescope.pipeline import readable, session
+    from lanescope.pipeline import readable, session, trace_queries
 
     if paths.count("-") > 1:
         raise UsageError("standard input is specified twice", hint="use - once")
     given, known, window = parse_options(args), set[str](), parse_window(args) if is_windowed else None
     for path in paths:
         if session.is_parquet_dataset(path):
-            yield path, session.windowed(session.open(path), window)
+            yield path, trace_queries.windowed(session.open(path), window)
             continue
         with session.capture(path) as capture, progress(path) as shown:
             family = _family_of(capture, args.family, given)
@@ -56,7 +56,7 @@ def each_read(
             own = {name: value for name, value in given.items() if name in names}
             trace = Trace.concat(session.decode(capture, family, own, progress=shown))
         readable.refuse_unreadable(trace, path)
-        yield path, session.windowed(trace, window)
+        yield path, trace_queries.windowed(trace, window)
     for name in given:
         if name not in known:
             raise UsageError(f"unknown option {name!r} (available: {', '.join(sorted(known)) or 'none'})")

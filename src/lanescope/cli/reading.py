@@ -11,6 +11,7 @@ from lanescope.cli.arguments import parse_options, parse_window
 from lanescope.cli.console import progress
 
 if TYPE_CHECKING:
+    from lanescope import Trace
     from lanescope.pipeline.run import RunReport
     from lanescope.pipeline.sources import CaptureSource
 
@@ -25,6 +26,16 @@ def opened(path: str, args: argparse.Namespace, *, hashes: bool = True) -> Itera
     core.keep_freed_memory()  # a command ends with its work
     with CaptureSource(path, args.family, parse_options(args), hashes=hashes, window=window) as source:
         yield source
+
+
+def collected(args: argparse.Namespace) -> Trace:
+    """Decode the capture that the user names into one trace, or the part of it in the window."""
+    from lanescope.pipeline.observers import Collect
+
+    whole = Collect()
+    with opened(args.input, args) as source:
+        passed(source, args.input, observers=[whole])
+    return whole.result()
 
 
 def passed(source: CaptureSource, path: str, *, refuses: bool = True, **stages: Any) -> RunReport:

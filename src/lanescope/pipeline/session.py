@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -52,12 +51,8 @@ __all__ = [
     "open",
     "options_that_settle",
     "read",
-    "save",
     "simulate",
-    "sql",
     "summary",
-    "window",
-    "windowed",
     "write",
 ]
 
@@ -169,7 +164,7 @@ def convert(
         MissingDependencyError: VCD needs pyvcd, which is not installed.
     """
     target = Path(out)
-    chosen = format or _format_of(target)
+    chosen = format or format_named_by(target)
     if target.exists() and not replace:
         raise UsageError(f"{target} already exists", hint="use replace=True to replace it")
     sink = make_sink(target, chosen, replace=replace, is_gzip=target.suffix == ".gz")
@@ -190,11 +185,11 @@ def write(trace: Trace, out: Output, format: str | None = None) -> RunReport:
         UsageError: no format is known, or ``out`` cannot be written.
         MissingDependencyError: VCD needs pyvcd, which is not installed.
     """
-    chosen = format or _format_of(Path(str(out)))
+    chosen = format or format_named_by(Path(str(out)))
     return run(InMemory(trace), sink=make_sink(out, chosen, is_gzip=str(out).endswith(".gz")))
 
 
-def _format_of(target: Path) -> str:
+def format_named_by(target: Path) -> str:
     """Return the format that the suffix of a file names."""
     found = format_of(str(target))
     if found is None:
@@ -240,45 +235,6 @@ def summary(trace: Trace, by: str = "name") -> Table:
     from lanescope.analysis.summary import summary as summarized
 
     return summarized(trace, by)
-
-
-def sql(trace: Trace, query: str) -> Table:
-    """Return the answer to a SQL query over the tables of a trace.
-
-    Args:
-        trace: the trace. Its tables, and those of ``derived_tables``, are views; nothing else is within reach.
-        query: one statement of DuckDB's SQL.
-
-    Returns:
-        A row for each row of the answer. Integers are exact; what no column type holds (lists, structs, integers of
-        more than 64 bits) is text. Columns of one name are numbered.
-
-    Raises:
-        UsageError: an invalid query.
-
-    Example:
-        >>> from lanescope import TimeBase, TraceBuilder
-        >>> builder = TraceBuilder(TimeBase())
-        >>> core = builder.track("core 0", kind="lane", role="core")
-        >>> _ = builder.append("slices", track_id=core, ts=[0, 40], dur=[30, 40], name=["a", "b"])
-        >>> list(sql(builder.finish(), "select name, sum(dur) busy from slices group by 1 order by 1"))
-        [{'name': 'a', 'busy': 30}, {'name': 'b', 'busy': 40}]
-    """
-    from lanescope.io import duckdb_sql
-
-    return duckdb_sql.answer(trace, derived_tables(trace).values(), query)
-
-
-def save(trace: Trace, out: PathLike, format: str | None = None, *, replace: bool = False) -> RunReport:
-    """Write a trace as a file, or a folder of Parquet files, as ``write`` does; replaces only if asked to.
-
-    Raises:
-        UsageError: as ``write``; and ``out`` exists.
-    """
-    if Path(out).exists() and not replace:
-        raise UsageError(f"{os.fspath(out)} already exists", hint="use replace=True to replace it")
-    chosen, is_gzip = format or _format_of(Path(out)), str(out).endswith(".gz")
-    return run(InMemory(trace), sink=make_sink(Path(out), chosen, replace=replace, is_gzip=is_gzip))
 
 
 def critical_path(
@@ -340,62 +296,6 @@ def _families_of(trace: Trace) -> list[Family]:
     families = {str(name) for name in trace.inputs.values("family").tolist()}
     known = (*registry.builtin(), *(registry.plugin_families() if families - set(registry.BUILTIN) else ()))
     return [family for family in known if family.name in families]
-
-
-def window(
-    trace: Trace,
-    start: str | int | None = None,
-    end: str | int | None = None,
-    *,
-    lane: str | Sequence[str] | None = None,
-    name: str | Sequence[str] | None = None,
-    min_dur: str | int | None = None,
-    where: str | None = None,
-) -> Trace:
-    """Return the part of a trace that lies in a window.
-
-    Slices, gaps and coverage that reach over an edge are cut there; cut slices have the flag ``cut``, and their ticks
-    beyond the edge are unknown. Instants and flows are in the window or not: a flow with one end in it is excluded and
-    counted. Counters have a sample at the start with the value that they hold there. All lanes stay, also those without
-    rows; stats, accounting and raw records stay those of the whole trace. Stats with names that begin with
-    ``window_`` say where the window starts and ends, and what it excludes.
-
-    Args:
-        trace: the trace.
-        start: first moment: ``"1.5ms"``, ``"12us"``, ``34567`` (in the trace's unit), ``"-1ms"`` (before the last
-            time), ``"+1ms"`` (after the first one), ``"NAME#K"`` (the start of the Kth slice of this name, from 0).
-        end: first moment after the window, as ``start``; ``"NAME#K"`` is the end of that slice.
-        lane: glob, or globs, of names or paths of lanes and groups.
-        name: glob, or globs, of names of slices and instants.
-        min_dur: shortest duration of a slice, before it is cut.
-        where: SQL condition on rows of ``slices``, before they are cut.
-
-    Raises:
-        UsageError: a time is none, the window is empty, no lane is called so, or an invalid condition.
-
-    Example:
-        >>> from lanescope import TimeBase, TraceBuilder
-        >>> builder = TraceBuilder(TimeBase())
-        >>> core = builder.track("core 0", kind="lane", role="core")
-        >>> _ = builder.append("slices", track_id=core, ts=[0, 40, 90], dur=[30, 40, 9], name=["a", "b", "c"])
-        >>> part = window(builder.finish(), 20, 60)
-        >>> part.slices["ts"].tolist(), part.slices["dur"].tolist()
-        ([20, 40], [10, 20])
-    """
-    from lanescope.analysis.windows.window import make_window
-
-    made = make_window(start=start, end=end, lane=lane, name=name, min_dur=min_dur, where=where)
-    return windowed(trace, made)
-
-
-def windowed(trace: Trace, window: Window | None) -> Trace:
-    """Do what ``window`` does with a window that is made already; None is the whole trace."""
-    if window is None:
-        return trace
-    from lanescope.pipeline.windowed import WindowedSource
-
-    (found,) = WindowedSource(InMemory(trace), window).batches()
-    return found
 
 
 def simulate(family: str, seed: int = 1, **options: Any) -> Simulation:

@@ -10,13 +10,14 @@ from typing import TYPE_CHECKING, Any, BinaryIO, NoReturn
 
 from lanescope.errors import InputError, os_reason
 from lanescope.source.detection import HEAD_BYTES, FileHead
+from lanescope.source.digest import Digest
+from lanescope.source.mapped_text import MappedText
 
 if TYPE_CHECKING:
-    import queue
-    import threading
-
     import numpy as np
     import numpy.typing as npt
+
+    from lanescope._native import core
 
 #: Small enough to stay in the processor's caches next to what is decoded from it.
 CHUNK_BYTES = 1 << 20
@@ -58,7 +59,8 @@ class Source:
         self.path = os.fspath(path)
         self.container = "raw"
         self._hashes = hashes
-        self._digest: _Digest | None = None
+        self._digest: Digest | None = None
+        self._watch: core.FileWatch | None = None
         self._file, begin = _open(self.path)
         try:
             if begin is not None:
@@ -108,7 +110,7 @@ class Source:
         yield from self._pieces(size, hashes=self._hashes)
 
     def _pieces(self, size: int, *, hashes: bool) -> Iterator[memoryview]:
-        digest = _Digest(beside=self.size > size, behind=1) if hashes and self._digest is None else None
+        digest = Digest(beside=self.size > size, behind=1) if hashes and self._digest is None else None
         # One is hashed while the other is filled and decoded.
         buffers = [memoryview(bytearray(min(size, self.size))) for _ in range(1 if digest is None else 2)]
         self._seek()
@@ -141,7 +143,7 @@ class Source:
         array = np.empty(self.size + 1, np.uint8)
         array[-1] = 0
         content = array[:-1]
-        digest = _Digest(beside=self.size > CHUNK_BYTES) if self._hashes else None
+        digest = Digest(beside=self.size > CHUNK_BYTES) if self._hashes else None
         self._seek()
         try:
             for begin in range(0, self.size, CHUNK_BYTES):
@@ -155,6 +157,40 @@ class Source:
         if digest is not None:
             self._digest = digest
         return content
+
+    def mapped(self) -> MappedText:
+        """Return the whole content as text in memory, for a ``with``: pages of the file itself where the system can.
+
+        Nothing is copied then. What is read of it inside the ``with`` is to be kept, not the text: later changes of the
+        file show up in it.
+        """
+        return MappedText(self)
+
+    def _map(self) -> tuple[npt.NDArray[np.uint8], core.FileWatch | None]:
+        """Return the content with a zero behind it, uint8 [size + 1], and its watch if it is mapped."""
+        if self.size > CHUNK_BYTES:  # of less a copy costs less
+            from lanescope._native import core
+
+            try:
+                found = core.map_file(self._file.fileno(), self.size)
+            except OSError:  # not a file of the system
+                found = None
+            if found is not None:
+                text, self._watch = found
+                if self._hashes:
+                    self._digest = Digest(beside=True)
+                    self._digest.add(memoryview(text.data)[:-1])
+                    self._digest.end()
+                return text, self._watch
+        whole: npt.NDArray[np.uint8] | None = self.read().base
+        assert whole is not None
+        return whole, None
+
+    def _check_length(self, watch: core.FileWatch) -> None:
+        # A page that lost a part has zeros there, which is not seen when they are read.
+        is_shorter = not self._file.closed and os.fstat(self._file.fileno()).st_size < self.size
+        if is_shorter or watch.is_shorter:
+            raise InputError(f"{self.path}: file became shorter while it was read", hint=_RUN_AGAIN)
 
     def reader(self) -> Reader:
         """Return what reads the content anywhere, also after this source was closed."""
@@ -173,7 +209,10 @@ class Source:
             if self._state is not None and self._state != _state(self._file):
                 self._digest = None
                 raise InputError(f"{self.path}: file changed while it was read", hint=_RUN_AGAIN)
-        return self._digest.hex
+        found = self._digest.hex
+        if self._watch is not None:
+            self._check_length(self._watch)
+        return found
 
     @property
     def content_hash(self) -> str | Callable[[], str]:
@@ -291,56 +330,6 @@ class SpooledFile:
 
     def __del__(self) -> None:
         self._file.close()
-
-
-class _Digest:
-    """SHA-256 of pieces that come one after another.
-
-    Args:
-        beside: hash in a thread of its own while the caller works on the pieces; fast decoders cost no more than this.
-        behind: how many pieces hashing may lie behind; None: as many as come.
-    """
-
-    def __init__(self, *, beside: bool, behind: int | None = None) -> None:
-        from hashlib import sha256
-
-        self._hash = sha256(usedforsecurity=False)
-        self._thread: threading.Thread | None = None
-        if beside:
-            import queue
-            import threading
-
-            self._pieces: queue.SimpleQueue[memoryview | None] = queue.SimpleQueue()
-            self._room = None if behind is None else threading.Semaphore(behind)
-            self._thread = threading.Thread(target=self._work, daemon=True)
-            self._thread.start()
-
-    def _work(self) -> None:
-        while (piece := self._pieces.get()) is not None:
-            self._hash.update(piece)
-            if self._room is not None:
-                self._room.release()
-
-    def add(self, piece: memoryview) -> None:
-        """Take in a piece, which must stay as it is until it is hashed: until ``behind`` more have been added."""
-        if self._thread is None:
-            self._hash.update(piece)
-            return
-        if self._room is not None:
-            self._room.acquire()
-        self._pieces.put(piece)
-
-    def end(self) -> None:
-        """Mark the end of the pieces."""
-        if self._thread is not None:
-            self._pieces.put(None)
-
-    @property
-    def hex(self) -> str:
-        """The digest of all pieces, hexadecimal."""
-        if self._thread is not None:
-            self._thread.join()
-        return self._hash.hexdigest()
 
 
 def _state(file: BinaryIO) -> tuple[int, int]:

@@ -58,6 +58,14 @@ class MemorySource(Source):
         """Return the whole content, uint8 [size]."""
         return self._data
 
+    def _map(self) -> tuple[npt.NDArray[np.uint8], None]:
+        """Return a copy of the content with a zero behind it, uint8 [size + 1]."""
+        import numpy as np
+
+        text = np.empty(self.size + 1, np.uint8)
+        text[:-1], text[-1] = self._data, 0
+        return text, None
+
     @property
     def sha256(self) -> str:
         """SHA-256 of the content, hexadecimal."""

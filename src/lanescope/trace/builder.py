@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -13,6 +13,7 @@ from lanescope.errors import InternalError
 from lanescope.trace import accounting, paired_slices
 from lanescope.trace.clocks import as_ratio
 from lanescope.trace.column import DTYPES, Column, Dictionary
+from lanescope.trace.row_tables import TrackRows, joined_columns, table_of_inputs, table_of_rows, table_of_tuples
 from lanescope.trace.schema import (
     ACCOUNTING,
     CORE_TABLES,
@@ -68,7 +69,7 @@ class TraceBuilder:
         self._qualities = Dictionary(QUALITIES)
         self._pending: dict[str, list[dict[str, Column]]] = {name: [] for name in self._specs}
         self._counts = dict.fromkeys(self._specs, 0)
-        self._tracks = _TrackRows()
+        self._tracks = TrackRows()
         self._shared: dict[str, list[tuple[Any, ...]]] = {"inputs": [], "clocks": [], "anchors": []}
         self._stats: dict[tuple[str, int | None, int | None], dict[str, Any]] = {}
         self._accounts: list[dict[str, Any]] = []
@@ -431,9 +432,9 @@ class TraceBuilder:
 
     def finish(self) -> Trace:
         """Return the last batch, with stats and accounting; ``InternalError`` if bytes are unaccounted for."""
-        stats = _from_rows(STATS, ({"id": i, **row} for i, row in enumerate(self._stats.values())))
-        accounts = _from_rows(ACCOUNTING, ({"id": i, **row} for i, row in enumerate(self._accounts)))
-        accounting.verify(accounts, _from_tuples(INPUTS, self._shared["inputs"]))
+        stats = table_of_rows(STATS, ({"id": i, **row} for i, row in enumerate(self._stats.values())))
+        accounts = table_of_rows(ACCOUNTING, ({"id": i, **row} for i, row in enumerate(self._accounts)))
+        accounting.verify(accounts, table_of_tuples(INPUTS, self._shared["inputs"]))
         return self._make({"stats": stats, "accounting": accounts})
 
     def _make(self, given: dict[str, Table]) -> Trace:
@@ -446,7 +447,7 @@ class TraceBuilder:
             elif name not in tables:
                 parts, self._pending[name] = self._pending[name], []
                 if parts:
-                    tables[name] = Table(spec, _joined(spec, parts))
+                    tables[name] = Table(spec, joined_columns(spec, parts))
                 else:
                     tables[name] = self._empty(spec)
         return Trace(self.time, tables, {name: tables[name] for name in self._details}, Records(self._records))
@@ -455,7 +456,9 @@ class TraceBuilder:
         """Return the table so far; batches between which nothing was added have the same one."""
         made, rows = self._made.get(spec.name), self._shared[spec.name]
         if made is None or len(made) != len(rows):
-            made = self._made[spec.name] = _inputs(rows) if rows and spec is INPUTS else _from_tuples(spec, rows)
+            made = self._made[spec.name] = (
+                table_of_inputs(rows) if rows and spec is INPUTS else table_of_tuples(spec, rows)
+            )
         return made
 
     def _empty(self, spec: TableSpec) -> Table:
@@ -474,71 +477,6 @@ class TraceBuilder:
                 for column in spec.columns
             },
         )
-
-
-class _TrackRows:
-    """The tracks so far: a table of those that batches have, and rows behind them that are in none yet.
-
-    Attributes:
-        rows: values in the order of the columns.
-    """
-
-    def __init__(self) -> None:
-        self.rows: list[tuple[Any, ...]] = []
-        self._made: Table | None = None
-
-    def __len__(self) -> int:
-        return len(self.rows) + (0 if self._made is None else len(self._made))
-
-    def add(self, more: Table) -> None:
-        """Add tracks, a table; many take a tenth of the memory of as many rows."""
-        self._made = Table.concat([self.table(), more])
-
-    def table(self) -> Table:
-        """Return all tracks; the same table as before if nothing was added."""
-        if self._made is None:
-            self._made, self.rows = _from_tuples(TRACKS, self.rows), []
-        elif self.rows:
-            self._made, self.rows = Table.concat([self._made, _from_tuples(TRACKS, self.rows)]), []
-        return self._made
-
-
-def _joined(spec: TableSpec, parts: Sequence[Mapping[str, Column]]) -> dict[str, Column]:
-    """Join the columns of the parts of a table; what is one column in all parts (times that are ticks) stays one."""
-    made: dict[tuple[int, ...], Column] = {}
-    found = {}
-    for name in spec.names:
-        columns = [part[name] for part in parts]
-        same = tuple(map(id, columns))
-        if same not in made:
-            made[same] = Column.concat(columns)
-        found[name] = made[same]
-    return found
-
-
-def _from_rows(spec: TableSpec, rows: Iterable[Mapping[str, Any]]) -> Table:
-    listed = list(rows)
-    return Table.from_arrays(spec, {name: [row[name] for row in listed] for name in spec.names})
-
-
-def _from_tuples(spec: TableSpec, rows: Sequence[tuple[Any, ...]]) -> Table:
-    """Make a table of rows whose values stand as the table declares its columns."""
-    columns = zip(*rows, strict=True) if rows else ((),) * len(spec.columns)
-    return Table.from_arrays(spec, dict(zip(spec.names, columns, strict=True)))
-
-
-def _inputs(rows: Sequence[tuple[Any, ...]]) -> Table:
-    """Make the table of inputs; what is given as a function (hashes, options) is computed when somebody reads it."""
-    known = _from_tuples(INPUTS, [tuple("" if callable(value) else value for value in row) for row in rows])
-    columns = {name: known.column(name) for name in INPUTS.names}
-    for name, values in zip(INPUTS.names, zip(*rows, strict=True), strict=True):
-        if any(map(callable, values)):
-            columns[name] = Column.derived(len(rows), partial(_texts, values))
-    return Table(INPUTS, columns)
-
-
-def _texts(values: Iterable[str | Callable[[], str]]) -> npt.NDArray[np.object_]:
-    return np.array([value if isinstance(value, str) else value() for value in values], object)
 
 
 def _as_json(options: Mapping[str, Any]) -> str:

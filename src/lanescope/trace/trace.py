@@ -107,7 +107,7 @@ class Trace:
 
     def sql(self, query: str) -> Table:
         """Return the answer to a SQL query over its tables, see ``lanescope.sql``."""
-        found: Table = from_room("pipeline.session", "sql")(self, query)
+        found: Table = from_room("pipeline.trace_queries", "sql")(self, query)
         return found
 
     def check(self, *, select: Iterable[str] = (), ignore: Iterable[str] = ()) -> Table:
@@ -131,6 +131,21 @@ class Trace:
         found: Table = from_room("pipeline.session", "summary")(self, by)
         return found
 
+    def phases(self, by: str = "lane") -> Table:
+        """Return where the time of its lanes went, see ``lanescope.phases``."""
+        found: Table = from_room("pipeline.trace_queries", "phases")(self, by)
+        return found
+
+    def explain(self) -> Table:
+        """Return what bounds the run, what is exposed, uncertain and not recorded, see ``lanescope.explain``."""
+        found: Table = from_room("pipeline.session", "explain")(self)
+        return found
+
+    def longest_gaps(self, limit: int = 20) -> Table:
+        """Return the longest stretches without work, see ``lanescope.longest_gaps``."""
+        found: Table = from_room("pipeline.trace_queries", "longest_gaps")(self, limit)
+        return found
+
     def window(
         self,
         start: str | int | None = None,
@@ -142,8 +157,26 @@ class Trace:
         where: str | None = None,
     ) -> Trace:
         """Return the part of it that lies in a window, see ``lanescope.window``."""
-        function = from_room("pipeline.session", "window")
+        function = from_room("pipeline.trace_queries", "window")
         found: Trace = function(self, start, end, lane=lane, name=name, min_dur=min_dur, where=where)
+        return found
+
+    def critical_path(
+        self,
+        *,
+        window: str = "",
+        start: str | int | None = None,
+        end: str | int | None = None,
+        sink: str = "",
+        device: str = "",
+        waits: str = "",
+        infer: bool = False,
+    ) -> Any:
+        """Return what each nanosecond of it waited for, see ``lanescope.critical_path``."""
+        function = from_room("pipeline.session", "critical_path")
+        found: Any = function(
+            self, window=window, start=start, end=end, sink=sink, device=device, waits=waits, infer=infer
+        )
         return found
 
     def save(self, out: str | os.PathLike[str], format: str | None = None, *, replace: bool = False) -> None:
@@ -157,7 +190,7 @@ class Trace:
         Raises:
             UsageError: no format is known; ``out`` exists, or cannot be written.
         """
-        from_room("pipeline.session", "save")(self, out, format, replace=replace)
+        from_room("pipeline.trace_queries", "save")(self, out, format, replace=replace)
 
     def view(self, *, browser: bool = True, port: int = 0) -> Any:
         """Serve it in the Perfetto UI on this machine, offline, with its findings drawn in.

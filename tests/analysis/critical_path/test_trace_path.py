@@ -260,3 +260,10 @@ def test_causes_that_clock_errors_may_have_turned_are_undecided():
         )
     (edges,) = CriticalPath(builder.finish()).edges.rows()
     assert [edges[name] for name in ("count", "undecided", "backward", "backward_max")] == [0, 1, 1, 90]
+
+
+def test_of_lanes_that_end_together_one_with_causes_is_the_sink():
+    rows = [("d/a", 0, 30, "alone"), ("d/b", 0, 10, "first"), ("d/c", 12, 30, "second")]
+    path = CriticalPath(made(rows, [(1, 10, 2, 12)]))
+    assert [part[3] for part in listed(path)] == ["first", "second", "second"]
+    assert [part[3] for part in listed(CriticalPath(made(rows)))] == ["alone"]

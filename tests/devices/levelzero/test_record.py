@@ -663,6 +663,19 @@ def test_packets_follow_one_another(programs, tmp_path, require_tool):
     assert process.statistics["discarded"] == 0
 
 
+def test_events_that_are_written_together_are_as_those_that_come_alone(programs, tmp_path):
+    found, _ = stream_case(programs, tmp_path, "blocks")
+    values = values_of(found)
+    assert values == list(range(len(values)))
+    assert len(values) >= 40_000
+    (stream,) = found.streams
+    assert stream.events.packet("sequence").tolist() == list(range(len(stream.events.packets)))
+    assert len(stream.events.packets) > 3
+    (process,) = found.processes
+    assert process.statistics["events"] == len(stream.events.classes) - 1
+    assert process.statistics["discarded"] == 1
+
+
 def test_an_event_within_an_event_is_counted_as_lost(programs, tmp_path):
     found, _ = stream_case(programs, tmp_path, "signals")
     assert values_of(found) == [0, 1, 2]
@@ -944,6 +957,6 @@ def test_sanitizers_find_nothing(levelzero, tmp_path, monkeypatch, sanitize):
         with launcher.environment(launcher.Settings(output), {**fake_ze.environment(), **options}) as made:
             assert_clean(execute(command, made))
         assert len(events_of(output).events["calls"]) > 5
-    for case in ("pauses", "packets", "signals", "full", "none", "threads", "child", "closed"):
+    for case in ("pauses", "packets", "blocks", "signals", "full", "none", "threads", "child", "closed"):
         environment = {**os.environ, **options, "LANESCOPE_ZE_OUTPUT": str(tmp_path / case)}
         assert_clean(execute([programs / "recorder_streams", case], environment))

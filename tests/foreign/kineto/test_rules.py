@@ -10,8 +10,11 @@ from lanescope.analysis import check
 from lanescope.errors import InputError, UsageError
 from lanescope.families import registry
 from lanescope.families.options import resolve_options
+from lanescope.foreign.kineto import decoder
 from lanescope.foreign.kineto.analysis.breakdown import breakdown, device_work
 from lanescope.foreign.kineto.formats import layout
+from lanescope.pipeline import detection, sources
+from lanescope.testing import assert_same
 
 
 @pytest.fixture
@@ -348,3 +351,78 @@ def test_what_is_no_such_file_is_refused_in_one_line(tmp_path):
 def test_summaries_of_traces_without_devices_are_refused(written):
     with pytest.raises(UsageError, match="no kernels or copies"):
         breakdown(written([row("a", "cpu_op", 0, 1)]))
+
+
+def test_waits_on_one_of_several_devices_are_judged_by_the_row_of_the_wait(written):
+    events = [
+        *(call(0, 5, 1), kernel(10, 15, 1, pid=0)),
+        *(call(6, 5, 2), kernel(80, 100, 2, pid=1)),
+        call(20, 100, 3, "cudaDeviceSynchronize"),
+    ]
+    assert "KINETO201" not in found(written(events))  # nothing says which device it waits for
+    wait = row("Device Sync", "cuda_sync", 20, 100, pid=0, tid=-1, correlation=3)
+    assert "KINETO201" not in found(written([*events, wait]))
+    detail = found(written([*events, wait | {"pid": 1}]))["KINETO201"].detail
+    assert detail.startswith("1 rows end after a call returned that waited for them")
+
+
+def test_rows_on_another_stream_or_device_than_their_arguments_name(written):
+    def lanes(**args):
+        one = kernel(10, 5, 1)
+        return stats(written([call(0, 5, 1), one | {"args": {**one["args"], **args}}])).get("kineto_other_lane", 0)
+
+    assert [lanes(), lanes(stream=7, device=0), lanes(stream=8), lanes(device=1), lanes(stream=8, device=1)] == [
+        *(0, 0, 1, 1, 1)
+    ]
+    # Streams of calls, and of other devices, have nothing to do with their lane.
+    assert not stats(written([call(0, 5, 1) | {"args": {"correlation": 1, "stream": 3}}])).get("kineto_other_lane")
+    assert not stats(written([row("r", "mtia_ccp_events", 0, 5, stream=3)])).get("kineto_other_lane")
+
+
+def test_a_duration_that_the_phase_does_not_have(written):
+    assert stats(written([kernel(0, 5, 1) | {"ph": "i"}]))["kineto_odd_duration"] == 1
+    assert "kineto_odd_duration" not in stats(written([kernel(0, 5, 1)]))
+
+
+def test_launch_configurations_that_the_device_contradicts(written):
+    def launched(**changes):
+        args = {"device": 0, "grid": [216, 1, 1], "block": [64, 2, 1], "blocks per SM": 2, "warps per SM": 8.0}
+        args |= {"est. achieved occupancy %": 50, **changes}
+        device = {"id": 0, "numSms": 108, "warpSize": 32}
+        return found(
+            written([call(0, 5, 1), row("k", "kernel", 10, 5, correlation=1, **args)], deviceProperties=[device])
+        )
+
+    assert "KINETO402" not in launched()
+    changes = ({"grid": [217, 1, 1]}, {"block": [64, 3, 1]}, {"blocks per SM": 2.1}, {"warps per SM": 9})
+    for change in (*changes, {"est. achieved occupancy %": 101}):
+        assert launched(**change)["KINETO402"].count == 1, change
+    assert "KINETO402" not in launched(device=3, grid=[217, 1, 1])  # of which nothing is known
+
+
+def test_groups_that_contradict_their_sizes(written):
+    def run(rank=1, world=2, ranks=(0, 1), size=2, text="[0, 1]"):
+        group = {"pg_name": "0", "pg_desc": "default_pg", "backend_config": "nccl", "pg_size": size, "ranks": ranks}
+        info = {"rank": rank, "world_size": world, "pg_config": [group]}
+        args = {"Collective name": "allreduce", "Group size": 2, "Process Group Ranks": text}
+        return found(written([row("k", "kernel", 0, 5, **args)], distributedInfo=info))
+
+    assert "KINETO403" not in run()
+    assert "KINETO403" not in run(text="[0, 1, 2, ...]")
+    for changed in ({"rank": 2}, {"world": 1}, {"size": 3}, {"ranks": (0, 2)}, {"text": "[0]"}):
+        assert "KINETO403" in run(**changed), changed
+
+
+def test_batches_of_any_size_are_the_same_trace(simulated, tmp_path, monkeypatch):
+    whole, _ = simulated(ranks=2)
+    (path,) = tmp_path.iterdir()
+    written = []
+    for size in (1 << 18, 7):
+        monkeypatch.setattr(decoder, "_BATCH", size)
+        assert_same(lanescope.open(path), whole)
+        lanescope.convert(path, tmp_path / f"{size}.pftrace")
+        written.append((tmp_path / f"{size}.pftrace").read_bytes())
+    with detection.capture(path) as capture:
+        batches = list(sources.decode(capture, registry.family("kineto"), {}))
+    assert [len(batch.slices) for batch in batches[:-1]] == [7] * (len(whole.slices) // 7)
+    assert written[0] == written[1]

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import json
+import sys
+import types
 from collections import Counter
 
 import pytest
 
 from effort import EFFORT
+from foreign.perfetto import by_bindings
 from foreign.perfetto.made import (
     BEGIN,
     CLEARED,
@@ -22,6 +25,7 @@ from foreign.perfetto.made import (
     slices_of,
     stats_of,
 )
+from lanescope.foreign.perfetto.schema import STATS
 from lanescope.testing import assert_accounted, assert_consistent
 from lanescope.trace.schema import Flag
 
@@ -35,6 +39,7 @@ def check(tmp_path, request):
         trace = maker.read(tmp_path, **options)
         assert_consistent(trace)
         assert_accounted(trace, lost=0)
+        by_bindings.same(trace, maker.content(**options))
         if query is not None:
             same_as_perfetto(trace, maker.content(**options), query, tmp_path)
         return trace
@@ -375,6 +380,50 @@ def test_compressed_packets_that_cannot_be_unpacked_are_lost(tmp_path):
     assert_accounted(trace)
     assert stats_of(trace)["perfetto_unreadable_packet"] >= 2
     assert slices_of(trace).total() == 1
+
+
+def zstd_frame(content: bytes) -> bytes:
+    """Return a zstd frame of one block that is not compressed. Source: RFC 8878, section 3.1.1."""
+    assert len(content) < 256
+    header = b"\x28\xb5\x2f\xfd" + bytes([0x20, len(content)])  # one segment, its size in one byte
+    return header + (len(content) << 3 | 1).to_bytes(3, "little") + content  # the last block, raw
+
+
+def packed_by_zstd() -> tuple[Maker, int]:
+    """Return packets of which one slice lies in a packet that zstd compressed, and the size of that one."""
+    inside, made = Maker(), Maker()
+    inside.slice(5, 9, 2, "inside")
+    made.slice(1, 2, 2, "plain")
+    packet = made.proto.packet.add()
+    packet.zstd_compressed_packets = zstd_frame(inside.content())
+    return made, len(packet.SerializeToString()) + 2
+
+
+def test_packets_compressed_by_zstd_are_a_loss_that_names_the_package(tmp_path, monkeypatch):
+    monkeypatch.setitem(sys.modules, "zstandard", None)
+    made, size = packed_by_zstd()
+    trace = made.read(tmp_path)
+    assert stats_of(trace) == {"perfetto_zstd_packet": 1}
+    assert_accounted(trace, lost=size)
+    assert trace.slices["name"].tolist() == ["plain"]
+    spec = next(spec for spec in STATS if spec.name == "perfetto_zstd_packet")
+    assert "zstandard" in spec.counted
+
+
+def test_packets_compressed_by_zstd_are_read_with_the_package(tmp_path, monkeypatch):
+    class Decompressor:
+        def decompress(self, packed, max_output_size):
+            content = packed[9:]
+            assert zstd_frame(content) == packed
+            assert len(content) <= max_output_size
+            return content
+
+    module = types.SimpleNamespace(ZstdDecompressor=Decompressor, ZstdError=ValueError)
+    monkeypatch.setitem(sys.modules, "zstandard", module)
+    trace = packed_by_zstd()[0].read(tmp_path)
+    assert stats_of(trace) == {}
+    assert_accounted(trace, lost=0)
+    assert sorted(trace.slices["name"].tolist()) == ["inside", "plain"]
 
 
 # --- arguments -------------------------------------------------------------------------------------------------------

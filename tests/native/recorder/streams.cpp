@@ -42,6 +42,31 @@ void packets() {
     for (int i = 0; i < 40'000; ++i) note(now + static_cast<u64>(i), i);
 }
 
+// The same, many at a time, with single ones in between; what has no room in a packet comes alone. One is written in the
+// middle of a block, by a signal, and discarded.
+void handler(int);
+void blocks() {
+    std::signal(SIGUSR1, handler);
+    constexpr usize size = event_header + sizeof(u64);
+    u64 now = host_ns();
+    note(now, 0);
+    Stream& stream = *this_stream();
+    for (int i = 1; i < 40'000;) {
+        const usize count = i % 7 == 0 ? 1 : 128;
+        now += 10;
+        const auto fields = [&](u8* at, usize place) {
+            if (i == 1 && place == 5) std::raise(SIGUSR1);
+            put(at, static_cast<u64>(i) + place);
+        };
+        const usize written = stream.write_block(record_id(Record::memory_end), now, size, count, fields);
+        if (written == 0) note(now, i);
+        i += written == 0 ? 1 : static_cast<int>(written);
+    }
+    // A time before the last one has no room in a block.
+    const auto nothing = [](u8*, usize) {};
+    std::printf("%d\n", static_cast<int>(stream.write_block(record_id(Record::memory_end), now - 1, size, 5, nothing)));
+}
+
 // A handler that comes in the middle of an event: what it writes is discarded and counted.
 void handler(int) { note(host_ns(), -1); }
 void signals() {
@@ -134,6 +159,7 @@ int main(int, char** arguments) {
     const std::string name = arguments[1];
     if (name == "pauses") pauses();
     if (name == "packets") packets();
+    if (name == "blocks") blocks();
     if (name == "signals") signals();
     if (name == "full") full();
     if (name == "none") none();

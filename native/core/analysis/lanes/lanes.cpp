@@ -96,6 +96,44 @@ Union covered(const Intervals& items, std::span<const int64_t> order) {
     return found;
 }
 
+Leaves leaves(const Intervals& sorted) {
+    struct Open {
+        int64_t item;
+        int64_t cursor;  // what of it comes before is in a piece already
+        bool encloses;
+    };
+    Leaves found;
+    std::vector<Open> open;
+    const auto emit = [&](const Open& top, int64_t until) {
+        if (top.cursor >= until) return;
+        found.group.push_back(sorted.group[static_cast<size_t>(top.item)]);
+        found.begin.push_back(top.cursor);
+        found.end.push_back(until);
+        found.owner.push_back(top.item);
+    };
+    const auto close = [&] {
+        const Open top = open.back();
+        const int64_t end = sorted.end[static_cast<size_t>(top.item)];
+        emit(top, end);
+        open.pop_back();
+        if (top.encloses) found.encloses.push_back(top.item);
+        if (!open.empty()) open.back().cursor = end;
+    };
+    for (size_t i = 0; i < sorted.group.size(); ++i) {
+        while (!open.empty() && (sorted.group[static_cast<size_t>(open.back().item)] != sorted.group[i] ||
+                                 sorted.end[static_cast<size_t>(open.back().item)] <= sorted.begin[i])) {
+            close();
+        }
+        if (!open.empty()) {
+            emit(open.back(), sorted.begin[i]);
+            open.back().encloses = true;
+        }
+        open.push_back({static_cast<int64_t>(i), sorted.begin[i], false});
+    }
+    while (!open.empty()) close();
+    return found;
+}
+
 bool clash(const Intervals& items, std::span<const int64_t> order, std::span<const check::Nesting> lanes) {
     std::vector<int64_t> open;  // ends of what runs, the first to end at the back
     int64_t lane = -1;

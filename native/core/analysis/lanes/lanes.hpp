@@ -27,6 +27,18 @@ struct Union {
 };
 Union covered(const Intervals& items, std::span<const int64_t> order);
 
+// The time of each interval without that of those nested in it, in the order of groups and time; none is empty.
+struct Leaves {
+    std::vector<int64_t> group;
+    std::vector<int64_t> begin;
+    std::vector<int64_t> end;
+    std::vector<int64_t> owner;     // which interval
+    std::vector<int64_t> encloses;  // intervals that another one is nested in, each once
+};
+
+// Intervals in that order, none empty, of which two of a group share no time or one holds the other. O(n).
+Leaves leaves(const Intervals& sorted);
+
 // Whether intervals of a disjoint lane share time, or those of a nested one cross. Groups without a lane promise nothing.
 bool clash(const Intervals& items, std::span<const int64_t> order, std::span<const check::Nesting> lanes);
 

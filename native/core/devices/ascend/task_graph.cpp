@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <numeric>
+#include <tuple>
 #include <vector>
 
 namespace lanescope::ascend {
@@ -41,6 +43,36 @@ void find_cycles(std::span<const int64_t> pred, std::span<const int64_t> succ, s
     peel(pred, succ, found);
     // What waits behind a cycle is peeled from the other end.
     if (std::ranges::find(found, uint8_t{1}) != found.end()) peel(succ, pred, found);
+}
+
+void first_edges(std::span<const int64_t> pred, std::span<const int64_t> succ, size_t tasks, std::vector<int64_t>& found) {
+    found.clear();
+    std::vector<int64_t> last(tasks, -1);  // by the first task of an edge: the second one of the edge before
+    std::vector<uint8_t> is_over(tasks, 0);
+    int64_t mine = -1;
+    for (size_t edge = 0; edge < pred.size(); ++edge) {
+        if (succ[edge] != mine) {
+            if (mine >= 0) is_over[static_cast<size_t>(mine)] = 1;
+            mine = succ[edge];
+            if (is_over[static_cast<size_t>(mine)]) break;
+        }
+        int64_t& before = last[static_cast<size_t>(pred[edge])];
+        if (before != mine) found.push_back(static_cast<int64_t>(edge));
+        before = mine;
+        if (edge + 1 == pred.size()) return;
+    }
+    // The edges to a task are apart.
+    found.resize(pred.size());
+    std::iota(found.begin(), found.end(), int64_t{0});
+    const auto key = [&](int64_t edge) {
+        return std::tuple(pred[static_cast<size_t>(edge)], succ[static_cast<size_t>(edge)], edge);
+    };
+    std::ranges::sort(found, {}, key);
+    const auto is_again = [&](int64_t a, int64_t b) {
+        return pred[static_cast<size_t>(a)] == pred[static_cast<size_t>(b)] && succ[static_cast<size_t>(a)] == succ[static_cast<size_t>(b)];
+    };
+    found.erase(std::unique(found.begin(), found.end(), is_again), found.end());
+    std::ranges::sort(found);
 }
 
 }  // namespace lanescope::ascend

@@ -3,7 +3,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "core/foreign/perfetto/growing.hpp"
+#include "core/wire/growing.hpp"
 
 namespace lanescope::foreign_perfetto {
 

@@ -193,9 +193,9 @@ void Reader::unpacked(ByteSpan content) {
     decoded += packed_size_ - share;
 }
 
-void Reader::not_unpacked() {
+void Reader::not_unpacked(bool is_counted_elsewhere) {
     packed_ = {};
-    note(Fault::compressed);
+    if (!is_counted_elsewhere) note(Fault::compressed);
     lost += packed_size_;
 }
 

@@ -12,7 +12,7 @@
 #include <unordered_map>
 #include <vector>
 
-#include "core/foreign/perfetto/growing.hpp"
+#include "core/wire/growing.hpp"
 #include "core/foreign/perfetto/pairs.hpp"
 #include "core/foreign/perfetto/texts.hpp"
 #include "core/foreign/perfetto/wire.hpp"
@@ -157,7 +157,7 @@ public:
     ByteSpan packed() const { return packed_; }
     bool is_zstd() const { return packed_zstd_; }
     void unpacked(ByteSpan content);
-    void not_unpacked();
+    void not_unpacked(bool is_counted_elsewhere = false);
 
     // So many bytes will come.
     void expect(uint64_t bytes);

@@ -131,9 +131,16 @@ void sort_lane(const Before before, const Drawing& lane, std::vector<Item>& scra
         size_t k = from + 1;
         while (k < to && !before(item(k), item(k - 1))) ++k;
         if (k == to) return;
+        // A lane is often a few lists that rise, one behind the other: those are merged.
         scratch.clear();
-        for (k = from; k < to; ++k) scratch.push_back(item(k));
-        std::sort(scratch.begin(), scratch.end(), before);
+        size_t middle = 0;
+        int runs = 1;
+        for (k = from; k < to; ++k) {
+            if (k > from && before(item(k), scratch.back()) && ++runs == 2) middle = k - from;
+            scratch.push_back(item(k));
+        }
+        if (runs == 2) std::inplace_merge(scratch.begin(), scratch.begin() + static_cast<ptrdiff_t>(middle), scratch.end(), before);
+        else std::sort(scratch.begin(), scratch.end(), before);
         for (k = from; k < to; ++k) {
             const Item& sorted = scratch[k - from];
             lane.begin[k] = sorted.begin;

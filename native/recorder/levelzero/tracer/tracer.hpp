@@ -65,7 +65,7 @@ void begin_untimed_append(Append& append);
 void translate(Append& append, u32 count, const Handle* events);
 // After the driver; returns what the program gets.
 Result end_append(Append& append, Result result);
-// A synchronous list may never be synchronised.
+// A synchronous list may never be synchronised. Of a timed Append.
 void collect_if_synchronous(const Append& append);
 // An Append that is never timed signals an event.
 void signalled_untimed(Handle event);

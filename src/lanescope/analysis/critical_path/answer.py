@@ -139,6 +139,15 @@ class CriticalPath:
         self.made = TraceGraph(cache, waits=waits, infer=infer)
         self.paths = [WindowPath(self.made, window) for window in windows(self.made, choice or WindowChoice())]
 
+    def __repr__(self) -> str:
+        longest = self.longest
+        more = f" (longest of {len(self.paths)} windows)" if len(self.paths) > 1 else ""
+        return f"<CriticalPath: {longest.length} {self.made.cache.unit}, {longest.explained:.1%} explained{more}>"
+
+    def _repr_html_(self) -> str:
+        """Return the sums as HTML, for notebooks."""
+        return self.summary._repr_html_()
+
     @property
     def trace(self) -> Trace:
         """The trace."""

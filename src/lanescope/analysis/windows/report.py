@@ -31,7 +31,7 @@ def described(trace: Trace) -> dict[str, Any] | None:
     """
     rows = {name: [row for row in trace.stats.rows() if row["name"] == name] for name in ("window_start", "window_end")}
     asked = _asked(trace)
-    if not asked and not any(rows.values()):
+    if not asked and not any(str(name).startswith("window_") for name in trace.stats.values("name").tolist()):
         return None
     found: dict[str, Any] = {
         "start": max((row["first_ts"] for row in rows["window_start"]), default=None),

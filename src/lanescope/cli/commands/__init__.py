@@ -1,1 +1,4 @@
-"""One module per command: its arguments, and how it assembles a pipeline and prints."""
+"""One module per command: its arguments, and how it assembles a pipeline and prints.
+
+More than 14 modules: there are as many commands.
+"""

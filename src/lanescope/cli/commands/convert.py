@@ -140,7 +140,7 @@ def _check_target(args: argparse.Namespace, format_: str) -> None:
 
 def _merged(args: argparse.Namespace) -> InMemory:
     """Decode several captures, tell where each of them lies, and put them on one timeline."""
-    from lanescope.pipeline import session
+    from lanescope.pipeline import session, trace_queries
     from lanescope.pipeline.sources import InMemory
 
     traces = read_all(args.inputs, args, is_windowed=False)
@@ -164,4 +164,4 @@ def _merged(args: argparse.Namespace) -> InMemory:
     if axes := max(placement.axis for placement in placements):
         warn(f"no common clock: the captures are on {axes + 1} time axes, whose times are not comparable (LS305)")
     merged = session.merge(traces, side_by_side=args.side_by_side, inside=args.inside)
-    return InMemory(session.windowed(merged, parse_window(args)))
+    return InMemory(trace_queries.windowed(merged, parse_window(args)))

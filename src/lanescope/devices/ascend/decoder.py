@@ -5,17 +5,15 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
 from lanescope.devices.ascend.emit import draw
 from lanescope.devices.ascend.formats.files import read_records
 from lanescope.devices.ascend.formats.records import Bytes, Records
 from lanescope.devices.ascend.interpret.resolve import Interpreter
-from lanescope.devices.ascend.interpret.sidecars import Sidecars
+from lanescope.devices.ascend.interpret.sidecars import Sidecars, load
 from lanescope.trace import Trace
 
 if TYPE_CHECKING:
-    from lanescope.source import Capture
+    from lanescope.source import Capture, Source
 
 
 #: Text has no zeros; records are full of them.
@@ -45,17 +43,8 @@ def read(text: Bytes, path: str, options: Mapping[str, Any]) -> Records:
     return device_dump.read_dump(text[:-1], path, options)
 
 
-def _terminated(data: memoryview) -> Bytes | None:
-    """Return the array with a zero behind a content that ``Source.read`` gave; None for any other."""
-    array = data.obj
-    whole = array.base if isinstance(array, np.ndarray) else None
-    if not isinstance(whole, np.ndarray) or whole.dtype != np.uint8 or len(whole) != len(data) + 1 or whole[-1]:
-        return None
-    return whole
-
-
 class AscendDecoder:
-    """Collects the records file, and decodes it when it is complete: its streams have to be joined as a whole.
+    """Decodes the records file when it is asked for: its streams have to be joined as a whole.
 
     Args:
         capture: the capture; neighbours are found beside its main file.
@@ -65,22 +54,9 @@ class AscendDecoder:
     def __init__(self, capture: Capture, options: Mapping[str, Any]) -> None:
         self._capture = capture
         self._options = options
-        self._text = np.empty(1, np.uint8)
-        self._size = 0
 
     def feed(self, data: memoryview) -> list[Trace]:
-        """Keep the next bytes."""
-        whole = _terminated(data)
-        if whole is not None and not self._size:
-            self._text, self._size = whole, len(data)
-            return []
-        end = self._size + len(data)
-        if end >= len(self._text):
-            grown = np.empty(max(2 * end, self._capture.main.size) + 1, np.uint8)
-            grown[: self._size] = self._text[: self._size]
-            self._text = grown
-        self._text[self._size : end] = np.frombuffer(data, np.uint8)
-        self._size = end
+        """Take nothing: the file is read as a whole."""
         return []
 
     def finish(self) -> list[Trace]:
@@ -89,15 +65,16 @@ class AscendDecoder:
         Raises:
             InputError: the file is cut off, no JSON, of another format version, or a neighbour that was asked for is.
         """
-        records = read(self._take_text(), self._capture.main.path, self._options)
+        records = _read_main(self._capture.main, self._options)
         parts = Sidecars.find(self._capture, self._options)
         parts.place_log(records)
         given = {name: value for name, value in self._options.items() if value is not None}
         return [draw(Interpreter(records, parts), self._capture, given)]
 
-    def _take_text(self) -> Bytes:
-        text = self._text[: self._size + 1]
-        text[self._size] = 0
-        self._text = np.empty(1, np.uint8)  # the largest thing we hold: it goes as soon as it is read
-        self._size = 0
-        return text
+
+def _read_main(main: Source, options: Mapping[str, Any]) -> Records:
+    """Read the main file and let go of its bytes: they are the largest thing there is."""
+    if b"\0" in main.head(_LOOKED_AT).data:  # what is read of a dump refers to its bytes
+        return read(load(main), main.path, options)
+    with main.mapped() as text:
+        return read(text, main.path, options)

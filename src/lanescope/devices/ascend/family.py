@@ -52,6 +52,7 @@ FAMILY = Family(
             "swimlane",
             detect=_HERE + "formats.detect:detect",
             decode=_HERE + "decoder:AscendDecoder",
+            random_access=True,
             layouts=_HERE + "formats.device_structs:DEVICE_RECORDS",
             fields=_HERE + "formats.field_map.capture:field_map",
             stages={"packet": _HERE + "dump:packet_lines", "record": _HERE + "dump:record_lines"},

@@ -15,6 +15,7 @@ FAMILY = Family(
             "chrome-json",
             detect=_HERE + "formats.detect:detect",
             decode=_HERE + "decoder:ChromeDecoder",
+            fields=_HERE + "formats.field_map:field_map",
             stages={"packet": _HERE + "dump:packet_lines", "record": _HERE + "dump:record_lines"},
             is_streaming=True,
             # Columns of an event, its row, and what it takes to make one of the other.

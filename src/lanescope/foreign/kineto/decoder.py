@@ -1,12 +1,12 @@
 """The decoder: a Kineto file -> one ``Trace``.
 
 What a row is may be known from any place of the file, and device work is far from its call: columns of all events are
-kept, and one batch is made at the end.
+kept, some 160 bytes for each, and batches are made of them at the end.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -25,6 +25,10 @@ from lanescope.wire.trace_events import TraceEventReader, TraceEvents
 
 if TYPE_CHECKING:
     from lanescope.source import Capture
+
+
+#: Slices of a batch.
+_BATCH = 1 << 18
 
 
 class KinetoDecoder:
@@ -57,8 +61,8 @@ class KinetoDecoder:
             raise InputError(f"{self._capture.main.path} {what}", hint="pass a file that the PyTorch profiler exported")
         return events
 
-    def finish(self) -> list[Trace]:
-        """Join and draw: one batch."""
+    def finish(self) -> Iterator[Trace]:
+        """Join and draw, some slices at a time."""
         events = self.events()
         main = self._capture.main
         reader = main.reader()
@@ -89,7 +93,14 @@ class KinetoDecoder:
         device = builder.clock(name="device clock", device="device", frequency=None) if has_work else None
         names = read_names(events)
         tracks = Tracks(builder, events, names, host, device)
-        made = rows.add_slices(builder, events, classes, tracks, slices, events.ts - first)
+        made = rows.place_slices(events, classes, tracks, slices, events.ts - first)
+        for begin in range(0, len(slices), _BATCH):
+            part = slices[begin : begin + _BATCH]
+            rows.add_slices(builder, events, made, part)
+            details.add_details(builder, events, classes, made, part)
+            details.add_arguments(builder, events, made, part, read)
+            if begin + _BATCH < len(slices):
+                yield builder.batch()
         rows.add_instants(builder, events, classes, tracks, made)
         rows.add_memory(builder, events, tracks, made)
         rows.add_counters(builder, events, tracks, classes, made)
@@ -97,8 +108,6 @@ class KinetoDecoder:
         rows.add_flows(builder, launches, made)
         backward = join_flows(events, layout.BACKWARD_FLOWS)
         unplaced = rows.add_backward(builder, events, classes, tracks, backward, made)
-        details.add_details(builder, events, classes, made)
-        details.add_arguments(builder, events, made, read)
         facts.add_metadata(builder, metadata)
         facts.add_coverage(builder, tracks, facts.recorded_window(events, classes, made))
         facts.add_stats(builder, events, classes, metadata, is_absolute=is_absolute)
@@ -107,7 +116,7 @@ class KinetoDecoder:
         builder.add_stat("kineto_missing_names", int(not names.events and len(slices) > 0), input_id=0)
         facts.add_accounting(builder, events)
         builder.records("kineto.events", partial(event_table, events))
-        return [builder.finish()]
+        yield builder.finish()
 
     def _count_joins(
         self, builder: TraceBuilder, events: TraceEvents, launches: Any, backward: Any, unplaced: int

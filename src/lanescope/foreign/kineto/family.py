@@ -15,6 +15,7 @@ FAMILY = Family(
             "kineto",
             detect=_HERE + "formats.detect:detect",
             decode=_HERE + "decoder:KinetoDecoder",
+            fields=_HERE + "formats.field_map:field_map",
             stages={"packet": _HERE + "dump:packet_lines", "record": _HERE + "dump:record_lines"},
             is_streaming=True,
             bytes_per_row=400,

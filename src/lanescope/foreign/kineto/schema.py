@@ -299,6 +299,18 @@ STATS: tuple[StatSpec, ...] = (
         share_of="events",
     ),
     StatSpec(
+        "kineto_other_lane",
+        "notice",
+        "kernels and copies whose arguments name another stream or device than that of their row",
+        finding="LS404 warning",
+    ),
+    StatSpec(
+        "kineto_odd_duration",
+        "notice",
+        "events of a phase without a duration that have one: their phase may be wrong",
+        finding="LS404 warning",
+    ),
+    StatSpec(
         "kineto_odd_argument",
         "notice",
         "arguments of another type than the producer writes: only in `kineto_args`",

@@ -280,7 +280,7 @@ Result end_append(Append& append, Result result) {
 }
 
 void collect_if_synchronous(const Append& append) {
-    if (append.op == nullptr || !append.data->synchronous) return;
+    if (!append.data->synchronous) return;
     State& all = state();
     StateLock lock;
     if (!all.has_ended) collect_results_and_write(all, lock, false, append.data);
@@ -297,11 +297,15 @@ void signalled_untimed(Handle event) {
 
 namespace {
 
+[[gnu::cold, gnu::noinline]] void note_waits(u64 now, u64 op_id, u32 count) {
+    emit<Record::degraded>(now, Scope::op, op_id, Reason::too_many_waits, u32{0}, count);
+}
+
 // Events that an operation waits for, as many as are kept.
-Waits kept(Call& call, const Append& append, u32 count, const Handle* waits) {
+inline Waits kept(Call& call, const Append& append, u32 count, const Handle* waits) {
     if (waits == nullptr) count = 0;
-    if (count > most_waits) {
-        emit<Record::degraded>(call.now(), Scope::op, u64{append.op_id}, Reason::too_many_waits, u32{0}, u32{count});
+    if (count > most_waits) [[unlikely]] {
+        note_waits(call.now(), append.op_id, count);
         count = most_waits;
     }
     return {waits, static_cast<u16>(count)};

@@ -96,7 +96,7 @@ struct TimedAppend {
         if (result == success && append.is_told) {
             What::tell(call, append, F, std::get<signal + 1>(all), std::get<signal + 2>(all), all);
         }
-        tracer::collect_if_synchronous(append);
+        if (append.op != nullptr) tracer::collect_if_synchronous(append);
         return result;
     }
 };

@@ -64,7 +64,7 @@ void recycle_event(InjectedEvent& event, bool was_used, List* list) {
     Context& context = *event.context;
     bool is_free = !was_used;
     if (was_used) {
-        const Resets resets = reset_support(context, nullptr);
+        const Resets resets = context.resets;
         is_free = resets != Resets::fail && driver().zeEventHostReset(event.event) == success;
         // Under some drivers an event with timestamps stays signalled; the next operation would seem to have ended.
         if (is_free && resets != Resets::work) is_free = driver().zeEventQueryStatus(event.event) == not_ready;
@@ -184,16 +184,19 @@ void probe_reset_support(Handle context_handle, Device& device, u32 ordinal) {
         found = new (std::nothrow) Probe{&device, Resets::unknown, context->probes};
         if (found == nullptr) return;
         context->probes = found;
+        context->resets = reset_support(*context, nullptr);
     }
     while (found->resets == Resets::probing) lock.wait();
     if (found->resets != Resets::unknown) return;
     found->resets = Resets::probing;
+    context->resets = reset_support(*context, nullptr);
     lock.unlock();
     bool device_resets = false;
     const Resets resets = try_reset(context_handle, device.handle, ordinal, device_resets);
     lock.lock();
     found->device_resets = device_resets;
     found->resets = resets;
+    context->resets = reset_support(*context, nullptr);
     all.changed.notify_all();
 }
 

@@ -10,22 +10,53 @@
 
 namespace lanescope::levelzero::tracer {
 
+namespace {
+
+// Whether the short form of a record holds a result.
+bool is_short(u32 run, const Ticks& ticks) {
+    return run == 1 && ((ticks.start | ticks.end | ticks.context_start | ticks.context_end) >> 32) == 0;
+}
+
+}  // namespace
+
 void ResultBatch::write() {
     if (count_ == 0) return;
     const u64 now = host_ns();
-    for (const Entry* one = results_; one != results_ + count_; ++one) {
-        const Ticks& ticks = one->ticks;
-        if (one->lost != Reason::none) {
-            emit<Record::lost>(now, one->op_id, one->run, one->lost);
-        } else if (one->run == 1 && ((ticks.start | ticks.end | ticks.context_start | ticks.context_end) >> 32) == 0) {
-            emit<Record::result_short>(now, one->op_id, static_cast<u32>(ticks.start), static_cast<u32>(ticks.end),
-                                       static_cast<u32>(ticks.context_start), static_cast<u32>(ticks.context_end));
+    for (u32 i = 0; i < count_;) {
+        const Entry& one = results_[i];
+        const Ticks& ticks = one.ticks;
+        if (one.lost != Reason::none) {
+            emit<Record::lost>(now, one.op_id, one.run, one.lost);
+        } else if (!is_short(one.run, ticks)) {
+            emit<Record::result>(now, one.op_id, one.run, ticks.start, ticks.end, ticks.context_start, ticks.context_end);
+        } else if (const u32 written = write_short(i, now)) {
+            i += written;
+            continue;
         } else {
-            emit<Record::result>(now, one->op_id, one->run, ticks.start, ticks.end, ticks.context_start,
-                                 ticks.context_end);
+            // The packet is full, or there is none yet.
+            emit<Record::result_short>(now, one.op_id, static_cast<u32>(ticks.start), static_cast<u32>(ticks.end),
+                                       static_cast<u32>(ticks.context_start), static_cast<u32>(ticks.context_end));
         }
+        ++i;
     }
     count_ = 0;
+}
+
+// Most results are short, and of one list: they are written together. Returns how many there were from `first` on.
+u32 ResultBatch::write_short(u32 first, u64 now) const {
+    u32 end = first;
+    while (end < count_ && results_[end].lost == Reason::none && is_short(results_[end].run, results_[end].ticks)) ++end;
+    constexpr usize bytes = event_header + sizeof(u64) + 4 * sizeof(u32);
+    Stream* stream = this_stream();
+    if (stream == nullptr) return 0;
+    const auto put_result = [&](u8* at, usize i) {
+        const Entry& one = results_[first + i];
+        at = put(at, one.op_id);
+        for (const u64 tick : {one.ticks.start, one.ticks.end, one.ticks.context_start, one.ticks.context_end}) {
+            at = put(at, static_cast<u32>(tick));
+        }
+    };
+    return static_cast<u32>(stream->write_block(record_id(Record::result_short), now, bytes, end - first, put_result));
 }
 
 namespace {
@@ -118,6 +149,29 @@ void collect(State& all, List& list, TimedOp& op, const Ticks& ticks, ResultBatc
     if (list.immediate && !op.is_pinned) release(op);
 }
 
+// The same for nearly all operations of immediate lists: those that signal nothing of the program's, and whose query wrote
+// all that there is to know. False: it has not.
+bool collect_plain(State& all, List& list, OpChunk& chunk, TimedOp& op, ResultBatch& batch) {
+    const Ticks& cell = chunk.cells[op.index];
+    const Ticks ticks = {word(cell.start), word(cell.end), word(cell.context_start), word(cell.context_end)};
+    if (ticks.start == unwritten || ticks.end == unwritten || ticks.context_start == unwritten ||
+        ticks.context_end == unwritten) {
+        return false;
+    }
+    mark_done(list, op);
+    if (!op.is_suppressed) batch.add(op.op_id, op.run, ticks);
+    ++all.sequence;
+    op.released = true;
+    --chunk.held;
+    recycle_event(*op.injected, true, &list);
+    return true;
+}
+
+bool is_plain(const List& list, const TimedOp& op) {
+    return op.how == TimestampSource::inline_query && list.immediate && op.user == nullptr && op.pins == nullptr &&
+           !op.is_pinned && !op.is_overlapped;
+}
+
 void move_to_front(State& all, List& list) {
     if (all.active == &list) return;
     list.previous->next = list.next;
@@ -140,6 +194,16 @@ ListVisitor visit_lists(State& all, List& list, ResultBatch& batch, u32& poll_bu
             TimedOp& op = chunk->ops[index];
             if (op.live) {
                 if (batch.is_full()) return ListVisitor::full;
+                if (is_plain(list, op)) {
+                    if (!collect_plain(all, list, *chunk, op, batch)) {
+                        if (list.in_order) return end;
+                        is_prefix = false;
+                    } else if (is_prefix) {
+                        list.cursor = chunk;
+                        list.cursor_index = index + 1;
+                    }
+                    continue;
+                }
                 Ticks ticks;
                 PollResult found = PollResult::nothing;
                 if (op.how != TimestampSource::bare) {

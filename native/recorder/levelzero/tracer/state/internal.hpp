@@ -25,6 +25,8 @@ private:
         u32 run;
         Reason lost;
     };
+    u32 write_short(u32 first, u64 now) const;
+
     u32 count_ = 0;
     Entry results_[size];
 };
@@ -49,7 +51,7 @@ void probe_reset_support(Handle context, Device& device, u32 ordinal);
 
 // --- timed operations (timed_ops.cpp) ------------------------------------------------------------------------------
 
-// Returns the next operation of a list, with its cell reset; null, without any change, if out of memory.
+// Returns the next operation of a list, whose cell is unwritten; null, without any change, if out of memory.
 TimedOp* reserve(List& list, ResultBatch& batch);
 void reset_cell(TimedOp& op);
 inline OpChunk& chunk_of(TimedOp& op) { return *reinterpret_cast<OpChunk*>(&op - op.index); }

@@ -214,6 +214,7 @@ struct Context {
     u64 made_events = 0, lost_events = 0;
     void* signal_constant = nullptr;       // 8 bytes of host memory that hold a 1
     Probe* probes = nullptr;
+    Resets resets = Resets::unknown;  // what all of them have in common
     u32 lists = 0;
 };
 

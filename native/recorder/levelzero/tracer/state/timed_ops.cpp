@@ -46,8 +46,19 @@ TimedOp& next_op(OpChunk& tail) {
     std::memset(static_cast<void*>(&op), 0, sizeof op);
     op.index = static_cast<u8>(tail.used++);
     ++tail.held;
-    reset_cell(op);
     return op;
+}
+
+// Before any of its operations is submitted: all cells at once, which costs a fraction of one after the other.
+void reset_cells(OpChunk& chunk) {
+    static_assert(sizeof(Ticks) == 4 * sizeof(u64));
+    u64* const words = &chunk.cells[0].start;
+    for (u32 i = 0; i < 4 * chunk_ops; i += 4) {
+        std::atomic_ref(words[i]).store(unwritten, std::memory_order_release);
+        std::atomic_ref(words[i + 1]).store(unwritten, std::memory_order_release);
+        std::atomic_ref(words[i + 2]).store(unwritten, std::memory_order_release);
+        std::atomic_ref(words[i + 3]).store(unwritten, std::memory_order_release);
+    }
 }
 
 // One more or one less; only who may change it asks.
@@ -73,6 +84,7 @@ TimedOp* reserve(List& list, ResultBatch& batch) {
         if (list.immediate && list.live != 0) collect_results(state(), batch, false, &list);
         OpChunk* made = take_chunk(list);
         if (made == nullptr) return nullptr;
+        reset_cells(*made);
         made->list = &list;
         made->number = list.chunks++;
         made->used = made->held = 0;

@@ -201,7 +201,7 @@ def _after_gap(subject: CheckContext) -> Iterator[Violation]:
     for table in ("slices", "instants"):
         found, after = subject.rows_with_flag(table, Flag.AFTER_GAP), _first_after(subject, table)
         if len(after):
-            found = np.union1d(found, after)
+            found = distinct(np.concatenate([found, after]))
         for hit in subject.violations(table, found):
             mine = of_lane.get(hit.track_id if hit.track_id is not None else -1)
             yield hit if mine is None else _with_gaps(hit, gaps.take(mine))

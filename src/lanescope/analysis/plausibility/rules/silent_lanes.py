@@ -151,7 +151,8 @@ class _Search:
         numbers = _numbers([profile.path(lane) for lane in group.tolist()])
         if numbers is None:
             return
-        missing = np.setdiff1d(np.arange(numbers.min(), numbers.max() + 1), numbers)
+        all_numbers = np.arange(numbers.min(), numbers.max() + 1)
+        missing = all_numbers[~np.isin(all_numbers, numbers)]
         if not self._few(len(missing), len(numbers)):
             return
         named = ", ".join(map(str, missing[:_NAMED].tolist())) + (", ..." if len(missing) > _NAMED else "")

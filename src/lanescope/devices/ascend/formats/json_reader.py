@@ -220,7 +220,9 @@ class Reader:
             if rows > len(columns[0]):
                 # As many rows as the rest of the file can hold; pages that are never written cost nothing.
                 room = (len(self._text) - first) * rows // (self._scanner.offset - first)
-                columns = [_grown(column, max(rows, min(room, 2 * rows + _MAX_GROWTH))) for column in columns]
+                room = max(rows, min(room, 2 * rows + _MAX_GROWTH))
+                for place, column in enumerate(columns):  # each is let go before the next one grows
+                    columns[place] = _grown(column, room)
             for column, values in zip(columns, buffer, strict=True):
                 column[rows - count : rows] = values[:count]
         self._read = self._scanner.offset

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -64,9 +65,17 @@ class Section:
         """Return the values of a cell."""
         return self.columns[name]
 
+    @cached_property
+    def _everywhere(self) -> int:
+        """Bits of the cells that are there in all elements."""
+        return int(np.bitwise_and.reduce(self.present))
+
     def has(self, name: str) -> Mask:
         """Return bool [n], where a cell was there."""
-        mask: Mask = (self.present & np.uint32(self.layout.bit(name))) != 0
+        bit = self.layout.bit(name)
+        if self._everywhere & bit:
+            return np.ones(len(self), np.bool_)
+        mask: Mask = (self.present & np.uint32(bit)) != 0
         return mask
 
     def only(self, *names: str) -> Section:

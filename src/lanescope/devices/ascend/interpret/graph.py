@@ -180,11 +180,7 @@ def build(deps: Deps | None, ids: Iterable[UInt64]) -> Graph:
     is_own = pred == succ
     rows = np.flatnonzero(orders & ~is_own)
     first, second = places.of(pred[rows]), places.of(succ[rows])
-    pair = first * len(known) + second
-    order = np.argsort(pair, kind="stable")
-    is_first = np.ones(len(order), np.bool_)
-    is_first[1:] = pair[order][1:] != pair[order][:-1]
-    kept = np.sort(order[is_first])
+    kept: Int64 = core.ascend_first_edges(first, second, len(known))
     return Graph(
         known,
         is_listed,

@@ -319,10 +319,12 @@ class Interpreter:
         """Return which phases are of one of these kinds, bool [phases], to read only."""
         phases = self.phases
         if kinds not in self._of_kind:
-            wanted = np.array([text in kinds for text in phases.texts], np.bool_)
             found = np.zeros(len(phases), np.bool_)
-            if wanted.any():
-                found = phases.has("kind") & wanted[phases["kind"]]
+            for code, text in enumerate(phases.texts):
+                if text in kinds:
+                    found |= phases["kind"] == code
+            if found.any():
+                found &= phases.has("kind")  # the code of what is missing is that of the first kind
             found.flags.writeable = False
             self._of_kind[kinds] = found
         return self._of_kind[kinds]

@@ -6,7 +6,9 @@ import os
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from lanescope.devices.ascend.formats.files import read_deps, read_names
+import numpy as np
+
+from lanescope.devices.ascend.formats.files import read_deps, read_names, terminated
 from lanescope.devices.ascend.formats.records import Bytes, Deps
 from lanescope.errors import InputError
 
@@ -159,7 +161,8 @@ class Sidecars:
             self.broken.add(part)
 
     def _read_deps(self, source: Source) -> None:
-        self.deps = read_deps(load(source), source.path)
+        with source.mapped() as text:
+            self.deps = read_deps(text, source.path)
 
     def _read_host_phases(self, source: Source) -> None:
         from lanescope.devices.ascend.formats.host_phases import read_host_phases
@@ -200,6 +203,8 @@ def rank_and_device(path: str) -> tuple[int | None, int | None]:
 
 def load(source: Source) -> Bytes:
     """Return the content of a file with a NUL behind it, uint8 [size + 1]."""
-    text: Bytes | None = source.read().base
-    assert text is not None
-    return text
+    content = source.read()
+    whole = content.base
+    if isinstance(whole, np.ndarray) and len(whole) == len(content) + 1 and not whole[-1]:
+        return whole
+    return terminated(content)

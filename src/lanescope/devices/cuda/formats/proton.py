@@ -345,13 +345,13 @@ class ProtonBuffer(OwnNumbers):
         meta = (_NEW if self.has_times else _OLD) + header.units
         understood = _HEADER_WORDS + len(header.uids) + len(self._good) * meta + 2 * records
         lost = 2 * (int(self._rings[:, 3].sum()) - records)
-        bad = np.setdiff1d(np.arange(len(self._areas)), self._good)
+        bad = np.setdiff1d(np.arange(len(self._areas)), self._good, assume_unique=True)
         rest = self.words[header.payload + len(self._areas) * header.scratch :]
         return understood, lost + int(np.count_nonzero(self._areas[bad])) + int(np.count_nonzero(rest))
 
     def stats(self, summary: Summary) -> Iterator[tuple[str, int, int | None]]:
         """Yield what the areas give reason to say."""
-        bad = np.setdiff1d(np.arange(len(self._areas)), self._good)
+        bad = np.setdiff1d(np.arange(len(self._areas)), self._good, assume_unique=True)
         first = int(self.header.payload + bad[0] * self.header.scratch) if len(bad) else None
         yield "cuda_bad_block", len(bad), first
         wrong = self._good[self._contradictory() | self._too_short(summary)]

@@ -207,7 +207,8 @@ class Kernel:
         groups = self.setup.groups
         parts = []
         for group in range(groups):
-            kept = np.setdiff1d(np.arange(self.setup.blocks), [n // groups for n in without if n % groups == group])
+            blocks = np.arange(self.setup.blocks)
+            kept = blocks[~np.isin(blocks, [n // groups for n in without if n % groups == group])]
             count = len(self.events[group])
             parts.append(
                 (

@@ -1,4 +1,4 @@
-"""Causes of host and device records: launches, recording, barriers, and what synchronising calls waited for."""
+"""Causes of host and device records: events, launches, recording, barriers, and what synchronizing calls waited for."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from lanescope.common.intervals import Intervals, Ints, known_extents
 from lanescope.families import CauseEdges, CauseKind, Causes
 from lanescope.trace import Trace
 
+_SIGNAL = CauseKind("signal", 1)
 _LAUNCH = CauseKind("launch", 3)
 _APPEND = CauseKind("append", 9)
 _BARRIER = CauseKind("barrier", 2)
@@ -31,7 +32,8 @@ def causes(trace: Trace, *, infer: bool) -> Causes:
         infer: nothing can be added.
     """
     extents = known_extents(trace.slices)
-    edges = [CauseEdges.of_flows(_LAUNCH, trace, "dispatch"), CauseEdges.of_flows(_APPEND, trace, "dependency")]
+    kinds = {"signal": _SIGNAL, "dispatch": _LAUNCH, "dependency": _APPEND}
+    edges = [CauseEdges.of_flows(kind, trace, name) for name, kind in kinds.items()]
     operations = trace.details.get("levelzero_operations")
     if operations is not None and len(operations):
         edges += [_synchronized(trace, extents), _barriers(trace, extents)]

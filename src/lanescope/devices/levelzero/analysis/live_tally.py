@@ -14,6 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from lanescope.common.asof_join import Int64
+from lanescope.common.distinct import distinct
 from lanescope.devices.levelzero.analysis.running_calls import CallEvents, RunningCalls
 from lanescope.devices.levelzero.analysis.tally import DEVICE, SECTIONS, TALLY, TRAFFIC
 from lanescope.devices.levelzero.emit.timeline import operation_name
@@ -230,7 +231,8 @@ def _ended(events: Events) -> npt.NDArray[np.uint64]:
     numbers = _numbers(events.process("lists"), lists.values("list"))
     created = np.flatnonzero(is_text(lists, "action", "create"))
     last = created[_last_of(events.process("lists")[created], lists.values("handle")[created])]
-    replaced = np.setdiff1d(numbers[created], numbers[last])
+    replaced = distinct(numbers[created])
+    replaced = replaced[~np.isin(replaced, numbers[last])]
     return np.concatenate([numbers[is_text(lists, "action", "destroy")], replaced])
 
 

@@ -11,6 +11,7 @@ from lanescope.common.asof_join import Int64, Mask, join, pick
 from lanescope.common.coverage import evidence_spans
 from lanescope.common.distinct import distinct
 from lanescope.devices.levelzero.emit.device_tracks import Lanes, Queues
+from lanescope.devices.levelzero.emit.event_waits import event_waits
 from lanescope.devices.levelzero.emit.host_tracks import Hosts
 from lanescope.devices.levelzero.formats import layout
 from lanescope.devices.levelzero.formats.event_model import is_text
@@ -222,6 +223,24 @@ class Timeline:
         self._arrows("dispatch", given)
         recorded = np.where(found.operations.submit >= 0, call, -1)
         self._arrows("dependency", recorded)
+        self._signals()
+
+    def _signals(self) -> None:
+        """Append arrows from operations to those that waited for their events."""
+        found, shift = self.found, self.found.base - self.zero
+        source, target = event_waits(found)
+        if not len(source):
+            return
+        self.builder.append(
+            "flows",
+            kind="signal",
+            src_track_id=self.lanes.track[source],
+            src_ts=np.maximum(found.times.end, found.times.begin)[source] + shift,
+            dst_track_id=self.lanes.track[target],
+            dst_ts=found.times.begin[target] + shift,
+            src_slice_id=self.slices[source],
+            dst_slice_id=self.slices[target],
+        )
 
     def _arrows(self, kind: str, call: Int64) -> None:
         rows = np.flatnonzero(call >= 0)

@@ -74,31 +74,50 @@ def _named(trace: Trace, names: frozenset[str]) -> npt.NDArray[np.bool_]:
 def _waits(trace: Trace, call: Ints, work: Ints) -> tuple[Ints, Ints]:
     """Return times at which waits for the device returned, and the last row that each waited for.
 
-    A wait is for all work that its thread had started before; on a run with several devices it is not known for which
-    of them it waits, so none is judged.
+    A wait is for all work of a device that its thread had started before. On a run with several devices the row of
+    category `cuda_sync` with its correlation tells which one; waits without such a row are not judged there.
     """
     slices = trace.slices
     nothing = np.empty(0, np.int64)
     parents = trace.tracks.values("parent_id")[slices.values("track_id")[work]]
-    if (parents != parents[0]).any():
-        return nothing, nothing
     waits = np.flatnonzero(_named(trace, layout.DEVICE_SYNCS) & slices.valid("dur"))
+    is_one = bool((parents == parents[0]).all())
+    devices = np.full(len(waits), parents[0]) if is_one else _devices_of(trace, waits)
     ts, dur, lane = (slices.values(name) for name in ("ts", "dur", "track_id"))
     returned, waited = [nothing], [nothing]
-    for track in sorted(set(lane[waits].tolist())):
-        mine = np.flatnonzero((lane[call] == track) & slices.valid("dur")[work])
+    for track, device in sorted(set(zip(lane[waits].tolist(), devices.tolist(), strict=True))):
+        mine = np.flatnonzero((lane[call] == track) & (parents == device) & slices.valid("dur")[work])
         mine = mine[np.argsort(ts[call[mine]], kind="stable")]
         if not len(mine):
             continue
         ends = ts[work[mine]] + dur[work[mine]]
         highest = np.maximum.accumulate(ends)
         best = np.maximum.accumulate(np.where(ends == highest, np.arange(len(ends)), 0))
-        these = waits[lane[waits] == track]
+        these = waits[(lane[waits] == track) & (devices == device)]
         before = np.searchsorted(ts[call[mine]], ts[these]) - 1
         these, before = these[before >= 0], before[before >= 0]
         returned.append(ts[these] + dur[these])
         waited.append(work[mine[best[before]]])
     return np.concatenate(returned), np.concatenate(waited)
+
+
+def _devices_of(trace: Trace, waits: Ints) -> Ints:
+    """Return the device that each call waits for, the group of its lanes, int64 [n]; -1: not known."""
+    slices, ops = trace.slices, trace.details.get("kineto_ops")
+    found = np.full(len(waits), -1)
+    column = slices.column("category")
+    texts = column.dictionary.texts if column.dictionary is not None else []
+    if ops is None or not len(ops):
+        return found
+    row, correlation = (values[ops.valid("correlation")] for values in map(ops.values, ("slice_id", "correlation")))
+    is_sync = np.array([*(layout.CLASS_OF.get(text) == layout.SYNC for text in texts), False], np.bool_)
+    syncs = np.flatnonzero(is_sync[column.values[row]])
+    group = trace.tracks.values("parent_id")[slices.values("track_id")[row[syncs]]]
+    by_number = dict(zip(correlation[syncs].tolist(), group.tolist(), strict=True))
+    numbers = dict(zip(row.tolist(), correlation.tolist(), strict=True))
+    for place, wait in enumerate(waits.tolist()):
+        found[place] = by_number.get(numbers.get(wait, -1), -1)
+    return found
 
 
 def _blocking_copies(trace: Trace, call: Ints, work: Ints) -> tuple[Ints, Ints]:

@@ -8,9 +8,11 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from lanescope.common.distinct import distinct
 from lanescope.common.intervals import Intervals, Ints, order, partially_overlapping
 from lanescope.families.rules import Rule, RuleContext, Violation
 from lanescope.foreign.kineto.analysis.clock_contradictions import contradictions
+from lanescope.foreign.kineto.analysis.configurations import group_contradictions, launch_contradictions
 from lanescope.foreign.kineto.analysis.stream_overlap import stream_overlaps
 from lanescope.foreign.kineto.formats import layout
 from lanescope.foreign.kineto.interpret.classes import LAUNCH
@@ -128,7 +130,7 @@ def _outside(context: RuleContext) -> Iterator[Violation]:
 
 def _clocks(context: RuleContext) -> Iterator[Violation]:
     found = contradictions(context.trace)
-    rows = np.union1d(found.early, found.late)
+    rows = distinct(np.concatenate([found.early, found.late]))
     if len(rows):
         ts = context.trace.slices.values("ts")[rows]
         first = int(np.argmin(ts))
@@ -291,5 +293,23 @@ RULES = (
         "contradict the recorded bandwidth. Its size or its duration is wrong.",
         "Exclude these rows from totals.",
         _bandwidth,
+    ),
+    Rule(
+        "KINETO402",
+        "impossible launch configuration",
+        "warning",
+        "Blocks and warps on an SM follow from grid, block and the number of SMs of the device, but differ from what "
+        "the row has. Or the occupancy is above 100 percent. One of these arguments is wrong.",
+        "Do not use the launch configuration of these rows.",
+        launch_contradictions,
+    ),
+    Rule(
+        "KINETO403",
+        "groups contradict their sizes",
+        "warning",
+        "The rank of the file is not below the number of ranks, or the ranks of a process group are not as many as its "
+        "size. The description of the run, or the arguments of a collective, are wrong.",
+        "Do not join this file with those of other ranks before it is clear which one it is.",
+        group_contradictions,
     ),
 )

@@ -12,7 +12,7 @@ from lanescope.foreign.kineto.emit.rows import Rows
 from lanescope.foreign.kineto.formats import layout
 from lanescope.foreign.kineto.interpret.classes import Classes
 from lanescope.trace import Column, TraceBuilder
-from lanescope.wire.trace_events import TraceEvents
+from lanescope.wire.trace_events import ArgValues, TraceEvents
 
 Int64 = npt.NDArray[np.int64]
 Mask = npt.NDArray[np.bool_]
@@ -39,17 +39,21 @@ class _Maker:
     Args:
         builder: takes the table.
         events: the events.
+        values: arguments, of a part of the events that has all of ``rows``.
         rows: int64 [n], ascending events, all with a slice.
+        table: its name.
     """
 
-    def __init__(self, builder: TraceBuilder, events: TraceEvents, rows: Int64, table: str) -> None:
-        self._builder, self._events, self._rows, self._table = builder, events, rows, table
+    def __init__(
+        self, builder: TraceBuilder, events: TraceEvents, values: Mapping[str, ArgValues], rows: Int64, table: str
+    ) -> None:
+        self._builder, self._events, self._values, self._rows, self._table = builder, events, values, rows, table
         self._columns: dict[str, Any] = {}
 
     def add(self, argument: str, column: str | None = None) -> None:
         """Add a column that holds one argument."""
         name = column or argument
-        values = self._events.values[argument]
+        values = self._values[argument]
         kind = layout.ARGS[argument].kind
         at, mine = self._places(values.event)
         valid = np.zeros(len(self._rows), np.bool_)
@@ -71,7 +75,7 @@ class _Maker:
 
     def add_triple(self, argument: str) -> None:
         """Add three columns that hold one argument."""
-        values = self._events.values[argument]
+        values = self._values[argument]
         at, mine = self._places(values.event)
         valid = np.zeros(len(self._rows), np.bool_)
         valid[at] = True
@@ -94,22 +98,35 @@ class _Maker:
         self._builder.append(self._table, slice_id=slices, **self._columns)
 
 
-def _having(events: TraceEvents, made: Rows, arguments: tuple[str, ...]) -> Int64:
-    """Return the events with a slice that have any of several arguments, ascending."""
-    has = np.zeros(len(events), np.bool_)
-    for name in arguments:
-        has[events.values[name].event] = True
-    return np.flatnonzero(has & (made.slice_of >= 0))
+def add_details(builder: TraceBuilder, events: TraceEvents, classes: Classes, made: Rows, part: Int64) -> None:
+    """Add the detail tables of slices.
 
+    Args:
+        builder: takes them.
+        events: the events.
+        classes: what they are.
+        made: their rows.
+        part: int64 [n], events whose slices get their details, the next ones of ``made.slices``.
+    """
+    if not len(part):
+        return
+    begin, end = int(part[0]), int(part[-1]) + 1
+    values = {name: _between(given, begin, end) for name, given in events.values.items()}
+    has_slice = made.slice_of[begin:end] >= 0
 
-def add_details(builder: TraceBuilder, events: TraceEvents, classes: Classes, made: Rows) -> None:
-    """Add the detail tables of slices."""
+    def having(arguments: tuple[str, ...]) -> Int64:
+        """Return the events with a slice that have any of several arguments, ascending."""
+        has = np.zeros(end - begin, np.bool_)
+        for name in arguments:
+            has[values[name].event - begin] = True
+        return np.flatnonzero(has & has_slice) + begin
+
     is_work = classes.is_work
 
     def table(name: str, rows: Int64, arguments: tuple[str, ...] | Mapping[str, str], *triples: str) -> None:
         if not len(rows):
             return
-        maker = _Maker(builder, events, rows, name)
+        maker = _Maker(builder, events, values, rows, name)
         for triple in triples:
             maker.add_triple(triple)
         named = arguments if isinstance(arguments, Mapping) else dict.fromkeys(arguments, "")
@@ -117,24 +134,32 @@ def add_details(builder: TraceBuilder, events: TraceEvents, classes: Classes, ma
             maker.add(argument, column or None)
         maker.finish(made.slice_of[rows])
 
-    table("kineto_ops", _having(events, made, _OPS), _OPS)
-    kernels = _having(events, made, (*_KERNELS, "grid", "block"))
+    table("kineto_ops", having(_OPS), _OPS)
+    kernels = having((*_KERNELS, "grid", "block"))
     table("kineto_kernels", kernels[is_work[kernels]], _KERNELS, "grid", "block")
-    table("kineto_copies", _having(events, made, ("bytes", "bandwidth")), ("bytes", "bandwidth", "kind"))
-    collectives = _having(events, made, ("collective", "group_name", "collective_sequence"))
+    table("kineto_copies", having(("bytes", "bandwidth")), ("bytes", "bandwidth", "kind"))
+    collectives = having(("collective", "group_name", "collective_sequence"))
     table("kineto_collectives", collectives, {**dict.fromkeys(_COLLECTIVES, ""), "collective_sequence": "sequence"})
     table(
         "kineto_syncs",
-        _having(events, made, ("sync_kind",)),
+        having(("sync_kind",)),
         ("sync_kind", "wait_stream", "wait_correlation", "wait_event"),
     )
-    python = _having(events, made, ("python_id",))
+    python = having(("python_id",))
     table("kineto_python", python, {"python_id": "call", "python_parent": "parent_call", "python_module": "module"})
 
 
-def add_arguments(builder: TraceBuilder, events: TraceEvents, made: Rows, read: Callable[[int, int], bytes]) -> None:
-    """Add the table of all arguments, which are read from the file when somebody asks for them."""
-    rows = made.slices[events.args_size[made.slices] > 0]
+def _between(values: ArgValues, begin: int, end: int) -> ArgValues:
+    """Return the values of the events from ``begin`` to before ``end``."""
+    first, last = np.searchsorted(values.event, (begin, end)).tolist()
+    return ArgValues(values.event[first:last], values.value[first:last], values.odd)
+
+
+def add_arguments(
+    builder: TraceBuilder, events: TraceEvents, made: Rows, part: Int64, read: Callable[[int, int], bytes]
+) -> None:
+    """Add the table of all arguments of ``part``, which are read from the file when somebody asks for them."""
+    rows = part[events.args_size[part] > 0]
     if not len(rows):
         return
     begin = events.begin[rows] + events.args_begin[rows]

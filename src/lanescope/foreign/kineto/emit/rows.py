@@ -87,35 +87,39 @@ def _clashing(intervals: Intervals, sort: Int64, is_work: Mask) -> Mask:
     return found
 
 
-def add_slices(
-    builder: TraceBuilder, events: TraceEvents, classes: Classes, tracks: Tracks, rows: Int64, ts: Int64
-) -> Rows:
-    """Add a slice for each complete event of ``rows``."""
+def place_slices(events: TraceEvents, classes: Classes, tracks: Tracks, rows: Int64, ts: Int64) -> Rows:
+    """Return the lane and the number of the slice of each complete event of ``rows``; the first slice has number 0."""
     lane = lanes_of(events, classes, tracks, rows, ts)
-    dur = events.dur[rows]
-    known = events.has_dur[rows] & (dur >= 0)
+    slice_of = np.full(len(events), -1, np.int64)
+    slice_of[rows] = np.arange(len(rows))
+    track_of = np.full(len(events), -1, np.int64)
+    track_of[rows] = lane
+    return Rows(ts, rows, slice_of, track_of)
+
+
+def add_slices(builder: TraceBuilder, events: TraceEvents, made: Rows, rows: Int64) -> None:
+    """Add a slice for each complete event of ``rows``, the next ones of ``made.slices``."""
+    dur, ts = events.dur[rows], made.ts[rows]
+    has_dur = events.has_dur[rows]
+    known = has_dur & (dur >= 0)
     flags = np.zeros(len(rows), np.uint32)
     if not known.all():
-        flags[~events.has_dur[rows]] = int(Flag.UNFINISHED)
-        flags[events.has_dur[rows] & (dur < 0)] = int(Flag.NEGATIVE_DURATION)
+        flags[~has_dur] = int(Flag.UNFINISHED)
+        flags[has_dur & (dur < 0)] = int(Flag.NEGATIVE_DURATION)
     unfinished = flags == int(Flag.UNFINISHED)
     first = builder.append(
         "slices",
-        track_id=lane,
-        ts=ts[rows],
+        track_id=made.track_of[rows],
+        ts=ts,
         dur=dur,
         dur_valid=known,
         name=_codes(builder.names.codes([*events.names, "(no name)"]), events.name[rows]),
         category=_codes(builder.categories.codes([*events.categories, ""]), events.category[rows]),
         flags=flags if flags.any() else 0,
-        last_known_ts=ts[rows] if unfinished.any() else None,
+        last_known_ts=ts if unfinished.any() else None,
         **({"last_known_ts_valid": unfinished} if unfinished.any() else {}),
     )
-    slice_of = np.full(len(events), -1, np.int64)
-    slice_of[rows] = first + np.arange(len(rows))
-    track_of = np.full(len(events), -1, np.int64)
-    track_of[rows] = lane
-    return Rows(ts, rows, slice_of, track_of)
+    assert not len(rows) or first == made.slice_of[rows[0]]
 
 
 def _codes(table: npt.NDArray[np.int32], codes: npt.NDArray[np.int32]) -> npt.NDArray[np.int32]:

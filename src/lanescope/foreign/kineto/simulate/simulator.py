@@ -18,6 +18,7 @@ _BASE = 225 * layout.BASE_STEP
 _BEGIN = 5_000_000_000_000
 _KERNELS = ("gemm_tile_128", "softmax_rows", "layer_norm", "add_bias_gelu", "reduce_columns")
 _CAPABILITY = (8, 0)
+_SMS, _WARP, _THREADS = 108, 32, 256
 
 
 class _Run:
@@ -82,9 +83,11 @@ class _Run:
         name = self.random.choice(_KERNELS)
         self.pass_time(500, 3_000)
         grid = [self.random.randint(1, 400), 1, 1]
+        blocks = grid[0] / _SMS
         args = {
-            "queued": 0, "registers per thread": 64, "shared memory": 8192, "blocks per SM": 2.25, "warps per SM": 18.0,
-            "grid": grid, "block": [256, 1, 1], "est. achieved occupancy %": 41,
+            "queued": 0, "registers per thread": 64, "shared memory": 8192, "blocks per SM": round(blocks, 7),
+            "warps per SM": round(blocks * _THREADS / _WARP, 6), "grid": grid, "block": [_THREADS, 1, 1],
+            "est. achieved occupancy %": 41,
         }  # fmt: skip
         self.launch("cudaLaunchKernel", [(name, "kernel", self.random.randint(3_000, 60_000), args)], stream)
         self.pass_time(300, 2_000)
@@ -238,7 +241,7 @@ def _text(run: _Run, begin: int) -> bytes:
 
     device: dict[str, Any] = {
         "id": _DEVICE, "name": "Simulated GPU", "totalGlobalMem": 1 << 36, "computeMajor": _CAPABILITY[0],
-        "computeMinor": _CAPABILITY[1], "warpSize": 32, "numSms": 108,
+        "computeMinor": _CAPABILITY[1], "warpSize": _WARP, "numSms": _SMS,
     }  # fmt: skip
     head: dict[str, Any] = {
         "schemaVersion": 1,

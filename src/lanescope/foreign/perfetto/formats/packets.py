@@ -132,9 +132,10 @@ class PacketReader:
             packed = reader.packed
             if not isinstance(packed, bytes):
                 return at
+            known = self._zstd[0]
             content = self._unpack(packed, self._offset + at)
             if content is None:
-                reader.not_unpacked()
+                reader.not_unpacked(self._zstd[0] != known)
             else:
                 reader.unpacked(np.frombuffer(content, np.uint8))
 

@@ -10,7 +10,7 @@
 #include <new>
 #include <utility>
 
-namespace lanescope::foreign_perfetto {
+namespace lanescope {
 
 // Memory without an owner: the one who has it frees it.
 struct Memory {
@@ -32,6 +32,9 @@ public:
     Growing() = default;
     Growing(const Growing&) = delete;
     Growing& operator=(const Growing&) = delete;
+    Growing(Growing&& other) noexcept
+        : data_(std::exchange(other.data_, nullptr)), mapped_(std::exchange(other.mapped_, 0)),
+          size_(std::exchange(other.size_, 0)), room_(std::exchange(other.room_, 0)), expected_(other.expected_) {}
     ~Growing() { Memory{data_, mapped_}.free(); }
 
     void push_back(T value) {
@@ -47,6 +50,9 @@ public:
         if (count > room_ - size_) [[unlikely]] grow(size_ + count);
         if (count != 0) std::memcpy(data_ + size_, values, count * sizeof(T));
         size_ += count;
+    }
+    void reserve(size_t room) {
+        if (room > room_) make_room(room);
     }
     // So many values may come: address space for them is taken at once, memory only as they do.
     void expect(size_t count) { expected_ = count * sizeof(T) < kLarge ? 0 : count; }
@@ -101,4 +107,4 @@ private:
     size_t expected_ = 0;
 };
 
-}  // namespace lanescope::foreign_perfetto
+}  // namespace lanescope

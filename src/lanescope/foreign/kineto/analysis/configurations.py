@@ -1,0 +1,92 @@
+"""Arguments that follow from others: of launches from the device, of process groups from their ranks."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from lanescope.families.rules import RuleContext, Violation
+from lanescope.trace import Table
+
+#: The producer writes some seven digits.
+_SHARE, _LEAST = 1e-4, 1e-5
+_MOST_OCCUPANCY = 100
+
+
+def _differs(told: npt.NDArray[Any], wanted: npt.NDArray[Any]) -> npt.NDArray[np.bool_]:
+    found: npt.NDArray[np.bool_] = np.abs(told - wanted) > np.maximum(_SHARE * np.abs(wanted), _LEAST)
+    return found
+
+
+def launch_contradictions(context: RuleContext) -> Iterator[Violation]:
+    """Yield kernels whose blocks and warps on an SM are not those of their grid and block on their device."""
+    details = context.trace.details
+    kernels, devices, ops = (details.get(name) for name in ("kineto_kernels", "kineto_devices", "kineto_ops"))
+    if kernels is None or not len(kernels):
+        return
+    row = kernels.values("slice_id")
+    wrong = kernels.valid("occupancy") & (kernels.values("occupancy") > _MOST_OCCUPANCY)
+    if devices is not None and ops is not None and len(devices) and len(ops):
+        sms, warp, known = _of_devices(devices, ops, row)
+        shape = kernels.valid("grid_x") & kernels.valid("block_x") & known
+        grid, block = (
+            np.prod([kernels.values(f"{name}_{axis}").astype(np.float64) for axis in "xyz"], axis=0)
+            for name in ("grid", "block")
+        )
+        blocks = np.divide(grid, sms, out=np.zeros(len(row)), where=known)
+        warps = np.divide(blocks * block, warp, out=np.zeros(len(row)), where=known & (warp > 0))
+        wrong |= shape & kernels.valid("blocks_per_sm") & _differs(kernels.values("blocks_per_sm"), blocks)
+        wrong |= shape & (warp > 0) & kernels.valid("warps_per_sm") & _differs(kernels.values("warps_per_sm"), warps)
+    yield from context.violations("slices", np.sort(row[wrong]), lambda rows: f"{len(rows)} kernels")
+
+
+def _of_devices(devices: Table, ops: Table, row: npt.NDArray[np.int64]) -> tuple[Any, Any, npt.NDArray[np.bool_]]:
+    """Return SMs and threads of a warp of the device of each slice of ``row``, and whether they are known."""
+    place = np.searchsorted(ops.values("slice_id"), row)
+    place = np.minimum(place, len(ops) - 1)
+    has = (ops.values("slice_id")[place] == row) & ops.valid("device")[place]
+    device = ops.values("device")[place]
+    sms, warp = np.zeros(len(row)), np.zeros(len(row))
+    for known in devices.rows():
+        mine = has & (device == known["device"])
+        sms[mine], warp[mine] = known["sms"] or 0, known["warp"] or 0
+    return sms, warp, sms > 0
+
+
+def group_contradictions(context: RuleContext) -> Iterator[Violation]:
+    """Yield the rank of a file and process groups that are not what their sizes allow."""
+    details = context.trace.details
+    runs, groups, collectives = (details.get(f"kineto_{name}") for name in ("runs", "groups", "collectives"))
+    world = None
+    for run in runs.rows() if runs is not None else ():
+        world = run["world_size"]
+        if world is not None and run["rank"] is not None and not 0 <= run["rank"] < world:
+            yield Violation(detail=f"rank {run['rank']} of {world}", table="inputs", count=1, input_id=run["input_id"])
+    for group in groups.rows() if groups is not None else ():
+        ranks, size = _ranks(group["ranks"]), group["size"]
+        is_outside = ranks is not None and world is not None and any(not 0 <= rank < world for rank in ranks)
+        if is_outside or (ranks and size is not None and len(ranks) != size):
+            detail = f"group {group['name']} of size {size}: ranks {group['ranks']}"
+            yield Violation(detail=detail, table="inputs", count=1, input_id=group["input_id"])
+    if collectives is None or not len(collectives):
+        return
+    texts = collectives.column("group_ranks")
+    known = texts.dictionary.texts if texts.dictionary is not None else ()
+    sizes = np.array([*(len(_ranks(text) or ()) for text in known), 0], np.int64)[texts.values]
+    valid = collectives.valid("group_ranks") & collectives.valid("group_size") & (sizes > 0)
+    wrong = valid & (sizes != collectives.values("group_size"))
+    rows = np.sort(collectives.values("slice_id")[wrong])
+    yield from context.violations("slices", rows, lambda ids: f"{len(ids)} rows of another group size")
+
+
+def _ranks(text: str) -> list[int] | None:
+    """Return the ranks that a text lists; None if it is shortened or lists anything else."""
+    try:
+        found = json.loads(text)
+    except ValueError:
+        return None
+    return found if isinstance(found, list) and all(isinstance(rank, int) for rank in found) else None
