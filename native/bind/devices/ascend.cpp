@@ -117,6 +117,21 @@ Int64s edges_once(Tasks pred, Tasks succ, size_t tasks) {
     return lanescope::bind::to_numpy(std::move(found));
 }
 
+using Ids = nb::ndarray<const uint64_t, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
+
+nb::object union_or_none(const std::vector<Ids>& lists, uint64_t most) {
+    std::vector<std::span<const uint64_t>> spans;
+    for (const Ids& list : lists) spans.emplace_back(list.data(), list.size());
+    std::vector<uint64_t> found;
+    bool is_dense = false;
+    {
+        nb::gil_scoped_release release;
+        is_dense = union_of_ids(spans, most, found);
+    }
+    if (!is_dense) return nb::none();
+    return nb::cast(lanescope::bind::to_numpy(std::move(found)));
+}
+
 nb::list task_names(nb::ndarray<const uint64_t, nb::ndim<1>, nb::c_contig, nb::device::cpu> ids) {
     nb::list found;
     std::array<char, 32> room;
@@ -125,6 +140,15 @@ nb::list task_names(nb::ndarray<const uint64_t, nb::ndim<1>, nb::c_contig, nb::d
         found.append(nb::str(text.data(), text.size()));
     }
     return found;
+}
+
+nb::tuple names_as_bytes(nb::ndarray<const uint64_t, nb::ndim<1>, nb::c_contig, nb::device::cpu> ids) {
+    EncodedNames found;
+    {
+        nb::gil_scoped_release release;
+        found = encoded_names({ids.data(), ids.size()});
+    }
+    return nb::make_tuple(lanescope::bind::to_numpy(std::move(found.bytes)), lanescope::bind::to_numpy(std::move(found.first)));
 }
 
 Lists lists_of(Tasks first, Tasks item, size_t tasks, size_t texts) {
@@ -248,8 +272,15 @@ void lanescope::bind::ascend(nb::module_& m) {
           "without a stamp above 0, are left out.");
     m.def("ascend_first_edges", &edges_once, "pred"_a.noconvert(), "succ"_a.noconvert(), "tasks"_a,
           "Return the edges that are the first ones of their pair of tasks, rising.");
+    m.def("ascend_union", &union_or_none, "lists"_a, "most"_a,
+          nb::sig("def ascend_union(lists: list[numpy.typing.NDArray], most: int) -> numpy.typing.NDArray | None"),
+          "Return the distinct ids of lists (uint64), rising; None where rings (upper halves) together span more numbers "
+          "than `most`.");
     m.def("ascend_task_names", &task_names, "ids"_a.noconvert(), nb::sig("def ascend_task_names(ids: numpy.typing.NDArray) -> list[str]"),
           "Return the names of tasks: t5 in ring 0, else r2t5.");
+    m.def("ascend_encoded_names", &names_as_bytes, "ids"_a.noconvert(),
+          nb::sig("def ascend_encoded_names(ids: numpy.typing.NDArray) -> tuple[numpy.typing.NDArray, numpy.typing.NDArray]"),
+          "Return the names of tasks as UTF-8 end to end, uint8, and where each begins, int64 [n + 1].");
     m.def("ascend_hints", &hints, "texts"_a, "out_first"_a.noconvert(), "out_item"_a.noconvert(), "in_first"_a.noconvert(),
           "in_item"_a.noconvert(), nb::sig("def ascend_hints(texts: list[str], out_first: numpy.typing.NDArray, out_item: numpy.typing.NDArray, in_first: numpy.typing.NDArray, in_item: numpy.typing.NDArray) -> list[str]"),
           "Return for each task the arguments of its execution that list consumers and producers, by their texts: those "

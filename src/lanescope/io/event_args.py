@@ -94,13 +94,14 @@ class _Arguments:
             if column.is_unknown or (column.valid is not None and not column.valid.any()):
                 continue
             texts: Iterable[str] = ()
-            if type_ == "utf8":
+            if type_ == "utf8" and column.encode is None:
                 texts = column.values.tolist()
             elif column.dictionary is not None:
                 texts = column.dictionary.texts
+            encoded = encode_utf8(texts) if column.encode is None else core.PerfettoTexts(*column.encode())
             values = _NO_BYTES if type_ == "utf8" else np.ascontiguousarray(column.values)
             known = _known(column.valid)
-            events.argument(name, type_, values, known, encode_utf8(texts), self.base, self.count, self.first, self.row)
+            events.argument(name, type_, values, known, encoded, self.base, self.count, self.first, self.row)
 
 
 def _known(valid: Mask | None) -> UInt8:

@@ -1,6 +1,7 @@
 """Names, functions and dependencies: what the task graph says, against loops."""
 
 import json
+from itertools import pairwise
 
 import numpy as np
 import pytest
@@ -14,7 +15,7 @@ from lanescope._native import core
 from lanescope.analysis import check
 from lanescope.devices.ascend.formats.files import read_deps
 from lanescope.devices.ascend.interpret.graph import Intervals, build, extreme, parents, ready, rings
-from lanescope.devices.ascend.interpret.names import function_name, letters, task_name
+from lanescope.devices.ascend.interpret.names import TaskTexts, function_name, letters, ring_name, task_name
 
 CPU = [[0, 1, 90, 260], [1, 1, 290, 460], [0, 2, 490, 660]]
 ROWS = [[0, 1, 1, 100, 200, 4], [1, 2, 1, 300, 400, 4], [0, 3, 2, 500, 600, 4]]
@@ -41,6 +42,35 @@ def test_letters_tell_numbers_apart(first, second):
 )
 def test_task_names(task_id, name):
     assert task_name(task_id) == name
+
+
+@given(st.lists(st.integers(0, 2**64 - 1) | st.integers(0, 1 << 34), max_size=20))
+def test_encoded_task_names_are_those_that_are_read(ids):
+    texts = TaskTexts(np.array(ids, np.uint64), task_name)
+    column = texts.column(np.arange(len(ids))[::-1])
+    data, first = column.encode()
+    assert [data[i:j].tobytes().decode() for i, j in pairwise(first.tolist())] == column.values.tolist()
+    assert first[-1] == len(data)
+
+
+def test_names_of_other_runtimes_are_encoded_from_their_texts():
+    assert TaskTexts(np.array([7], np.uint64), ring_name).column(np.array([0])).encode is None
+
+
+@given(st.lists(st.tuples(st.integers(0, 6), st.integers(0, 6)), max_size=25), st.booleans())
+def test_the_first_edge_of_a_pair_counts(pairs, are_by_consumer):
+    if are_by_consumer:
+        pairs.sort(key=lambda pair: pair[1])
+    pred, succ = np.array(pairs, np.int64).reshape(-1, 2).T.copy()
+    found = core.ascend_first_edges(pred, succ, 7)
+    assert found.tolist() == [place for place, pair in enumerate(pairs) if pair not in pairs[:place]]
+
+
+def test_first_edges_of_tasks_that_are_not_there_are_refused():
+    with pytest.raises(ValueError, match="no such task"):
+        core.ascend_first_edges(np.array([0]), np.array([7]), 7)
+    with pytest.raises(ValueError, match="two ends"):
+        core.ascend_first_edges(np.array([0, 1]), np.array([0]), 7)
 
 
 @pytest.mark.parametrize(

@@ -4,6 +4,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
+from lanescope._native import core
 from lanescope.devices.ascend.interpret.sorted_index import SortedIndex, distinct, union
 
 IDS = st.one_of(
@@ -27,12 +28,19 @@ def test_places_are_those_that_a_search_finds(ids, which):
     assert SortedIndex.among(known).of(asked).tolist() == np.searchsorted(known, asked).tolist()
 
 
-@given(st.sets(DENSE, min_size=1, max_size=40), st.lists(DENSE | IDS, max_size=10))
-def test_a_list_knows_what_it_holds(ids, others):
-    places = SortedIndex.among(distinct(array(ids)))
-    assert places.table is not None
-    assert places.hold(array(ids))
-    assert places.hold(array(others)) == (set(others) <= ids)
+@given(st.sets(DENSE, min_size=1, max_size=40))
+def test_dense_ids_have_a_table(ids):
+    assert SortedIndex.among(distinct(array(ids))).table is not None
+
+
+@given(st.lists(st.lists(DENSE | IDS, max_size=12), max_size=4), st.integers(0, 200))
+def test_ids_are_marked_in_a_table_that_is_not_too_large(parts, most):
+    ids = sorted({id_ for part in parts for id_ in part})
+    rings = {ring: [id_ for id_ in ids if id_ >> 32 == ring] for ring in {id_ >> 32 for id_ in ids}}
+    entries = sum(numbers[-1] - numbers[0] + 1 for numbers in rings.values())
+    found = core.ascend_union([array(part) for part in parts], most)
+    assert (found is None) == (entries > most or max(rings, default=0) >= 1 << 16)
+    assert found is None or found.tolist() == ids
 
 
 @given(st.lists(st.lists(DENSE | IDS, max_size=12), max_size=4))

@@ -140,4 +140,44 @@ bool first_of_pairs(std::span<const int64_t> key, std::span<const int64_t> other
     return true;
 }
 
+bool union_of_ids(std::span<const std::span<const uint64_t>> lists, uint64_t most, std::vector<uint64_t>& found) {
+    constexpr uint64_t kRings = 1 << 16;
+    struct Ring {
+        uint32_t least = std::numeric_limits<uint32_t>::max(), largest = 0;
+        uint64_t shift = 0;
+    };
+    std::vector<Ring> rings;
+    for (const auto& list : lists) {
+        for (const uint64_t id : list) {
+            const uint64_t ring = id >> 32;
+            if (ring >= rings.size()) {
+                if (ring >= kRings) return false;
+                rings.resize(static_cast<size_t>(ring) + 1);
+            }
+            const auto number = static_cast<uint32_t>(id);
+            rings[ring].least = std::min(rings[ring].least, number);
+            rings[ring].largest = std::max(rings[ring].largest, number);
+        }
+    }
+    uint64_t total = 0;
+    for (Ring& ring : rings) {
+        if (ring.least > ring.largest) continue;
+        ring.shift = total - ring.least;
+        total += uint64_t{ring.largest} - ring.least + 1;
+        if (total > most) return false;
+    }
+    std::vector<uint8_t> is_there(total);
+    for (const auto& list : lists) {
+        for (const uint64_t id : list) is_there[rings[id >> 32].shift + static_cast<uint32_t>(id)] = 1;
+    }
+    found.clear();
+    for (uint64_t ring = 0; ring < rings.size(); ++ring) {
+        const Ring& mine = rings[ring];
+        for (uint64_t number = mine.least; number <= mine.largest; ++number) {
+            if (is_there[mine.shift + number] != 0) found.push_back(ring << 32 | number);
+        }
+    }
+    return true;
+}
+
 }  // namespace lanescope::ascend

@@ -21,4 +21,8 @@ void last_of_lane(std::span<const int64_t> lane, std::span<const int64_t> value,
 bool first_of_pairs(std::span<const int64_t> key, std::span<const int64_t> other, std::span<const int64_t> stamp,
                     uint64_t keys, std::vector<int64_t>& found);
 
+// The distinct ids of some lists, rising. Ids are dense where each ring (upper half) counts from some number: a table of
+// all numbers marks those that are there. False: such a table would have more than `most` entries.
+bool union_of_ids(std::span<const std::span<const uint64_t>> lists, uint64_t most, std::vector<uint64_t>& found);
+
 }  // namespace lanescope::ascend

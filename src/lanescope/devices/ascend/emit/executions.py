@@ -168,7 +168,7 @@ def _details(canvas: TimelineBuilder, drawn: RecordSlices) -> None:
         "ascend_tasks",
         slice_id=ids_from(drawn.first, count),
         task_id=runs.task_id,
-        task=Column.derived(count, lambda: task_texts.all[task]),
+        task=task_texts.column(task),
         label=Column.derived(count, lambda: naming.labels(texts[name_of], task_texts.all[task])),
         function=Column.derived(count, lambda: np.maximum(function, 0), valid=some(function >= 0)),
         core=Column.derived(count, lambda: core.astype(np.int32)),

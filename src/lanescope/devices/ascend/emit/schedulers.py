@@ -126,7 +126,7 @@ def _submit_lanes(
         orchestrator=rows.group,
         submit_idx=_unsigned(rows["submit_idx"], some(rows.has("submit_idx"))),
         task_id=ids,
-        task=Column.derived(count, lambda: texts.all[task]),
+        task=texts.column(task),
     )
     return drawn
 

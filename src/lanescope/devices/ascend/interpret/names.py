@@ -9,6 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from lanescope._native import core
+from lanescope.trace import Column
 
 #: Name of a task whose function is unknown.
 UNRESOLVED = "task"
@@ -77,6 +78,13 @@ class TaskTexts:
     def all(self) -> npt.NDArray[np.object_]:
         """The texts, object [tasks]."""
         return task_names(self._ids, self._naming)
+
+    def column(self, task: npt.NDArray[np.int64]) -> Column:
+        """Return the texts of tasks (int64 [n], by their index) as a column."""
+        column = Column.derived(len(task), lambda: self.all[task])
+        if self._naming is task_name:
+            column.encode = lambda: core.ascend_encoded_names(np.ascontiguousarray(self._ids[task]))
+        return column
 
 
 def labels(names: npt.NDArray[np.object_], tasks: npt.NDArray[np.object_]) -> npt.NDArray[np.object_]:

@@ -8,6 +8,7 @@ from typing import TypeVar
 import numpy as np
 import numpy.typing as npt
 
+from lanescope._native import core
 from lanescope.declaration import frozen_class
 
 Int64 = npt.NDArray[np.int64]
@@ -27,7 +28,7 @@ _HALF = np.uint64(32)
 def distinct(values: npt.NDArray[Number]) -> npt.NDArray[Number]:
     """Return the distinct values, rising: what ``np.unique`` does, which imports masked arrays first."""
     # Numbers of cores and threads: a table of them is quicker than to sort.
-    if values.dtype.kind == "i" and len(values) > _SMALL and values.min() >= 0 and values.max() < _SMALL:  # type: ignore[operator]
+    if values.dtype.kind == "i" and len(values) > _SMALL and values.min() >= 0 and values.max() < _SMALL:
         return np.flatnonzero(np.bincount(values)).astype(values.dtype)
     rising = np.sort(values)
     if not len(rising):
@@ -80,28 +81,11 @@ class SortedIndex:
         found: Int64 = self.table[number + shift].astype(np.int64)
         return found
 
-    def hold(self, ids: UInt64) -> bool:
-        """Return whether all ids are in the list; False if that would need a search."""
-        if self.shift is None or self.table is None:
-            return False
-        ring, number = (ids >> _HALF).astype(np.int64), (ids & _LOW).astype(np.int64)
-        if not len(ids):
-            return True
-        if int(ring.max()) >= len(self.shift):
-            return False
-        place = self.table[np.clip(number + self.shift[ring], 0, len(self.table) - 1)]
-        return bool((place >= 0).all() and (self.ids[place] == ids).all())
-
 
 def union(parts: Sequence[UInt64]) -> SortedIndex:
     """Return the places of all ids of some lists, of any order and repetition."""
-    parts = sorted(parts, key=len)
     if not parts:
         return SortedIndex.among(np.empty(0, np.uint64))
-    # A list that rises and has all of the others, as that of the tasks has, needs no sorting.
-    for part in parts:
-        if len(part) > 1 and bool((part[1:] > part[:-1]).all()):
-            places = SortedIndex.among(part)
-            if all(places.hold(other) for other in parts if other is not part):
-                return places
-    return SortedIndex.among(distinct(np.concatenate(parts)))
+    lists = [np.ascontiguousarray(part) for part in parts]
+    ids = core.ascend_union(lists, _SPARSE * sum(map(len, lists)) + _FREE)
+    return SortedIndex.among(distinct(np.concatenate(lists)) if ids is None else ids)
