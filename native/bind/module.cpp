@@ -40,7 +40,6 @@ NB_MODULE(core, m) {
     lanescope::bind::lanes(m);
     lanescope::bind::layout(m);
     lanescope::bind::levelzero(m);
-    lanescope::bind::parquet(m);
     lanescope::bind::perfetto(m);
     lanescope::bind::perfetto_reader(m);
     lanescope::bind::profile(m);

@@ -18,7 +18,6 @@ void lanes(nanobind::module_& m);
 void foreign_event_pairs(nanobind::module_& m);
 void layout(nanobind::module_& m);
 void levelzero(nanobind::module_& m);
-void parquet(nanobind::module_& m);
 void perfetto(nanobind::module_& m);
 void perfetto_reader(nanobind::module_& m);
 void profile(nanobind::module_& m);

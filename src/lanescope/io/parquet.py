@@ -84,38 +84,26 @@ class ParquetSink(AtomicSink):
         self._parts = 0
         self._rows: dict[str, int] = {}
         self._last: Trace | None = None
-        self._connection: duckdb.DuckDBPyConnection | None = None  # for tables with free text
         self._specs: dict[str, TableSpec] = {}
 
     def start(self, info: StreamInfo) -> None:
         """Make the folder, under a temporary name."""
+        import duckdb
+
         self._target.parent.mkdir(parents=True, exist_ok=True)
         check_room(self._target, replace=self._replace)
         self._folder = self.stack.enter_context(atomic_file.folder(self._target))
+        self._connection = self.stack.enter_context(duckdb.connect())
 
     def write(self, batch: Trace) -> None:
         """Write the rows of the next batch."""
         for name, table in batch.tables().items():
             if name not in SHARED and len(table):
-                self._write(table, self._folder / name / f"part-{self._parts:05}.parquet")
+                _write_table(self._connection, table, self._folder / name / f"part-{self._parts:05}.parquet")
             self._rows[name] = self._rows.get(name, 0) + (0 if name in SHARED else len(table))
         self._parts += 1
         self._last = bare(batch)
         self._specs = {name: table.spec for name, table in batch.tables().items()}
-
-    def _write(self, table: Table, path: Path) -> None:
-        from lanescope.io import parquet_file
-
-        with _plain_errors(path):
-            path.parent.mkdir(exist_ok=True)
-            if parquet_file.is_for(table):
-                parquet_file.write_table(table, path)
-                return
-        import duckdb
-
-        if self._connection is None:
-            self._connection = self.stack.enter_context(duckdb.connect())
-        _write_table(self._connection, table, path)
 
     def finish(self, annotations: Table | None = None) -> WriteReport:
         """Write the shared tables and the metadata; findings have no place in the format."""
@@ -125,7 +113,7 @@ class ParquetSink(AtomicSink):
         for name in SHARED:
             table = last.tables()[name]
             if len(table):
-                self._write(table, self._folder / name / "part-00000.parquet")
+                _write_table(self._connection, table, self._folder / name / "part-00000.parquet")
             self._rows[name] = len(table)
         metadata = {
             "schema": SCHEMA,
@@ -183,15 +171,6 @@ def _foreign(folder: Path) -> str | None:
 
 @contextmanager
 def _plain_errors(path: Path) -> Iterator[None]:
-    """Let an error name the path that is written, and no other."""
-    try:
-        yield
-    except OSError as error:
-        raise OSError(error.errno, error.strerror, str(path)) from None
-
-
-@contextmanager
-def _plain_duckdb_errors(path: Path) -> Iterator[None]:
     """Let what DuckDB raises where it cannot write to a path be what Python itself would raise there."""
     import duckdb
 
@@ -201,6 +180,8 @@ def _plain_duckdb_errors(path: Path) -> Iterator[None]:
         found = re.search(r'"errno":"(\d+)"', str(error))
         number = int(found[1]) if found else errno.EIO
         raise OSError(number, os.strerror(number), str(path)) from None
+    except OSError as error:
+        raise OSError(error.errno, error.strerror, str(path)) from None
     except RuntimeError as error:
         if str(error) != "Query interrupted":
             raise
@@ -209,6 +190,8 @@ def _plain_duckdb_errors(path: Path) -> Iterator[None]:
 
 
 def _write_table(connection: duckdb.DuckDBPyConnection, table: Table, path: Path) -> None:
+    with _plain_errors(path):
+        path.parent.mkdir(exist_ok=True)
     # What is the same in all rows goes in as a literal: it costs neither memory nor a scan.
     literals = {spec.name: literal for spec in table.spec.columns if (literal := _literal(spec, table)) is not None}
     stored = tuple(spec for spec in table.spec.columns if spec.name not in literals)
@@ -218,7 +201,7 @@ def _write_table(connection: duckdb.DuckDBPyConnection, table: Table, path: Path
     target = str(path).replace("'", "''")
     # Level 1 is faster than level 3 and no larger: the encodings of the format leave little to find.
     options = "format parquet, compression zstd, compression_level 1"
-    with _plain_duckdb_errors(path):
+    with _plain_errors(path):
         connection.execute(f"copy (select {columns} from written) to '{target}' ({options})")
     connection.unregister("written")
 
