@@ -49,8 +49,6 @@ BLOCK = 384 << 10
 
 #: igzip's level 1.
 _LEVEL = 1
-#: Deflate with a window of 32 KiB, compressed fast.
-_ZLIB_HEAD = b"\x78\x01"
 
 _CORES = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 #: Blocks are compressed by at most so many threads, and so many blocks wait to be written.
@@ -339,12 +337,8 @@ class _Packets:
 
 
 def _compressed(block: bytes | memoryview) -> bytes:
-    """Return the zlib stream of a block; what packets repeat of one another needs no search."""
     from isal import isal_zlib
 
-    deflated = core.perfetto_deflate(block)
-    if deflated is not None:
-        return b"".join((_ZLIB_HEAD, deflated, isal_zlib.adler32(block).to_bytes(4, "big")))
     stream: bytes = isal_zlib.compress(block, _LEVEL)
     return stream
 

@@ -12,7 +12,6 @@
 #include <string>
 #include <unordered_map>
 
-#include "core/io/perfetto/deflate.hpp"
 #include "core/io/perfetto/flows.hpp"
 #include "events.hpp"
 #include "memory.hpp"
@@ -193,20 +192,6 @@ void lanescope::bind::perfetto(nb::module_& m) {
 
     m.def("distinct_bits", distinct_bits, "bits"_a.noconvert(), "codes"_a.noconvert(), "known"_a.noconvert(),
           "Return the distinct values, in order of first sight; fill which of them each row has, and whether it is not 0.");
-
-    m.def(
-        "perfetto_deflate",
-        [](const Input<uint8_t>& packets) -> nb::object {
-            std::vector<uint8_t> stream;
-            bool is_made;
-            {
-                nb::gil_scoped_release release;
-                is_made = pf::deflate_packets(span_of(packets), stream);
-            }
-            return is_made ? nb::object(nb::bytes(stream.data(), stream.size())) : nb::none();
-        },
-        "packets"_a.noconvert(), nb::sig("def perfetto_deflate(packets: memoryview | bytes) -> bytes | None"),
-        "Compress whole packets to a deflate stream; None where they repeat too little of what packets repeat.");
 
     nb::class_<TextArrays>(m, "PerfettoTexts", "Texts end to end: UTF-8 bytes and offsets, int64 [n + 1].")
         .def(nb::init<Input<uint8_t>, Input<int64_t>>(), "bytes"_a.noconvert(), "offsets"_a.noconvert());
