@@ -63,6 +63,18 @@ matrix: $(READY) ## all programs of the Level Zero matrix in all ways; SANITIZE 
 	@PYTHONPATH=tests $(BIN)/python -m native.matrix rows $(if $(SANITIZE),--sanitize $(SANITIZE)) \
 	    $(if $(ROWS),--rows $(ROWS)) $(if $(EVERY),--every $(EVERY))
 
+matrix-sanitized: $(READY) ## the whole matrix under both sanitizers, ROUNDS (all 20) of it; logs in build/matrix; goes on where it was
+	@mkdir -p build/matrix
+	@failed=0; for round in $(or $(ROUNDS),$$(seq 0 19)); do for sanitize in address thread; do \
+	    log=build/matrix/$$sanitize-$$round.log; \
+	    built=build/recorder-$$sanitize/recorder/libze_tracing_layer.so.1; \
+	    if ! { [ "$$log" -nt "$$built" ] && tail -n 1 "$$log" | grep -q ', 0 failed$$'; }; then \
+	        PYTHONPATH=tests $(BIN)/python -m native.matrix rows --sanitize $$sanitize --round $$round $(MATRIX) \
+	            >"$$log" 2>&1 || failed=1; \
+	    fi; \
+	    echo "$$sanitize, round $$round: $$(tail -n 1 "$$log")"; \
+	done; done; exit $$failed
+
 matrix-random: $(READY) ## N (10000) random Level Zero programs; SANITIZE as above; MATRIX: --hard, --world NAME, --resets NAME
 	@PYTHONPATH=tests $(BIN)/python -m native.matrix random --number $(or $(N),10000) \
 	    $(if $(SANITIZE),--sanitize $(SANITIZE)) $(MATRIX)

@@ -53,6 +53,17 @@ def work():
     assert status in (0, 1), status
 """
 
+#: Paths, sums and slack of a trace that is decoded already.
+_CRITICAL_PATH = """
+import lanescope
+from case import materialised
+trace = lanescope.open(capture, {family!r})
+materialised(trace)
+def work():
+    found = lanescope.critical_path(trace)
+    assert len(found.summary) and len(found.slack), found
+"""
+
 _WRITE = """
 from bench_perfetto import realistic
 from case import Nowhere
@@ -161,6 +172,10 @@ def _write(writer: str, slices: int) -> Gate:
     return Gate(f"write {slices} slices, {writer}", _WRITE.format(writer=writer, slices=slices))
 
 
+def _critical_path(family: str, slices: int) -> Gate:
+    return Gate(f"critical path of {slices} slices, {family}", _CRITICAL_PATH.format(family=family), (family, slices))
+
+
 #: What simulated captures are asked for: so many slices that a count takes seconds under callgrind.
 SLICES = {
     "aie": 100_000,
@@ -178,6 +193,7 @@ GATES = (
     *(_check(*pair, *options) for pair in SLICES.items() for options in ((), ("--json",))),
     _write("perfetto", 100_000),
     _write("chrome", 100_000),
+    *(_critical_path(family, SLICES[family]) for family in ("cuda", "ascend", "levelzero", "kineto")),
     Gate("write 100000 slices, parquet", _WRITE_PARQUET.format(slices=100_000)),
 )
 

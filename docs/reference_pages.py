@@ -287,7 +287,9 @@ def commands() -> str:
         "`--strict`; 130 interrupted; 70 an internal error.",
     ]
     parsers = {
-        verb: arguments.build_parser(verb, import_module(f"lanescope.cli.commands.{verb}"), [verb], registry.builtin())
+        verb: arguments.build_parser(
+            verb, import_module(f"lanescope.cli.commands.{verb.replace('-', '_')}"), [verb], registry.builtin()
+        )
         for verb in cli.COMMANDS
     }
     for family in registry.builtin():

@@ -12,6 +12,7 @@ import sys
 import time
 from concurrent.futures import ProcessPoolExecutor
 from pathlib import Path
+from typing import Any
 
 from mutations import lies, page
 from mutations.ledger import Key, Ledger, Row, run, to_json
@@ -32,10 +33,14 @@ def arguments() -> argparse.Namespace:
     parser.add_argument("--open", action="store_true", help="print only fields with mutants that nothing found")
     parser.add_argument("--no-lies", action="store_true", help="leave out the injected lies")
     parser.add_argument("--jobs", type=int, default=2, help="families at a time (2)")
-    parser.add_argument("--write", action="store_true", help="keep the ledger, and write the page")
+    parser.add_argument(
+        "--write", action="store_true", help="keep the ledger, and write the page; with --family only of that family"
+    )
     given = parser.parse_args()
-    if given.write and (given.family or given.no_lies):
-        parser.error("--write keeps the ledger of all families, with the lies")
+    if given.write and given.no_lies:
+        parser.error("--write keeps the lies, too: leave out --no-lies")
+    if given.write and given.family and given.count != (kept := json.loads(KEPT.read_text())["count"]):
+        parser.error(f"other families are kept with {kept} mutants each: pass --count {kept}")
     return given
 
 
@@ -44,6 +49,11 @@ def judged(task: tuple[str, int]) -> tuple[dict[Key, Row], float]:
     family, count = task
     begin = time.process_time()
     return run(seeds(family), count), time.process_time() - begin
+
+
+def in_order(rows: dict[str, Any]) -> dict[str, Any]:
+    """Return what is known of families in their order."""
+    return {family: rows[family] for family in FAMILIES if family in rows}
 
 
 def main() -> int:
@@ -67,8 +77,14 @@ def main() -> int:
     for family, rows in injected.items():
         print("\n".join(page.lie_lines(family, rows)) + "\n")
     if given.write:
-        kept = {"count": given.count, "ledger": to_json(found), "small": {"count": SMALL, "ledger": to_json(repeated)}}
-        text = json.dumps({**kept, "lies": injected}, separators=(",", ":"))
+        kept = json.loads(KEPT.read_text()) if given.family else {"ledger": {}, "small": {"ledger": {}}, "lies": {}}
+        # Of one family only: the others stay as they are kept.
+        for part, rows in ((kept, to_json(found)), (kept["small"], to_json(repeated))):
+            part["ledger"] = in_order({**part["ledger"], **rows})
+        lies_now = in_order({**kept["lies"], **injected})
+        small = {"count": SMALL, "ledger": kept["small"]["ledger"]}
+        made = {"count": given.count, "ledger": kept["ledger"], "small": small, "lies": lies_now}
+        text = json.dumps(made, separators=(",", ":"))
         # A line for each field, so that a change of the ledger can be read.
         KEPT.write_text(text.replace('{"format"', '\n{"format"') + "\n")
         PAGE.write_text(page.page(json.loads(KEPT.read_text())))

@@ -8,6 +8,8 @@
 #include <utility>
 #include <vector>
 
+#include "core/wire/growing.hpp"
+
 namespace lanescope::bind {
 
 template <class T>
@@ -40,6 +42,24 @@ nanobind::ndarray<nanobind::numpy, T, nanobind::ndim<1>> to_numpy(std::vector<T>
     nanobind::capsule owner(kept.get(), [](void* p) noexcept { delete static_cast<std::vector<T>*>(p); });
     kept.release();
     return {data, {size}, owner};
+}
+
+// What frees memory when numpy no longer needs it.
+inline nanobind::capsule owner_of(Memory memory) {
+    auto kept = std::make_unique<Memory>(memory);
+    nanobind::capsule owner(kept.get(), [](void* p) noexcept {
+        const std::unique_ptr<Memory> memory(static_cast<Memory*>(p));
+        memory->free();
+    });
+    kept.release();
+    return owner;
+}
+
+// The same of an array that grew: its memory moves out.
+template <class T>
+nanobind::ndarray<nanobind::numpy, T, nanobind::ndim<1>> to_numpy(Growing<T>& values) {
+    const auto [memory, size] = values.release();
+    return {static_cast<T*>(memory.data), {size}, owner_of(memory)};
 }
 
 }  // namespace lanescope::bind

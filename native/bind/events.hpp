@@ -96,7 +96,7 @@ struct EventArrays {
     pf::Events events(bool with_end) const {
         const size_t n = begin.size();
         require((order.size() == n || order.size() == 0) && end.size() == (with_end ? n : 0) && name.size() == n &&
-                    (category.size() == 0 || category.size() == n) &&
+                    (category.size() <= 1 || category.size() == n) &&
                     (flow_first.size() == 0 || flow_first.size() == n + 1) && flow_id.size() == flow_end.size(),
                 "event columns of different lengths");
         pf::Events out{span_of(order),    span_of(begin),      span_of(end),     end_is_length, span_of(name),

@@ -30,12 +30,13 @@ NB_MODULE(core, m) {
     lanescope::bind::ascend(m);
     lanescope::bind::check(m);
     lanescope::bind::chrome(m);
+    lanescope::bind::critical_path(m);
     lanescope::bind::ctf(m);
     lanescope::bind::ctf_program(m);
     lanescope::bind::cuda(m);
     lanescope::bind::cuda_declared(m);
     lanescope::bind::cuda_layouts(m);
-    lanescope::bind::foreign_chrome(m);
+    lanescope::bind::foreign_event_pairs(m);
     lanescope::bind::lanes(m);
     lanescope::bind::layout(m);
     lanescope::bind::levelzero(m);

@@ -12,8 +12,10 @@
 #include <string>
 #include <unordered_map>
 
+#include "core/io/perfetto/deflate.hpp"
 #include "core/io/perfetto/flows.hpp"
 #include "events.hpp"
+#include "memory.hpp"
 #include "module.hpp"
 
 namespace nb = nanobind;
@@ -148,20 +150,26 @@ nb::tuple flows_by_event(const Input<int64_t>& source, const Input<int64_t>& des
     return nb::make_tuple(to_numpy(std::move(found.start)), to_numpy(std::move(found.id)), to_numpy(std::move(found.end)));
 }
 
-// The distinct sets of bits, in order of first sight, and which of them each row has.
-std::vector<uint32_t> distinct_bits(const Input<uint32_t>& bits, const Array<int32_t>& codes) {
-    require(codes.size() == bits.size(), "columns of different lengths");
+// The distinct sets of bits, in order of first sight, which of them each row has, and whether it has any bit.
+std::vector<uint32_t> distinct_bits(const Input<uint32_t>& bits, const Array<int32_t>& codes, const Array<uint8_t>& known) {
+    require(codes.size() == bits.size() && known.size() == bits.size(), "columns of different lengths");
     nb::gil_scoped_release release;
+    provide(codes.data(), codes.size());
     const std::span<const uint32_t> rows = span_of(bits);
     const std::span<int32_t> code = span_of(codes);
+    const std::span<uint8_t> is_known = span_of(known);
+    constexpr size_t few = 4;  // as many sets as most traces have
     std::vector<uint32_t> sets;
-    std::unordered_map<uint32_t, int32_t> known;
+    std::unordered_map<uint32_t, int32_t> others;
     for (size_t i = 0; i < rows.size(); ++i) {
-        if (!sets.empty() && rows[i] == sets[0]) {  // as most rows have
-            code[i] = 0;
+        is_known[i] = rows[i] != 0;
+        size_t at = 0;
+        while (at < std::min(few, sets.size()) && sets[at] != rows[i]) ++at;
+        if (at < std::min(few, sets.size())) {
+            code[i] = static_cast<int32_t>(at);
             continue;
         }
-        const auto [found, is_new] = known.try_emplace(rows[i], static_cast<int32_t>(sets.size()));
+        const auto [found, is_new] = others.try_emplace(rows[i], static_cast<int32_t>(sets.size()));
         if (is_new) sets.push_back(rows[i]);
         code[i] = found->second;
     }
@@ -183,8 +191,22 @@ void lanescope::bind::perfetto(nb::module_& m) {
           "Return what drawn flows do at the events first .. first + count: where each begins, uint32 [count + 1], their "
           "numbers from 1, uint32, and what they do, uint8; all are empty if no flow meets these events.");
 
-    m.def("distinct_bits", distinct_bits, "bits"_a.noconvert(), "codes"_a.noconvert(),
-          "Return the distinct values, in order of first sight; fill which of them each row has.");
+    m.def("distinct_bits", distinct_bits, "bits"_a.noconvert(), "codes"_a.noconvert(), "known"_a.noconvert(),
+          "Return the distinct values, in order of first sight; fill which of them each row has, and whether it is not 0.");
+
+    m.def(
+        "perfetto_deflate",
+        [](const Input<uint8_t>& packets) -> nb::object {
+            std::vector<uint8_t> stream;
+            bool is_made;
+            {
+                nb::gil_scoped_release release;
+                is_made = pf::deflate_packets(span_of(packets), stream);
+            }
+            return is_made ? nb::object(nb::bytes(stream.data(), stream.size())) : nb::none();
+        },
+        "packets"_a.noconvert(), nb::sig("def perfetto_deflate(packets: memoryview | bytes) -> bytes | None"),
+        "Compress whole packets to a deflate stream; None where they repeat too little of what packets repeat.");
 
     nb::class_<TextArrays>(m, "PerfettoTexts", "Texts end to end: UTF-8 bytes and offsets, int64 [n + 1].")
         .def(nb::init<Input<uint8_t>, Input<int64_t>>(), "bytes"_a.noconvert(), "offsets"_a.noconvert());

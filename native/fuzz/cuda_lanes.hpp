@@ -28,7 +28,7 @@ bool with_room(const LaneRules& rules, size_t begins, size_t marks, size_t holes
     Gaps gaps{gt, gd, gl, gi, gm, gb};
     LaneDecoder decoder(rules, {below, prev, next, unmarked, number, top, used, edges}, slices, instants, gaps);
     decode(decoder);
-    mark_below_resolution(slices, 32);
+    mark_below_resolution(slices, 0, slices.size, 32);
     for (size_t i = 0; i < slices.size; ++i) {
         if (top[e[i]] != -1) std::abort();
     }

@@ -1,4 +1,5 @@
-// Any words, cut anywhere: every word is accounted for, no output is overrun, and the cut changes nothing.
+// Any words, cut anywhere: every word is accounted for, no output is overrun, and neither the cut nor the processor changes
+// anything.
 #include <cstdlib>
 #include <cstring>
 
@@ -42,10 +43,10 @@ struct Room {
     }
 };
 
-Result decode(std::span<const uint32_t> words, size_t cut) {
+Result decode(std::span<const uint32_t> words, size_t cut, bool is_plain = false) {
     static Room room;
     Scanner scanner;
-    Timeline timeline(int64_t{1} << 60);
+    Timeline timeline(int64_t{1} << 60, is_plain);
     Result result;
     size_t at = 0;
     for (const size_t end : {cut, words.size()}) {
@@ -84,6 +85,8 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
     const auto whole = decode(words, words.size()), pieces = decode(words, words.back() % words.size());
     if (whole.words != static_cast<int64_t>(words.size())) std::abort();
     if (pieces.words != whole.words || pieces.rows != whole.rows) std::abort();
+    const auto plain = decode(words, words.size(), true);
+    if (plain.words != whole.words || plain.rows != whole.rows) std::abort();
 
     // As frames of one of the modes, and back: the same words.
     const uint32_t mode = words[0] % 4;

@@ -34,19 +34,22 @@ void read(Reader& reader, std::span<const uint8_t> bytes, size_t piece) {
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
     if (size < 1) return 0;
     const std::span<const uint8_t> bytes(data + 1, size - 1);
-    Reader whole, pieces;
+    Reader whole, pieces, all(true);
     read(whole, bytes, bytes.size() + 1);
     read(pieces, bytes, 1 + data[0]);
-    if (whole.events.ts.size() != pieces.events.ts.size() || whole.lost != pieces.lost) std::abort();
-    Events& events = whole.events;
+    read(all, bytes, 1 + data[0]);
+    if (whole.pairs.slices.ts.size() != pieces.pairs.slices.ts.size() || whole.lost != pieces.lost) std::abort();
+    Events& events = all.events;
     const size_t n = events.ts.size();
-    Slices slices;
+    Pairs pairs;
+    std::vector<int64_t> places;
     if (!pair_slices({{events.ts.data(), n}, {events.track.data(), n}, {events.type.data(), n}, {events.name.data(), n},
-                      {events.category.data(), n}, static_cast<int64_t>(whole.tracks.uuid.size())}, slices)) {
+                      {events.category.data(), n}, static_cast<int64_t>(all.tracks.uuid.size())}, pairs, places)) {
         std::abort();
     }
+    if (!whole.needs_events() && pairs.slices.ts.size() != whole.pairs.slices.ts.size()) std::abort();
     std::string text;
-    for (size_t row = 0; row < whole.annotated.event.size(); ++row) {
+    for (size_t row = 0; row < whole.annotated.offset.size(); ++row) {
         const int64_t rows[] = {static_cast<int64_t>(row), -1};
         if (!render(whole, rows, text)) std::abort();
     }

@@ -5,6 +5,21 @@ from __future__ import annotations
 TYPE_CHECKING = False  # as in ``typing``, which costs more to import than all of this
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
+    from typing import Any
+
+
+def from_room(module: str, name: str) -> Any:
+    """Return what a room above has under a name.
+
+    Methods of traces and tables are shorthands for functions of rooms that stand above them and import them.
+
+    Args:
+        module: name of the module below ``lanescope``.
+        name: name in it.
+    """
+    from importlib import import_module
+
+    return getattr(import_module(f"lanescope.{module}"), name)
 
 
 def lazy_names(package: str, home: Mapping[str, str], loaded: dict[str, object]) -> Callable[[str], object]:

@@ -13,7 +13,7 @@ from lanescope.families import registry
 
 @pytest.mark.parametrize("verb", cli.COMMANDS)
 def test_every_help_page_ends_with_two_examples(call, verb):
-    module = import_module(f"lanescope.cli.commands.{verb}")
+    module = import_module(f"lanescope.cli.commands.{verb.replace('-', '_')}")
     done = call(verb, "--help")
     assert (done.status, done.err) == (0, "")
     assert done.out.startswith(f"usage: lanescope {verb} ")
@@ -24,18 +24,19 @@ def test_every_help_page_ends_with_two_examples(call, verb):
 
 @pytest.mark.parametrize("verb", [verb for verb in cli.COMMANDS if verb != "view"])
 def test_the_examples_run(call, verb, tmp_path):
-    for example in import_module(f"lanescope.cli.commands.{verb}").EXAMPLES:
+    for example in import_module(f"lanescope.cli.commands.{verb.replace('-', '_')}").EXAMPLES:
         name, *arguments = shlex.split(example)
         assert (name, arguments[0]) == ("lanescope", verb)
         if "capture.bin" in arguments and not (tmp_path / "capture.bin").exists():
-            assert call("sim", "aie", "-o", "capture.bin").status == 0
+            family = "kineto" if verb == "critical-path" else "aie"  # records of AIE have no causes
+            assert call("sim", family, "-o", "capture.bin").status == 0
         done = call(*arguments)
         assert done.status in (0, 1), (example, done.err)
         shutil.rmtree(tmp_path / "lanescope-demo", ignore_errors=True)
 
 
 #: Lines that the help of a verb may have: what all captures have in common fits on a screen.
-MOST_LINES = 48
+MOST_LINES = 52
 
 
 def all_families():

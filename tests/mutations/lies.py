@@ -33,7 +33,7 @@ _HERTZ = 50_000_000
 def found(families: Iterable[str]) -> dict[str, dict[str, dict[str, int]]]:
     """Return by family and lie how many of ``SEEDS`` captures gave a new finding, by the worst severity."""
     return {
-        family: {name: _tried(*_CAPTURES[kind], lie) for name, (kind, lie) in LIES[family].items()}
+        family: {name: _tried(*_CAPTURES[kind], lie) for name, (kind, lie) in LIES.get(family, {}).items()}
         for family in families
     }
 

@@ -11,7 +11,15 @@ from mutations.ledger import OPEN, SAME, UNDETECTABLE, Key, Row, from_json
 from mutations.lies import SEEDS
 
 _COLUMNS = ("mutants", "detected", "of these notices", SAME, UNDETECTABLE, OPEN)
-_TITLES = {"aie": "AMD AI Engine", "ascend": "Ascend", "cuda": "CUDA probes", "levelzero": "Level Zero"}
+_TITLES = {
+    "aie": "AMD AI Engine",
+    "ascend": "Ascend",
+    "cuda": "CUDA probes",
+    "levelzero": "Level Zero",
+    "kineto": "PyTorch profiler",
+    "chrome": "Chrome trace events",
+    "perfetto": "Perfetto",
+}
 _HEAD = """# Ledger of detection
 
 <!-- Written by `make mutate`, see below. Do not edit. -->

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import cache
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -19,14 +19,13 @@ from lanescope.families.options import resolve_options
 
 DATA = Path(__file__).parent / "data"
 GOLDEN = Path(__file__).parents[1] / "devices"
-FAMILIES = ("aie", "ascend", "cuda", "levelzero")
 
 
 class Seed(NamedTuple):
     """A sound capture.
 
     Attributes:
-        family: its device family.
+        family: its family.
         format: its layout, as the ledger calls it.
         files: content by name, the main file first.
         main: what is opened, where that is not the first file.
@@ -122,7 +121,17 @@ def recorded(name: str) -> Seed:
     return Seed("levelzero", levelzero.CTF_FORMAT, files, main="run", which=1)
 
 
+_SEEDS: Mapping[str, Callable[[], Sequence[Seed]]] = {
+    "aie": _aie,
+    "ascend": _ascend,
+    "cuda": _cuda,
+    "levelzero": _levelzero,
+}
+#: In the order of the page.
+FAMILIES = tuple(_SEEDS)
+
+
 @cache
 def seeds(family: str) -> Sequence[Seed]:
     """Return the captures of a family."""
-    return {"aie": _aie, "ascend": _ascend, "cuda": _cuda, "levelzero": _levelzero}[family]()
+    return _SEEDS[family]()

@@ -238,9 +238,14 @@ def test_spans_of_json():
 DECLARED_BY_FILES = {"ctf"}
 
 
-def test_every_family_of_devices_is_in_the_ledger():
-    assert set(FAMILIES) == {family.name for family in registry.devices()}
-    for family in registry.devices():
+#: Families that the ledger does not ask yet.
+NOT_ASKED = {"chrome", "kineto", "perfetto"}
+
+
+def test_every_family_is_in_the_ledger():
+    families = [family for family in registry.builtin() if family.name not in NOT_ASKED]
+    assert sorted(FAMILIES) == sorted(family.name for family in families)
+    for family in families:
         for format in family.formats:
             is_there = any(seed.declared is format for seed in seeds(family.name))
             assert is_there != (format.name in DECLARED_BY_FILES), format.name

@@ -1,6 +1,7 @@
 """Run the whole scenario matrix, or a campaign of random programs.
 
     python -m native.matrix rows [--rows R1,R2] [--quirks "plain;overlap"] [--every N] [--sanitize ...] [-j N]
+    python -m native.matrix rows --round R [--sanitize ...]
     python -m native.matrix random --number N [--first SEED] [--sanitize address|thread] [-j N]
 
 Prints a line for each row, its lists and quirks, and ends with 1 if anything failed.
@@ -16,7 +17,7 @@ import sys
 import tempfile
 import time
 from collections import Counter, defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import replace
 from functools import partial
@@ -56,6 +57,22 @@ def cases(bench: Bench, rows: set[str], quirks: set[str]) -> Iterator[Case]:
                         )
 
 
+def in_rounds(all_of: Iterable[Case]) -> list[list[Case]]:
+    """Divide cases into rounds: each holds every row under every quirk and fault once, in another way than the others.
+
+    The kinds of lists, engines and options of a row under one quirk are 20 ways at most; there are as many rounds.
+    """
+    ways: dict[tuple[str, str, object], list[Case]] = defaultdict(list)
+    for case in all_of:
+        ways[case.row.name, case.quirk, case.fault].append(case)
+    made: list[list[Case]] = [[] for _ in range(max(map(len, ways.values()), default=0))]
+    for place, those in enumerate(ways.values()):
+        # Neighbours begin with different ways, so that one round has all of them.
+        for number in range(len(those)):
+            made[number].append(those[(number + place) % len(those)])
+    return made
+
+
 def _work_folder() -> Path:
     return Path(tempfile.gettempdir()) / f"lanescope-matrix-{os.getppid()}-{os.getpid()}"
 
@@ -73,7 +90,10 @@ def _reference(bench: Bench, case: Case) -> tuple[Case, str]:
 
 def rows(bench: Bench, arguments: argparse.Namespace) -> int:
     """Run the matrix; print it as a table."""
-    wanted = list(cases(bench, arguments.rows, arguments.quirks))[arguments.first :: arguments.every]
+    wanted = list(cases(bench, arguments.rows, arguments.quirks))
+    if arguments.round is not None:
+        wanted = dict(enumerate(in_rounds(wanted))).get(arguments.round, [])
+    wanted = wanted[arguments.first :: arguments.every]
     found: dict[tuple[str, str, str], list[tuple[Case, Verdict]]] = defaultdict(list)
     with ProcessPoolExecutor(arguments.jobs) as pool:
         plain = dict.fromkeys(case.plain() for case in wanted)
@@ -207,6 +227,7 @@ def main(given: Sequence[str] | None = None) -> int:
     parser.add_argument("--number", type=int, default=10_000)
     parser.add_argument("--first", type=int, default=0, help="the first random program, or case")
     parser.add_argument("--every", type=int, default=1, metavar="N", help="one of N cases")
+    parser.add_argument("--round", type=int, metavar="R", help="every row under every quirk, in the Rth way of each")
     parser.add_argument("--world", default="", choices=("", "works", "sticky", "view"), help="what host resets do")
     parser.add_argument("--hard", action="store_true", help="programs of lists that run again while others wait")
     parser.add_argument("--resets", default="auto", choices=("auto", "watch", "off"), help="--event-resets")

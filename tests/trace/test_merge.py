@@ -264,7 +264,8 @@ def test_captures_without_a_common_clock_lie_side_by_side_if_asked_to():
     merged = merge(traces, side_by_side=True)
     assert_consistent(merged)
     roots = [row["name"] for row in merged.tracks.rows() if row["parent_id"] is None]
-    assert roots == [f"{name} (time axis {axis})" for name, axis in zip("abcde", (1, 2, 1, 2, 3), strict=True)]
+    names = ("a", "b", "c", "d (clock globaltimer of GPU 0, ±2 ns)", "e")
+    assert roots == [f"{name} (time axis {axis})" for name, axis in zip(names, (1, 2, 1, 2, 3), strict=True)]
     # No clock is the one of all: times are those of nothing but the axes.
     assert (merged.time.epoch_kind, merged.time.epoch_ns) == ("first_event", 0)
     found = [row for row in merged.stats.rows() if row["name"] == "unaligned_capture"]

@@ -112,6 +112,12 @@ def test_a_placement_keeps_its_promises(trace, with_gaps):
         assert rows_seen.get(track, []) == list(range(count))
 
 
+def runs_with_empty_ones(track, lanes):
+    """Return all lanes, and how many of the intervals each has; those without any have no track."""
+    counts = np.bincount(np.array(track, np.int64), minlength=lanes).astype(np.int64)
+    return np.where(counts > 0, np.arange(lanes), -1), counts
+
+
 def placed_both_ways(track, begin, length, nested):
     """What the general placement finds, and what the one for intervals that come lane after lane does."""
     columns = (*(np.array(column, np.int64) for column in (track, begin, length)), np.empty(0, np.uint8))
@@ -120,8 +126,33 @@ def placed_both_ways(track, begin, length, nested):
     order, begins, ends = (np.empty(count, np.int64) for _ in range(3))
     row, rows, rows_too = np.empty(count, np.int32), np.empty(len(nests), np.int32), np.empty(len(nests), np.int32)
     start = core.layout_place(*columns, nests, order, row, begins, ends, rows)
-    found = core.layout_lane_after_lane(*columns, nests, rows_too)
+    found = core.layout_lane_after_lane(*columns, nests, rows_too, np.empty(0, np.int64))
+    if found is not None:
+        lanes, counts = runs_with_empty_ones(track, len(nests))
+        again = core.layout_lane_after_lane(lanes, *columns[1:], nests, rows_too, counts)
+        assert [column.tolist() for column in again] == [column.tolist() for column in found]
     return (order.tolist(), rows.tolist(), start.tolist(), row), found, rows_too.tolist()
+
+
+@pytest.mark.parametrize("tied", [(), (0,), (70,), (3, 70)])
+def test_many_intervals_are_placed_by_several_threads(tied):
+    """Lanes of so many intervals that threads share them; on some, an outer interval comes behind its inner one."""
+    lanes, each = 80, 4000
+    track = np.repeat(np.arange(lanes), each)
+    begin = np.tile(10 * np.arange(each), lanes)
+    length = np.full(lanes * each, 10)
+    for lane in tied:
+        at = lane * each + 17
+        begin[at : at + 2], length[at : at + 2] = begin[at], (3, 20)
+        begin[at + 2] = begin[at] + 20
+        length[at + 2] = 1
+    (order, rows, start, row), found, rows_too = placed_both_ways(track, begin, length, [1] * lanes)
+    assert found is not None
+    moved, start_too = found
+    assert bool(len(moved)) == bool(tied)
+    assert (moved.tolist() or list(range(len(track)))) == order
+    assert (rows_too, start_too.tolist()) == (rows, start)
+    assert not row.any()
 
 
 @given(st.lists(st.tuples(st.integers(0, 2), st.integers(0, 6), st.integers(0, 4)), max_size=14), st.booleans())

@@ -136,7 +136,8 @@ void bind_deal(nb::module_& m) {
 
 void bind_timeline(nb::module_& m) {
     nb::class_<aie::Timeline>(m, "AieTimeline", "Packets to slices; keeps the state of all sources between calls.")
-        .def(nb::init<int64_t>(), "tick_limit"_a)
+        .def(nb::init<int64_t, bool>(), "tick_limit"_a, "is_plain"_a = false,
+             "With `is_plain`, decode as every processor can, even where HAS_WIDE_PATH; the same comes out.")
         .def(
             "decode",
             [](aie::Timeline& self, Array<const uint32_t> words, Rows<const int32_t> entries, int64_t base,
@@ -187,6 +188,7 @@ void bind_timeline(nb::module_& m) {
                      "Words of the packets seen so far: (decoded, padding, lost).")
         .def_prop_ro("over_limit", [](const aie::Timeline& self) { return pairs({&self.over_limit(), 1}).front(); })
         .def_prop_ro("has_flags", &aie::Timeline::has_flags)
+        .def_prop_ro_static("HAS_WIDE_PATH", [](nb::handle) { return aie::Timeline::has_wide_path(); })
         .def_ro_static("SLICE_ROOM", &aie::Timeline::kSliceRoom)
         .def_ro_static("POINT_ROOM", &aie::Timeline::kPointRoom)
         .def_ro_static("EVENT_ROOM", &aie::Timeline::kEventRoom);

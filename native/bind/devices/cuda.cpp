@@ -100,10 +100,29 @@ void lanescope::bind::cuda(nb::module_& m) {
             if (table.size() != size_t{1} << 16 || to.size() != from.size()) {
                 throw nb::value_error("columns of different lengths");
             }
-            for (size_t i = 0; i < from.size(); ++i) to[i] = table.data()[from[i]];
+            nb::gil_scoped_release nogil;
+            const auto pieces = lanescope::bind::parts(to.size(), words_a_thread);
+            lanescope::bind::each_part(pieces, [&](size_t part) {
+                const auto first = to.size() * part / pieces, last = to.size() * (part + 1) / pieces;
+                lanescope::bind::provide(to.data() + first, last - first);
+                for (size_t i = first; i < last; ++i) to[i] = table.data()[from[i]];
+            });
         },
         "events"_a.noconvert(), "table"_a.noconvert(), "out"_a.noconvert(),
         "Fill out with table[event] for each event; `table` has 65536 places.");
+
+    m.def(
+        "cuda_flagged",
+        [](const In<uint32_t>& flags, uint32_t wanted) {
+            const auto rows = view(flags);
+            nb::gil_scoped_release nogil;
+            size_t count = 0;
+            for (const auto row : rows) count += (row & wanted) != 0;
+            size_t first = 0;
+            if (count > 0) while ((rows[first] & wanted) == 0) ++first;
+            return std::tuple(count, first);
+        },
+        "flags"_a.noconvert(), "wanted"_a, "Return how many rows have any of these flags, and the first of them.");
 
     m.def("cuda_tirx_scan", scan, "words"_a.noconvert(), "first"_a, "stride"_a, "counts"_a.noconvert(),
           "Compare each word with its slot, the first one being a record of lane 0 in slot `first`: (used, misplaced, "

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "core/devices/cuda/lane_decoder.hpp"
+#include "bind/memory.hpp"
 #include "bind/threads.hpp"
 
 namespace lanescope::bind::cuda_columns {
@@ -125,6 +126,29 @@ struct Room {
     size_t others = 0;
 };
 
+// The columns that every slice fills.
+inline void provide_columns(const cuda::Slices& slices) noexcept {
+    const auto whole = [](auto column) { provide(column.data(), column.size()); };
+    whole(slices.begin), whole(slices.dur), whole(slices.begin_index), whole(slices.end_index), whole(slices.event);
+}
+
+// Flag closed slices that are shorter than two steps of the clock; return how many. Looks at no row where none can be.
+inline size_t mark_below_resolution(cuda::Slices& slices, int64_t step) {
+    if (slices.shortest >= 2 * step) return 0;
+    const size_t rows = slices.size;
+    const size_t pieces = parts(rows, records_a_thread);
+    std::vector<size_t> found(pieces);
+    each_part(pieces, [&](size_t i) {
+        const auto from = rows * i / pieces, to = rows * (i + 1) / pieces;
+        provide(slices.flags.data() + from, to - from);
+        found[i] = cuda::mark_below_resolution(slices, from, to, step);
+    });
+    size_t count = 0;
+    for (const auto some : found) count += some;
+    if (count > 0) slices.seen |= cuda::below_resolution;
+    return count;
+}
+
 // Decode lanes that lie one behind the other, several at a time; return what `Outputs.done` takes.
 //
 //   room_of  gives the Room of a lane
@@ -183,6 +207,7 @@ nb::tuple decoded(Columns& columns, const cuda::LaneRules& rules, size_t lanes, 
         }
         each_part(pieces.size(), [&](size_t i) {
             auto& piece = pieces[i];
+            if (piece.share.slices > 0) provide_columns(piece.slices);
             cuda::LaneDecoder decoder(rules, scratch[i].work, piece.slices, piece.instants, piece.gaps);
             decode(piece.first, piece.last - piece.first, std::span(scratch[i].records.get(), scratch_size), decoder);
             piece.is_whole = decoder.is_whole();
@@ -199,7 +224,7 @@ nb::tuple decoded(Columns& columns, const cuda::LaneRules& rules, size_t lanes, 
         }
         if (resolution_ticks.distinct() == cuda::TickStep::enough) {
             step = resolution_ticks.step();
-            short_slices = cuda::mark_below_resolution(columns.slices, static_cast<int64_t>(step));
+            short_slices = mark_below_resolution(columns.slices, static_cast<int64_t>(step));
         }
     }
     if (!is_whole) throw nb::value_error("more rows came than were counted");

@@ -100,6 +100,8 @@ using FieldRow = std::tuple<std::string, std::string, bind::Array<const uint64_t
                             std::vector<std::pair<uint64_t, std::string>>,
                             std::vector<std::tuple<std::string, uint64_t, uint64_t>>, nb::bytes>;
 
+constexpr const char* kBeyond = "a field reaches beyond the data";
+
 Field field_of(const FieldRow& row, size_t count) {
     static const char* const forms[] = {"number", "signed_number", "text", "words32", "words64", "structure",
                                         "written"};
@@ -112,27 +114,43 @@ Field field_of(const FieldRow& row, size_t count) {
     return field;
 }
 
+// Keeps what its fields are views of.
+struct Columns {
+    Columns(std::vector<FieldRow> given, bind::Array<const uint8_t> bytes, size_t count)
+        : rows(std::move(given)), data(std::move(bytes)), fields(made(rows, count), bind::span_of(data), count) {}
+
+    static std::vector<Field> made(const std::vector<FieldRow>& rows, size_t count) {
+        std::vector<Field> fields;
+        for (const FieldRow& row : rows) fields.push_back(field_of(row, count));
+        return fields;
+    }
+
+    std::vector<FieldRow> rows;
+    bind::Array<const uint8_t> data;
+    PayloadColumns fields;
+};
+
 }  // namespace
 
 void lanescope::bind::levelzero(nb::module_& m) {
-    m.def(
-        "levelzero_payloads",
-        [](const std::vector<FieldRow>& rows, const bind::Array<const uint8_t>& data, size_t count) {
-            std::vector<Field> fields;
-            for (const FieldRow& row : rows) fields.push_back(field_of(row, count));
-            Payloads made;
-            {
-                nb::gil_scoped_release release;
-                if (!write_payloads(fields, bind::span_of(data), count, &made)) {
-                    nb::gil_scoped_acquire acquire;
-                    throw nb::value_error("a field reaches beyond the data");
-                }
-            }
-            return nb::make_tuple(nb::bytes(made.text.data(), made.text.size()), bind::to_numpy(std::move(made.ends)));
-        },
-        "fields"_a, "data"_a.noconvert(), "count"_a,
-        "Write the payloads of events: fields are (name, form, values, extents, labels, members, written); return them one behind "
-        "the other, and where each ends, int64 [count].");
+    nb::class_<Columns>(m, "LevelZeroColumns", "Fields of events of one kind.")
+        .def(
+            "__init__",
+            [](Columns* self, std::vector<FieldRow> rows, bind::Array<const uint8_t> data, size_t count) {
+                new (self) Columns(std::move(rows), std::move(data), count);
+            },
+            "fields"_a, "data"_a.noconvert(), "count"_a,
+            "Fields are (name, form, values, extents, labels, members, written).")
+        .def("__len__", [](const Columns& self) { return self.fields.size(); })
+        .def(
+            "payload",
+            [](const Columns& self, size_t row) {
+                std::string text;
+                if (row >= self.fields.size()) throw nb::index_error("no such event");
+                if (!self.fields.write(row, &text)) throw nb::value_error(kBeyond);
+                return nb::bytes(text.data(), text.size());
+            },
+            "row"_a, "Write the fields of an event as a text has them.");
     nb::class_<TextScanner>(m, "LevelZeroScanner", "Takes the lines of a text that leave no doubt; stops before others.")
         .def(
             "__init__",
@@ -304,20 +322,28 @@ void lanescope::bind::levelzero(nb::module_& m) {
             [](TextScanner& self, std::vector<std::string> names, const bind::Array<const int64_t>& order,
                const bind::Array<const int64_t>& kinds, const bind::Array<const int64_t>& seq,
                const bind::Array<const int64_t>& ts, const bind::Array<const int64_t>& threads,
-               const bind::Array<const int64_t>& ends, nb::bytes payloads, size_t place) {
-                const TextScanner::Records records{std::move(names),        bind::span_of(order),   bind::span_of(kinds),
-                                                   bind::span_of(seq),      bind::span_of(ts),      bind::span_of(threads),
-                                                   bind::span_of(ends),     {payloads.c_str(), payloads.size()}};
-                for (const auto& column : {records.seq, records.ts, records.threads, records.ends}) {
+               const std::vector<Columns*>& fields, size_t place) {
+                TextScanner::Records records{std::move(names),    {},
+                                             bind::span_of(order), bind::span_of(kinds),
+                                             bind::span_of(seq),   bind::span_of(ts),
+                                             bind::span_of(threads)};
+                for (Columns* each : fields) records.fields.push_back(&each->fields);
+                if (records.fields.size() != records.names.size()) throw nb::value_error("as many kinds as names");
+                for (const auto& column : {records.seq, records.ts, records.threads}) {
                     if (column.size() != records.kinds.size()) throw nb::value_error("columns of different lengths");
                 }
-                nb::gil_scoped_release release;
-                return self.take_records(records, place);
+                std::optional<size_t> found;
+                {
+                    nb::gil_scoped_release release;
+                    found = self.take_records(records, place);
+                }
+                if (!found) throw nb::value_error(kBeyond);
+                return *found;
             },
             "names"_a, "order"_a.noconvert(), "kinds"_a.noconvert(), "seq"_a.noconvert(), "ts"_a.noconvert(),
-            "threads"_a.noconvert(), "ends"_a.noconvert(), "payloads"_a, "place"_a,
-            "Take records in `order` from a place on, by row: kind, as index of names, stamp, and where the payload ends; "
-            "return the place of the first that is left.")
+            "threads"_a.noconvert(), "fields"_a, "place"_a,
+            "Take records in `order` from a place on; rows are those of the first kind, then of the next. Return the place of "
+            "the first that is left.")
         .def(
             "count", [](TextScanner& self, size_t sheet) { return self.sheets().at(sheet).count(); }, "sheet"_a)
         .def(

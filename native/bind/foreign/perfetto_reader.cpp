@@ -17,6 +17,7 @@
 namespace nb = nanobind;
 using namespace nb::literals;
 using namespace lanescope::foreign_perfetto;
+using lanescope::Growing;
 using lanescope::bind::Array;
 using lanescope::bind::span_of;
 using lanescope::bind::to_numpy;
@@ -34,10 +35,52 @@ auto out(std::vector<T>& values) {
 }
 
 template <class T>
-nb::ndarray<nb::numpy, T, nb::ndim<1>> out(Growing<T>& values) {
-    const auto [data, size] = values.release();
-    nb::capsule owner(data == nullptr ? std::malloc(1) : data, [](void* p) noexcept { std::free(p); });
-    return {data, {size}, owner};
+auto out(Growing<T>& values) {
+    return to_numpy(values);
+}
+
+// Slices and instants, and what is known of their tracks.
+nb::dict rows_of(Pairs& pairs) {
+    nb::dict all;
+    nb::dict slices, instants, lone, tracks;
+    all["slices"] = slices;
+    slices["ts"] = out(pairs.slices.ts);
+    slices["dur"] = out(pairs.slices.dur);
+    slices["track"] = out(pairs.slices.track);
+    slices["name"] = out(pairs.slices.name);
+    slices["category"] = out(pairs.slices.category);
+    all["instants"] = instants;
+    instants["ts"] = out(pairs.instants.ts);
+    instants["track"] = out(pairs.instants.track);
+    instants["name"] = out(pairs.instants.name);
+    instants["category"] = out(pairs.instants.category);
+    all["lone"] = lone;
+    lone["ts"] = out(pairs.lone.ts);
+    lone["track"] = out(pairs.lone.track);
+    std::vector<int64_t> first, last;
+    std::vector<int32_t> clock, name;
+    std::vector<uint8_t> has_rows;
+    for (const Pairs::Track& track : pairs.tracks) {
+        first.push_back(track.first);
+        last.push_back(track.last);
+        clock.push_back(track.clock);
+        name.push_back(track.first_name);
+        has_rows.push_back(track.has_rows ? 1 : 0);
+    }
+    all["tracks"] = tracks;
+    tracks["first"] = to_numpy(std::move(first));
+    tracks["last"] = to_numpy(std::move(last));
+    tracks["clock"] = to_numpy(std::move(clock));
+    tracks["first_name"] = to_numpy(std::move(name));
+    tracks["has_rows"] = to_numpy(std::move(has_rows));
+    all["crossing"] = out(pairs.crossing);
+    all["open"] = pairs.open;
+    return all;
+}
+
+nb::tuple texts_of(const Texts& texts) {
+    const auto& bytes = texts.bytes();
+    return nb::make_tuple(nb::bytes(bytes.data(), bytes.size()), to_numpy(texts.offsets()));
 }
 
 nb::dict columns_of(Reader& reader) {
@@ -101,13 +144,15 @@ nb::dict columns_of(Reader& reader) {
     losses["dropped"] = out(reader.losses.dropped);
     losses["offset"] = out(reader.losses.offset);
     losses["before"] = out(reader.losses.before);
+    losses["before_clock"] = out(reader.losses.before_clock);
     losses["after"] = out(reader.losses.after);
+    losses["after_clock"] = out(reader.losses.after_clock);
     nb::dict bad = table("bad");
     bad["offset"] = out(reader.bad.offset);
     bad["size"] = out(reader.bad.size);
     // Annotations stay with the reader, which renders them on request.
     nb::dict annotated = table("annotated");
-    annotated["event"] = to_numpy(reader.annotated.event);
+    annotated["event"] = out(reader.annotated.event);
     return all;
 }
 
@@ -117,7 +162,10 @@ nb::bytes bytes_of(const std::string& text) { return nb::bytes(text.data(), text
 
 void lanescope::bind::perfetto_reader(nb::module_& m) {
     nb::class_<Reader>(m, "PerfettoReader", "Reads the packets of a Perfetto trace; any bytes, cut anywhere.")
-        .def(nb::init<>())
+        .def(nb::init<bool>(), "keeps_events"_a = false)
+        .def("expect", &Reader::expect, "bytes"_a, "So many bytes will come: make place for what they may hold.")
+        .def_prop_ro("needs_events", &Reader::needs_events,
+                     "Whether slices cannot be found on the way: then a reader that keeps all events has to read the file.")
         .def(
             "scan",
             [](Reader& self, const Array<const uint8_t>& data, size_t at, uint64_t offset, bool is_last) {
@@ -146,12 +194,17 @@ void lanescope::bind::perfetto_reader(nb::module_& m) {
         .def("not_unpacked", &Reader::not_unpacked, "Count a packet of packets as lost.")
         .def("take", &columns_of, "Take all columns out, by table and name.")
         .def(
-            "texts",
-            [](const Reader& self) {
-                const auto& bytes = self.texts.bytes();
-                return nb::make_tuple(nb::bytes(bytes.data(), bytes.size()), to_numpy(self.texts.offsets()));
+            "take_rows",
+            [](Reader& self) {
+                self.pairs.finish();
+                return rows_of(self.pairs);
             },
-            "UTF-8 of all texts as found, end to end, and where each begins, int64 [texts + 1].")
+            "Take slices, instants, ends without a start and facts of tracks out, where events are not kept.")
+        .def_prop_ro("names", [](const Reader& self) { return texts_of(self.names); },
+                     "UTF-8 of all names of events as found, end to end, and where each begins, int64 [texts + 1].")
+        .def_prop_ro("categories", [](const Reader& self) { return texts_of(self.categories); },
+                     "Categories of events, as `names`.")
+        .def_prop_ro("texts", [](const Reader& self) { return texts_of(self.texts); }, "Other texts, as `names`.")
         .def(
             "message_bytes",
             [](const Reader& self) {
@@ -225,32 +278,19 @@ void lanescope::bind::perfetto_reader(nb::module_& m) {
         "perfetto_pair_slices",
         [](const Array<const int64_t>& ts, const Array<const int32_t>& track, const Array<const uint8_t>& type,
            const Array<const int32_t>& name, const Array<const int32_t>& category, int64_t tracks) {
-            Slices found;
+            Pairs found;
+            std::vector<int64_t> places;
             bool is_good = false;
             {
                 nb::gil_scoped_release release;
                 is_good = pair_slices({span_of(ts), span_of(track), span_of(type), span_of(name), span_of(category), tracks},
-                                      found);
+                                      found, places);
+                found.finish();
             }
             if (!is_good) throw nb::value_error("arrays of one length, and tracks below their number");
-            nb::dict columns;
-            columns["begin"] = out(found.begin);
-            columns["end"] = out(found.end);
-            columns["ts"] = out(found.ts);
-            columns["dur"] = out(found.dur);
-            columns["is_open"] = out(found.is_open);
-            columns["crosses"] = out(found.crosses);
-            columns["last"] = out(found.last);
-            columns["track"] = out(found.track);
-            columns["name"] = out(found.name);
-            columns["category"] = out(found.category);
-            columns["instants"] = out(found.instants);
-            columns["unmatched"] = out(found.unmatched);
-            return columns;
+            return nb::make_tuple(rows_of(found), to_numpy(std::move(places)));
         },
         "ts"_a.noconvert(), "track"_a.noconvert(), "type"_a.noconvert(), "name"_a.noconvert(), "category"_a.noconvert(),
         "tracks"_a,
-        "Return slices, by track and time: the events that begin and end them (-1: none), their times, whether they have no "
-        "end, whether each crosses another, and without an end the last time of its track; then instants, and ends without "
-        "a beginning.");
+        "Return rows as `PerfettoReader.take_rows` does, by track and time, and the place of each event.");
 }

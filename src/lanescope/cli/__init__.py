@@ -18,12 +18,14 @@ TYPE_CHECKING = False  # as in ``typing``, which costs more to import than all o
 if TYPE_CHECKING:
     from lanescope.families.family import Family
 
-#: Command -> one line of help. Its module is ``lanescope.cli.commands.COMMAND``.
+#: Command -> one line of help. Its module is ``lanescope.cli.commands.COMMAND``, with ``_`` for ``-``.
 COMMANDS = {
     "info": "show the format, contents and data loss of a capture",
     "convert": "export a capture: Perfetto, Chrome JSON, Parquet, VCD, formats of the family",
     "check": "find lost data and impossible timings",
     "summary": "show where the time goes",
+    "explain": "say what bounds a run, what is exposed and what is uncertain",
+    "critical-path": "show what each nanosecond waited for, and what a change would gain",
     "sql": "query a capture with SQL",
     "dump": "print packets, records or rows, one per line",
     "view": "open a capture in the Perfetto UI, offline",
@@ -222,7 +224,7 @@ def _run_verb(verb: str, arguments: list[str]) -> int:
     from lanescope.cli.signals import ending_clean
 
     with ending_clean():
-        module = import_module(f"lanescope.cli.commands.{verb}")
+        module = import_module(f"lanescope.cli.commands.{verb.replace('-', '_')}")
         named = parsing.family_named_for_help(arguments)
         if named is not None:
             from lanescope.families import registry

@@ -12,6 +12,7 @@ from lanescope.errors import UsageError, flag
 from lanescope.families import registry
 
 if TYPE_CHECKING:
+    from lanescope.analysis.windows.window import Window
     from lanescope.families.command import Argument
     from lanescope.families.family import Command, Export, Family, Summary
     from lanescope.families.options import Option
@@ -20,6 +21,8 @@ if TYPE_CHECKING:
 _OPTION = "option_"
 #: Counts have so many digits at most: what they are compared with has 64 bits.
 _DIGITS = 18
+#: Flags whose values may begin with a minus: times before the end.
+_SIGNED = ("--start", "--end", "--from", "--to")
 #: The flag that shows the options of one family.
 _FAMILY_HELP = "--help-family"
 
@@ -34,6 +37,7 @@ def parse(verb: str, module: ModuleType, arguments: list[str]) -> argparse.Names
     family knows: finding those packages costs more than everything else.
     """
     families = registry.devices()
+    arguments = _with_signed_values(arguments)
     if not {"-h", "--help"} & set(arguments):
         parser = build_parser(verb, module, arguments, families)
         try:
@@ -48,6 +52,19 @@ def parse(verb: str, module: ModuleType, arguments: list[str]) -> argparse.Names
     if unknown:
         parser.error(f"unrecognized arguments: {' '.join(unknown)}")
     return args
+
+
+def _with_signed_values(arguments: list[str]) -> list[str]:
+    """Return the arguments with ``--start -1ms`` as ``--start=-1ms``: argparse would take the value for a flag."""
+    found: list[str] = []
+    is_ended = False
+    for argument in arguments:
+        if found and found[-1] in _SIGNED and not is_ended and argument[:1] == "-" and argument[1:2].isdecimal():
+            found[-1] += f"={argument}"
+        else:
+            found.append(argument)
+        is_ended |= argument == "--"
+    return found
 
 
 def _parsed(parser: argparse.ArgumentParser, arguments: list[str]) -> tuple[argparse.Namespace, list[str]]:
@@ -152,6 +169,34 @@ def add_input(
     if is_strict:
         parser.add_argument("--strict", action="store_true", help="exit with status 4 on data loss")
     add_options(parser, [(family, family.options) for family in families])
+
+
+def add_window(parser: argparse.ArgumentParser) -> None:
+    """Add the arguments that ask for a part of the timeline."""
+    group = parser.add_argument_group("window: only a part of the timeline")
+    group.add_argument("--start", metavar="TIME", help="from this time: 1.5ms, 34567 (ns), -1ms (from the end), NAME#K")
+    group.add_argument(
+        "--end", metavar="TIME", help="up to this time, or with NAME#K up to the end of the Kth slice NAME"
+    )
+    group.add_argument("--lane", metavar="GLOB", action="append", help="only lanes, or groups, of this name or path")
+    group.add_argument("--name", metavar="GLOB", action="append", help="only slices and instants of this name")
+    group.add_argument("--min-dur", metavar="DURATION", help="only slices of at least this duration")
+    group.add_argument("--where", metavar="SQL", help='only slices that meet a SQL condition: "dur > 1000"')
+
+
+def parse_window(args: argparse.Namespace) -> Window | None:
+    """Return the window that the user asks for; None without one.
+
+    Raises:
+        UsageError: a time is none.
+    """
+    names = ("start", "end", "lane", "name", "min_dur", "where")
+    given = {name: value for name in names if (value := getattr(args, name, None)) is not None}
+    if not given:
+        return None
+    from lanescope.analysis.windows.window import make_window
+
+    return make_window(**given)
 
 
 def _add_family(parser: argparse.ArgumentParser) -> None:

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from lanescope.cli import console
-from lanescope.cli.arguments import parse_options
+from lanescope.cli.arguments import parse_options, parse_window
 from lanescope.cli.console import echo, progress, warn
 from lanescope.errors import DataLossError, InputError, UsageError
 from lanescope.view.formatting import escape
@@ -21,26 +21,33 @@ if TYPE_CHECKING:
 # --- reading ------------------------------------------------------------------------------------------------------
 
 
-def read_all(paths: Sequence[str], args: argparse.Namespace) -> list[Trace]:
+def read_all(paths: Sequence[str], args: argparse.Namespace, *, is_windowed: bool = True) -> list[Trace]:
     """Decode several captures; each takes those options that its family knows.
+
+    Args:
+        paths: the captures.
+        args: the command line.
+        is_windowed: False: each is read as a whole, whatever window the user asks for.
 
     Raises:
         UsageError: an option that none of their families knows; or standard input twice.
     """
-    return [trace for _, trace in each_read(paths, args)]
+    return [trace for _, trace in each_read(paths, args, is_windowed=is_windowed)]
 
 
-def each_read(paths: Sequence[str], args: argparse.Namespace) -> Iterator[tuple[str, Trace]]:
+def each_read(
+    paths: Sequence[str], args: argparse.Namespace, *, is_windowed: bool = True
+) -> Iterator[tuple[str, Trace]]:
     """Do what ``read_all`` does, one capture after the other: yields names and traces; errors as there."""
     from lanescope import Trace
     from lanescope.pipeline import readable, session
 
     if paths.count("-") > 1:
         raise UsageError("standard input is specified twice", hint="use - once")
-    given, known = parse_options(args), set[str]()
+    given, known, window = parse_options(args), set[str](), parse_window(args) if is_windowed else None
     for path in paths:
         if session.is_parquet_dataset(path):
-            yield path, session.open(path)
+            yield path, session.windowed(session.open(path), window)
             continue
         with session.capture(path) as capture, progress(path) as shown:
             family = _family_of(capture, args.family, given)
@@ -49,7 +56,7 @@ def each_read(paths: Sequence[str], args: argparse.Namespace) -> Iterator[tuple[
             own = {name: value for name, value in given.items() if name in names}
             trace = Trace.concat(session.decode(capture, family, own, progress=shown))
         readable.refuse_unreadable(trace, path)
-        yield path, trace
+        yield path, session.windowed(trace, window)
     for name in given:
         if name not in known:
             raise UsageError(f"unknown option {name!r} (available: {', '.join(sorted(known)) or 'none'})")
@@ -79,9 +86,12 @@ def listed(counts: Mapping[str, int]) -> str:
 def close(trace: Trace, args: argparse.Namespace, status: int = 0) -> int:
     """Warn of missing records, data loss, contradictions and ambiguous meanings, and return the resulting exit status.
 
+    Of a trace that is that of a window it states so first.
+
     Raises:
         InputError: all of it was lost.
     """
+    _state_window(trace)
     from lanescope.pipeline import diagnostics
     from lanescope.pipeline.readable import refuse_unreadable
 
@@ -98,6 +108,23 @@ def close(trace: Trace, args: argparse.Namespace, status: int = 0) -> int:
     if not lost and not wrong:
         return status
     return DataLossError.exit_status if args.strict else status
+
+
+def _state_window(trace: Trace) -> None:
+    """State what part of the timeline a trace is."""
+    if any(str(name).startswith("window_") for name in trace.stats.values("name").tolist()):
+        from lanescope.analysis.windows.report import remark
+
+        echo(escape(remark(trace)))
+
+
+def window_of(trace: Trace) -> dict[str, Any]:
+    """Return the window of a trace as JSON documents have it, under its key; empty for a whole trace."""
+    if not any(str(name).startswith("window_") for name in trace.stats.values("name").tolist()):
+        return {}
+    from lanescope.analysis.windows.report import described
+
+    return {"window": described(trace)}
 
 
 # --- commands of families -----------------------------------------------------------------------------------------

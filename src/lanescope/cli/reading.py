@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
-from lanescope.cli.arguments import parse_options
+from lanescope.cli.arguments import parse_options, parse_window
 from lanescope.cli.console import progress
 
 if TYPE_CHECKING:
@@ -17,12 +17,13 @@ if TYPE_CHECKING:
 
 @contextmanager
 def opened(path: str, args: argparse.Namespace, *, hashes: bool = True) -> Iterator[CaptureSource]:
-    """Open a capture with the options that the user gave; ``hashes`` as ``CaptureSource`` takes it."""
+    """Open a capture with the options and the window that the user gave; ``hashes`` as ``CaptureSource`` takes it."""
+    window = parse_window(args)
     from lanescope._native import core
     from lanescope.pipeline.sources import CaptureSource  # and with it numpy, which starts threads
 
     core.keep_freed_memory()  # a command ends with its work
-    with CaptureSource(path, args.family, parse_options(args), hashes=hashes) as source:
+    with CaptureSource(path, args.family, parse_options(args), hashes=hashes, window=window) as source:
         yield source
 
 

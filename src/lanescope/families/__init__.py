@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 from lanescope.lazy_names import lazy_names
 
 if TYPE_CHECKING:
+    from lanescope.families.causes import CauseEdges, CauseKind, Causes, NaturalWindow
     from lanescope.families.command import Argument, CommandContext, Values
     from lanescope.families.family import (
         Command,
@@ -32,6 +33,9 @@ if TYPE_CHECKING:
 #: The module that holds each public name.
 _HOME = {
     "Argument": "command",
+    "CauseEdges": "causes",
+    "CauseKind": "causes",
+    "Causes": "causes",
     "Command": "family",
     "CommandContext": "command",
     "DecodeContext": "whole_file",
@@ -42,6 +46,7 @@ _HOME = {
     "Format": "family",
     "KernelSpans": "kernel_spans",
     "Limit": "limit",
+    "NaturalWindow": "causes",
     "Option": "options",
     "Rule": "rules",
     "RuleContext": "rules",
@@ -54,6 +59,9 @@ _HOME = {
 
 __all__ = [
     "Argument",
+    "CauseEdges",
+    "CauseKind",
+    "Causes",
     "Command",
     "CommandContext",
     "DecodeContext",
@@ -64,6 +72,7 @@ __all__ = [
     "Format",
     "KernelSpans",
     "Limit",
+    "NaturalWindow",
     "Option",
     "Rule",
     "RuleContext",

@@ -14,6 +14,8 @@ from lanescope.errors import UsageError
 from lanescope.families.declaration import Reference, declared_class, load
 
 if TYPE_CHECKING:
+    from lanescope.families.bounds import Bound
+    from lanescope.families.causes import CauseFinder
     from lanescope.families.command import Argument, CommandContext, Values
     from lanescope.families.field_sites import FieldMap
     from lanescope.families.kernel_spans import KernelSpans
@@ -135,7 +137,7 @@ class Derived:
     make: Reference[Callable[[Trace], Iterable[LazyTable]] | None] = Reference(None)
 
 
-def _nothing(of: Trace | Table) -> Iterable[str]:
+def _nothing(of: Trace | Table) -> Iterable[Any]:
     return ()
 
 
@@ -258,6 +260,9 @@ class Family:
         simulator: makes captures whose truth is known.
         kernels: the executions of kernels that a tool of the host saw in a trace: other captures may lie inside.
         launches: the executions that kernels recorded themselves, if all lanes count on one clock of the device.
+        bounds: what limits a run, as far as its own records tell.
+        causes: from a trace, and whether to add what follows from times only, to what it shows of causes, along which
+            the critical path walks. Without it, the flows of the trace are its causes.
         sidecars: endings of sidecar files, after the capture's name, that make a capture the family's own.
     """
 
@@ -278,6 +283,8 @@ class Family:
     simulator: Simulator | None = None
     kernels: Reference[Callable[[Trace], KernelSpans | None] | None] = Reference(None)
     launches: Reference[Callable[[Trace], KernelSpans | None] | None] = Reference(None)
+    bounds: Reference[Callable[[Trace], Iterable[Bound]]] = Reference(_nothing)
+    causes: Reference[CauseFinder | None] = Reference(None)
     sidecars: tuple[str, ...] = ()
 
     def detect(self, head: FileHead) -> Detection:

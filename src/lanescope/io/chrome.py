@@ -270,7 +270,8 @@ class _Threads:
     def place(self, trace: Trace, drawing: EventStream) -> tuple[list[int], list[int], list[str], list[bytes]]:
         """Return process, thread and name of each row of a drawing, and the events that name those that are new."""
         events: list[bytes] = []
-        places = self._rows.place(drawing)
+        track_of, row_of = self._rows.place(drawing)
+        places = list(zip(track_of.tolist(), row_of.tolist(), strict=True))
         self._find(trace, [track for track, _ in places if track not in self._roots])
         suffix = " [cycles]" if trace.time.time_unit == "cycles" else ""
         names = [self._paths[track] + (f" #{row}" if row else "") for track, row in places]

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
+from typing import Any
 
 import duckdb
 
-from lanescope.trace import LazyTable, Table, Trace
+from lanescope.errors import UsageError
+from lanescope.trace import ColumnSpec, LazyTable, Table, TableSpec, Trace
 
 Error = duckdb.Error
 
@@ -51,3 +53,59 @@ def connect(trace: Trace, views: Iterable[LazyTable] = ()) -> Iterator[duckdb.Du
                 stand_in.is_registered = True
         connection.execute("set lock_configuration = true")
         yield connection
+
+
+#: Column types for those of DuckDB; all others are text.
+_TYPES = {
+    "BIGINT": "int64",
+    "INTEGER": "int32",
+    "SMALLINT": "int32",
+    "TINYINT": "int32",
+    "UBIGINT": "uint64",
+    "UINTEGER": "uint32",
+    "USMALLINT": "uint16",
+    "UTINYINT": "uint8",
+    "DOUBLE": "float64",
+    "FLOAT": "float64",
+    "BOOLEAN": "bool",
+}
+_WIDE = ("HUGEINT", "UHUGEINT")
+
+
+def answer(trace: Trace, views: Iterable[LazyTable], query: str) -> Table:
+    """Return the answer to a query as a table.
+
+    Args:
+        trace: the trace.
+        views: further tables, as ``connect`` takes them.
+        query: one statement.
+
+    Raises:
+        UsageError: an invalid query.
+    """
+    with connect(trace, views) as connection:
+        try:
+            found = connection.execute(query)
+            description = None if found is None else found.description
+            columns = [(str(name), str(type_)) for name, type_, *_ in description or ()]
+            rows = found.fetchall() if columns else []
+        except duckdb.Error as error:
+            lines = [line for line in str(error).splitlines() if line and not line.lstrip().startswith(("LINE", "^"))]
+            hint = "use the tables of trace.tables(), or of lanescope.derived_tables(trace)"
+            raise UsageError(f"invalid query: {' '.join(lines)}", hint=hint) from None
+    values = list(zip(*rows, strict=True)) if rows else [()] * len(columns)
+    specs, made = [], {}
+    for place, ((name, type_), column) in enumerate(zip(columns, values, strict=True)):
+        unique = name if name not in made else f"{name}_{place}"
+        kind = _type_of(type_, column)
+        specs.append(ColumnSpec(unique, kind, type_, nullable=True))
+        made[unique] = column if kind != "utf8" else [None if value is None else str(value) for value in column]
+    return Table.from_arrays(TableSpec("answer", "rows of the answer to a query", tuple(specs)), made)
+
+
+def _type_of(type_: str, values: Sequence[Any]) -> str:
+    """Return the type of a column: integers of 128 bits (sums) that fit 64 are such."""
+    if type_ in _WIDE:
+        fits = all(value is None or -(1 << 63) <= value < 1 << 63 for value in values)
+        return "int64" if fits else "utf8"
+    return "float64" if type_.startswith("DECIMAL") else _TYPES.get(type_, "utf8")

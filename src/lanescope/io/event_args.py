@@ -122,10 +122,12 @@ def _facts(table: Table) -> _Arguments:
         valid = quality.values != exact
         columns.append(("quality", "text", Column.array(quality.values, valid=valid, dictionary=quality.dictionary)))
     flags = table.column("flags")
-    if flags.constant_value != 0 and flags.values.any():
-        codes = np.empty(len(flags), np.int32)
-        words = Dictionary(map(_words, core.distinct_bits(np.ascontiguousarray(flags.values), codes)))
-        columns.append(("flags", "text", Column.array(codes, valid=flags.values != 0, dictionary=words)))
+    if flags.constant_value != 0:
+        codes, known = np.empty(len(flags), np.int32), np.empty(len(flags), np.bool_)
+        found = core.distinct_bits(np.ascontiguousarray(flags.values), codes, known.view(np.uint8))
+        if any(found):
+            words = Dictionary(map(_words, found))
+            columns.append(("flags", "text", Column.array(codes, valid=known, dictionary=words)))
     if "last_known_ts" in table.spec.names:
         columns += _declared(table, ["last_known_ts"])
     return _Arguments(0, len(table), columns)

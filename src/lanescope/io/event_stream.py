@@ -162,7 +162,8 @@ class EventStream:
         tracks: how many tracks there are; ``extra_track`` is one more, for findings without a lane.
         extra_track: whether anything lies on it.
         names, categories: texts of all events.
-        span_name, span_category: int32 [spans], of slices, then gaps; the latter is empty when none has a category.
+        span_name, span_category: int32 [spans], of slices, then gaps; the latter is empty when none has a category, and
+            a single one where all have the same.
         points: instants, then findings, then ends of flows; ``instants`` and ``findings`` count the first two.
         finding_table: the findings that are drawn: those with a time.
         placement: rows of the spans.
@@ -251,7 +252,11 @@ class EventStream:
     def _span_categories(self, trace: Trace) -> Int32:
         category = trace.slices.column("category")
         if not len(trace.gaps):
-            return np.empty(0, np.int32) if is_empty_column(category) else joined([self.categories.codes(category)])
+            if is_empty_column(category):
+                return np.empty(0, np.int32)
+            if category.constant_value is not None:
+                category = category.take(np.zeros(1, np.int64))
+            return joined([self.categories.codes(category)])
         return joined([self.categories.codes(category), self.categories.same(GAP, len(trace.gaps))])
 
     def _instants(self, instants: Table) -> Points:

@@ -49,6 +49,8 @@ BLOCK = 384 << 10
 
 #: igzip's level 1.
 _LEVEL = 1
+#: Deflate with a window of 32 KiB, compressed fast.
+_ZLIB_HEAD = b"\x78\x01"
 
 _CORES = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 #: Blocks are compressed by at most so many threads, and so many blocks wait to be written.
@@ -337,8 +339,12 @@ class _Packets:
 
 
 def _compressed(block: bytes | memoryview) -> bytes:
+    """Return the zlib stream of a block; what packets repeat of one another needs no search."""
     from isal import isal_zlib
 
+    deflated = core.perfetto_deflate(block)
+    if deflated is not None:
+        return b"".join((_ZLIB_HEAD, deflated, isal_zlib.adler32(block).to_bytes(4, "big")))
     stream: bytes = isal_zlib.compress(block, _LEVEL)
     return stream
 
@@ -363,9 +369,9 @@ class _Parts:
         self._drawn: deque[tuple[Trace, Future[EventStream], int]] = deque()  # and what goes on the ids of flows
         self._encoded: deque[Future[list[_Compressed]]] = deque()
         self._rows_seen: PartRows | None = None
-        self._known: dict[tuple[int, int], int] = {}  # uuids by track and row
+        self._seen = np.empty(0, np.bool_)  # tracks of which a row 0 is drawn
+        self._further: dict[tuple[int, int], int] = {}  # uuids by track and row, of all other rows
         self._described: set[int] = set()  # counters
-        self._further = 0
         self._last: Trace | None = None
         self._salt = 0
         self._flows = 0
@@ -419,20 +425,24 @@ class _Parts:
     def _uuids(self, drawing: EventStream) -> Int64:
         """Return what packets call each row of a part's drawing, int64 [rows]."""
         assert self._rows_seen is not None
-        for track, row in (places := self._rows_seen.place(drawing)):
-            if (track, row) not in self._known:
-                uuid = self._salt + 1 + track
-                if row:
-                    uuid = self._salt + _FURTHER_ROWS + self._further
-                    self._further += 1
-                self._known[track, row] = uuid
-        return np.array([self._known[place] for place in places], np.int64)
+        track, row = self._rows_seen.place(drawing)
+        if drawing.tracks >= len(self._seen):
+            self._seen = np.append(self._seen, np.zeros(drawing.tracks + 1 - len(self._seen), np.bool_))
+        self._seen[track[row == 0]] = True
+        found: Int64 = track + (self._salt + 1)
+        for lane in np.flatnonzero(row).tolist():
+            place = int(track[lane]), int(row[lane])
+            found[lane] = self._further.setdefault(place, self._salt + _FURTHER_ROWS + len(self._further))
+        return found
 
     def _rows(self, *, extra_track: bool) -> Rows:
         """Return all rows by track and number."""
-        known = sorted(self._known.items())
-        track, row = np.array([key for key, _ in known], np.int64).reshape(-1, 2).T
-        return Rows(track, row, np.array([uuid for _, uuid in known], np.int64), extra_track)
+        first = np.flatnonzero(self._seen)
+        places = np.array(list(self._further), np.int64).reshape(-1, 2)
+        track, row = np.append(first, places[:, 0]), np.append(np.zeros(len(first), np.int64), places[:, 1])
+        uuid = np.append(first + (self._salt + 1), np.array(list(self._further.values()), np.int64))
+        order = np.lexsort((row, track))
+        return Rows(track[order], row[order], uuid[order], extra_track)
 
     def _encode(self, *, keep: int) -> None:
         """Begin to encode what is laid out, all but the last few; write what is done."""

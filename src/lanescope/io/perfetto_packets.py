@@ -9,6 +9,7 @@ import hashlib
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import cache, lru_cache
+from itertools import chain
 
 import numpy as np
 
@@ -28,6 +29,8 @@ _ORDER_EXPLICIT = 3
 _COUNTER_UNITS = {"ns": 1, "1": 2, "bytes": 3}
 
 _NO_ROWS = np.empty(0, np.int64)
+#: Tracks that are described at a time.
+_TRACKS = 1 << 12
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,28 +145,28 @@ def descriptors(trace: Trace, rows: Rows, salt: int) -> Iterator[bytes]:
     """Yield the descriptor of every track, then those of overflow rows, then that of the track of findings."""
     tracks = trace.tracks
     parents = _parents(tracks)
-    has_children = np.bincount(parents[parents >= 0], minlength=len(tracks)).tolist()
-    ranks = _ranks(tracks.values("sort_key"), parents).tolist()
+    has_children = np.bincount(parents[parents >= 0], minlength=len(tracks))
+    ranks = _ranks(tracks.values("sort_key"), parents)
     overflow = np.flatnonzero(rows.row)
     many = set(rows.track[overflow].tolist())
-    columns = (
-        tracks.values("name").tolist(),
-        tracks.values("kind").tolist(),
-        tracks.values("unit").tolist(),
-        parents.tolist(),
+    columns = (*(tracks.values(name) for name in ("name", "kind", "unit")), parents, ranks, has_children)
+    # Of a million tracks not all are wanted as Python objects at a time.
+    pieces = (
+        zip(*(column[at : at + _TRACKS].tolist() for column in columns), strict=True)
+        for at in range(0, len(tracks), _TRACKS)
     )
     again: dict[int, bytes] = {}
-    for row, (name, kind, unit, parent) in enumerate(zip(*columns, strict=True)):
+    for row, (name, kind, unit, parent, rank, children) in enumerate(chain.from_iterable(pieces)):
         uuid = _UUID + _varint(salt + 1 + row)
         text = (name if parent >= 0 else _title(name, trace.time)).encode("utf-8", "replace")
         above = _PARENT + _varint(salt + 1 + parent) if parent >= 0 else _message((14, _epoch(trace.time)))
-        parts = [_NAME, _varint(len(text)), text, above, _RANK, _varint(ranks[row])]
+        parts = [_NAME, _varint(len(text)), text, above, _RANK, _varint(rank)]
         if row in many:
             parts.append(_message((15, _MERGE_BY_KEY), (17, salt + 1 + row)))
             again[row] = b"".join(parts)
         else:
             parts.append(_MERGES_NOT)
-        if has_children[row]:
+        if children:
             parts.append(_message((11, _ORDER_EXPLICIT)))
         if kind == "counter":
             known = _COUNTER_UNITS.get(unit)

@@ -4,13 +4,19 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Iterator, Mapping
-from typing import Any, NamedTuple
+from typing import IO, TYPE_CHECKING, Any, NamedTuple
 
 from lanescope.errors import InputError, InternalError, LanescopeError, MissingDependencyError, UsageError
 from lanescope.families import registry
 from lanescope.families.declaration import UPDATE, described
 from lanescope.families.family import Family
 from lanescope.source import MINE, TIE, Capture, Detection, FileHead, is_one
+
+if TYPE_CHECKING:
+    import numpy.typing as npt
+
+    #: What a capture is opened from: a path, its bytes, a binary file object, or an array of them.
+    Openable = str | os.PathLike[str] | bytes | bytearray | memoryview | IO[bytes] | npt.NDArray[Any]
 
 PathLike = str | os.PathLike[str]
 
@@ -105,12 +111,17 @@ def _unknown(capture: Capture, head: FileHead, failed: list[Candidate]) -> Input
     return InputError(f"{capture.main.path}: {what}", hint="; ".join([hint, *_unasked(failed)]))
 
 
-def capture(path: PathLike, *, hashes: bool = True) -> Capture:
-    """Open a capture: a file, or a folder in which one is; ``hashes`` as ``Source`` takes it.
+def capture(path: Openable, *, hashes: bool = True) -> Capture:
+    """Open a capture: a file, a folder in which one is, or what is in memory; ``hashes`` as ``Source`` takes it.
 
     Raises:
         InputError: it cannot be read; or there are several captures in the folder, or none.
+        UsageError: it is neither a path nor bytes.
     """
+    if not isinstance(path, str | os.PathLike):
+        from lanescope.source import memory_capture
+
+        return memory_capture(path)
     return Capture(_main_of(path), hashes=hashes)
 
 
@@ -221,11 +232,11 @@ def _unasked(failed: Iterable[Candidate]) -> Iterator[str]:
         yield f"cannot load device family {broken.name!r} of another package: {broken.reason}"
 
 
-def detect(path: PathLike) -> list[Candidate]:
+def detect(path: Openable) -> list[Candidate]:
     """Ask every family that may know a capture whether it is its own, the surest first.
 
     Args:
-        path: the capture's main file, or ``-``.
+        path: the capture's main file, or ``-``; or what ``lanescope.open`` takes instead of a path.
 
     Returns:
         One candidate a family that sees anything in it. ``open`` takes the first if it scores 50 or more and no other
@@ -245,10 +256,10 @@ def _told(match: Detection) -> tuple[int, str, str]:
     return match.score, match.format, match.reason
 
 
-def is_parquet_dataset(path: PathLike) -> bool:
+def is_parquet_dataset(path: Openable) -> bool:
     """Return whether ``path`` is a folder of Parquet files that lanescope wrote, and not a capture."""
     # Asked for every input, so it has to be cheap if the input is a file.
-    if not os.path.isdir(path):  # noqa: PTH112
+    if not isinstance(path, str | os.PathLike) or not os.path.isdir(path):  # noqa: PTH112
         return False
     from lanescope.io import parquet
 

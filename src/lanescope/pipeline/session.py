@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -26,8 +27,11 @@ from lanescope.trace import LazyTable, Table, Trace
 
 if TYPE_CHECKING:
     from lanescope.analysis.check import Finding
-    from lanescope.families.family import Simulation
+    from lanescope.analysis.critical_path.answer import CriticalPath
+    from lanescope.analysis.windows.window import Window
+    from lanescope.families.family import Family, Simulation
     from lanescope.io.atomic_file import Output
+    from lanescope.pipeline.detection import Openable
     from lanescope.trace.merge import Inside, TimelineShift
     from lanescope.trace.streams import Progress
 
@@ -37,6 +41,7 @@ __all__ = [
     "capture",
     "check",
     "convert",
+    "critical_path",
     "decode",
     "derived_tables",
     "detect",
@@ -47,58 +52,98 @@ __all__ = [
     "open",
     "options_that_settle",
     "read",
+    "save",
     "simulate",
+    "sql",
     "summary",
+    "window",
+    "windowed",
     "write",
 ]
 
 
-def iter_batches(path: PathLike, family: str | None = None, **options: Any) -> Iterator[Trace]:
+def iter_batches(
+    path: Openable, family: str | None = None, *, window: Mapping[str, Any] | None = None, **options: Any
+) -> Iterator[Trace]:
     """Decode a capture piece by piece: yields traces that share tracks, clocks and texts.
 
     Args and errors as ``open``.
     """
-    return read(path, family, options)
+    return read(path, family, options, window=_made(window))
 
 
 def read(
-    path: PathLike, family: str | None, options: Mapping[str, Any], *, progress: Progress | None = None
+    path: Openable,
+    family: str | None,
+    options: Mapping[str, Any],
+    *,
+    progress: Progress | None = None,
+    window: Window | None = None,
 ) -> Iterator[Trace]:
     """Do what ``iter_batches`` does, and tell ``progress`` how far it is (as ``decode`` tells it)."""
-    with CaptureSource(path, family, options) as source:
+    with CaptureSource(path, family, options, window=window) as source:
         yield from source.batches(progress)
 
 
-def open(path: PathLike, family: str | None = None, **options: Any) -> Trace:
+def _made(window: Mapping[str, Any] | None) -> Window | None:
+    """Return the window that arguments of ``window`` ask for.
+
+    Raises:
+        UsageError: an argument that it does not have.
+    """
+    if window is None:
+        return None
+    from lanescope.analysis.windows.window import make_window
+
+    known = ("start", "end", "lane", "name", "min_dur", "where")
+    for name in window:
+        if name not in known:
+            raise UsageError(f"unknown part {name!r} of a window", hint="use " + ", ".join(known))
+    return make_window(**window)
+
+
+def open(
+    path: Openable, family: str | None = None, *, window: Mapping[str, Any] | None = None, **options: Any
+) -> Trace:
     """Decode a capture into one trace.
 
     Args:
         path: the capture's main file, or ``-``; its neighbours are found by the family. Or a folder with one capture in
-            it. A folder of Parquet files that lanescope wrote is read back.
+            it. A folder of Parquet files that lanescope wrote is read back. Or the content of the main file: bytes, an
+            array, or a binary file object, which is read to its end; files next to it are then named by options.
         family: device family; recognised from the bytes when not given.
+        window: keep only a part of the timeline: arguments of ``Trace.window`` by name, such as
+            ``{"start": "1ms", "lane": "core*"}``. Where the stream of the family is sorted, what is outside of it is
+            never in memory at once.
         **options: decode options of the family.
 
     Returns:
-        The whole trace, in memory.
+        The trace, in memory.
 
     Raises:
         InputError: the file cannot be read, or is not a capture.
-        UsageError: an unknown family or option, or two families that recognise it equally.
+        UsageError: an unknown family or option, or two families that recognise it equally; or no path and no bytes.
+
+    Example:
+        >>> content = simulate("cuda", tiles=1).files["attention.npy"]
+        >>> len(open(content).slices)
+        4752
     """
     whole = Collect()
-    with CaptureSource(path, family, options) as source:
+    with CaptureSource(path, family, options, window=_made(window)) as source:
         run(source, observers=[whole])
     return whole.result()
 
 
 def convert(
-    path: PathLike,
+    path: Openable,
     out: PathLike,
     family: str | None = None,
     *,
     format: str | None = None,
     findings: bool = True,
     replace: bool = False,
+    window: Mapping[str, Any] | None = None,
     **options: Any,
 ) -> RunReport:
     """Write a capture as another tool's file, batch by batch where its family and the format allow it.
@@ -111,6 +156,7 @@ def convert(
             suffix of ``out`` decides (``.pftrace``, ``.json``, ``.json.gz``, ``.parquet``, ``.vcd``).
         findings: draw what ``lanescope.analysis.check`` finds, in the formats that have a place for it.
         replace: replace what is at ``out``.
+        window: write only a part of the timeline, as ``open`` takes it.
         **options: decode options of the family.
 
     Returns:
@@ -128,7 +174,7 @@ def convert(
         raise UsageError(f"{target} already exists", hint="use replace=True to replace it")
     sink = make_sink(target, chosen, replace=replace, is_gzip=target.suffix == ".gz")
     annotate = Annotations() if findings and chosen in DRAWS_FINDINGS else None
-    with CaptureSource(path, family, options) as source:
+    with CaptureSource(path, family, options, window=_made(window)) as source:
         return run(source, sink=sink, annotate=annotate)
 
 
@@ -196,6 +242,162 @@ def summary(trace: Trace, by: str = "name") -> Table:
     return summarized(trace, by)
 
 
+def sql(trace: Trace, query: str) -> Table:
+    """Return the answer to a SQL query over the tables of a trace.
+
+    Args:
+        trace: the trace. Its tables, and those of ``derived_tables``, are views; nothing else is within reach.
+        query: one statement of DuckDB's SQL.
+
+    Returns:
+        A row for each row of the answer. Integers are exact; what no column type holds (lists, structs, integers of
+        more than 64 bits) is text. Columns of one name are numbered.
+
+    Raises:
+        UsageError: an invalid query.
+
+    Example:
+        >>> from lanescope import TimeBase, TraceBuilder
+        >>> builder = TraceBuilder(TimeBase())
+        >>> core = builder.track("core 0", kind="lane", role="core")
+        >>> _ = builder.append("slices", track_id=core, ts=[0, 40], dur=[30, 40], name=["a", "b"])
+        >>> list(sql(builder.finish(), "select name, sum(dur) busy from slices group by 1 order by 1"))
+        [{'name': 'a', 'busy': 30}, {'name': 'b', 'busy': 40}]
+    """
+    from lanescope.io import duckdb_sql
+
+    return duckdb_sql.answer(trace, derived_tables(trace).values(), query)
+
+
+def save(trace: Trace, out: PathLike, format: str | None = None, *, replace: bool = False) -> RunReport:
+    """Write a trace as a file, or a folder of Parquet files, as ``write`` does; replaces only if asked to.
+
+    Raises:
+        UsageError: as ``write``; and ``out`` exists.
+    """
+    if Path(out).exists() and not replace:
+        raise UsageError(f"{os.fspath(out)} already exists", hint="use replace=True to replace it")
+    chosen, is_gzip = format or _format_of(Path(out)), str(out).endswith(".gz")
+    return run(InMemory(trace), sink=make_sink(Path(out), chosen, replace=replace, is_gzip=is_gzip))
+
+
+def critical_path(
+    trace: Trace,
+    *,
+    window: str = "",
+    start: str | int | None = None,
+    end: str | int | None = None,
+    sink: str = "",
+    device: str = "",
+    waits: str = "",
+    infer: bool = False,
+) -> CriticalPath:
+    """Find what each nanosecond of a run waited for, as the command ``critical-path`` does.
+
+    Args:
+        trace: the trace.
+        window: ``NAME#K``: the Kth slice of a name, from 0, or a run or launch that its family tells apart.
+        start: begin of the window, a time as ``window`` takes it; None: the first slice.
+        end: end of the window; None: the last slice.
+        sink: lane at whose last end the path ends, a glob pattern of its path or name.
+        device: device whose lanes count, likewise.
+        waits: names of further slices that wait, a regular expression.
+        infer: add causes that follow from times only.
+
+    Returns:
+        The paths: tables ``parts``, ``summary``, ``edges`` and ``slack``; ``what_if(["matmul=0.8"])`` is one, too.
+
+    Raises:
+        UsageError: no such window, lane or device; ``waits`` is not a regular expression.
+        InputError: the families of the trace record no causes; the hint says what answers instead.
+    """
+    from lanescope.analysis.critical_path.answer import CriticalPath
+    from lanescope.analysis.critical_path.windows import WindowChoice
+
+    return CriticalPath(trace, WindowChoice(window, start, end, sink, device), waits=waits, infer=infer)
+
+
+def explain(trace: Trace, path: str = "FILE") -> Table:
+    """Return what bounds a run, what is exposed, uncertain and not recorded, as the command ``explain`` does.
+
+    Args:
+        trace: the whole trace.
+        path: how commands that show more name the capture.
+
+    Returns:
+        At most five rows: a sentence each, with the part of the time that it rests on and the command that shows it.
+    """
+    from lanescope.analysis import explain as verdicts
+
+    bounds = [bound for family in _families_of(trace) for bound in family.bounds(trace)]
+    severities = [str(finding.severity) for finding in check(trace)]
+    findings = {severity: severities.count(severity) for severity in set(severities)}
+    return verdicts.explain(verdicts.Evidence(trace, bounds, findings), path)
+
+
+def _families_of(trace: Trace) -> list[Family]:
+    """Return the families of the captures of a trace, as far as they are installed."""
+    families = {str(name) for name in trace.inputs.values("family").tolist()}
+    known = (*registry.builtin(), *(registry.plugin_families() if families - set(registry.BUILTIN) else ()))
+    return [family for family in known if family.name in families]
+
+
+def window(
+    trace: Trace,
+    start: str | int | None = None,
+    end: str | int | None = None,
+    *,
+    lane: str | Sequence[str] | None = None,
+    name: str | Sequence[str] | None = None,
+    min_dur: str | int | None = None,
+    where: str | None = None,
+) -> Trace:
+    """Return the part of a trace that lies in a window.
+
+    Slices, gaps and coverage that reach over an edge are cut there; cut slices have the flag ``cut``, and their ticks
+    beyond the edge are unknown. Instants and flows are in the window or not: a flow with one end in it is excluded and
+    counted. Counters have a sample at the start with the value that they hold there. All lanes stay, also those without
+    rows; stats, accounting and raw records stay those of the whole trace. Stats with names that begin with
+    ``window_`` say where the window starts and ends, and what it excludes.
+
+    Args:
+        trace: the trace.
+        start: first moment: ``"1.5ms"``, ``"12us"``, ``34567`` (in the trace's unit), ``"-1ms"`` (before the last
+            time), ``"+1ms"`` (after the first one), ``"NAME#K"`` (the start of the Kth slice of this name, from 0).
+        end: first moment after the window, as ``start``; ``"NAME#K"`` is the end of that slice.
+        lane: glob, or globs, of names or paths of lanes and groups.
+        name: glob, or globs, of names of slices and instants.
+        min_dur: shortest duration of a slice, before it is cut.
+        where: SQL condition on rows of ``slices``, before they are cut.
+
+    Raises:
+        UsageError: a time is none, the window is empty, no lane is called so, or an invalid condition.
+
+    Example:
+        >>> from lanescope import TimeBase, TraceBuilder
+        >>> builder = TraceBuilder(TimeBase())
+        >>> core = builder.track("core 0", kind="lane", role="core")
+        >>> _ = builder.append("slices", track_id=core, ts=[0, 40, 90], dur=[30, 40, 9], name=["a", "b", "c"])
+        >>> part = window(builder.finish(), 20, 60)
+        >>> part.slices["ts"].tolist(), part.slices["dur"].tolist()
+        ([20, 40], [10, 20])
+    """
+    from lanescope.analysis.windows.window import make_window
+
+    made = make_window(start=start, end=end, lane=lane, name=name, min_dur=min_dur, where=where)
+    return windowed(trace, made)
+
+
+def windowed(trace: Trace, window: Window | None) -> Trace:
+    """Do what ``window`` does with a window that is made already; None is the whole trace."""
+    if window is None:
+        return trace
+    from lanescope.pipeline.windowed import WindowedSource
+
+    (found,) = WindowedSource(InMemory(trace), window).batches()
+    return found
+
+
 def simulate(family: str, seed: int = 1, **options: Any) -> Simulation:
     """Simulate a capture with known ground truth, as the command ``sim`` does.
 
@@ -229,9 +431,7 @@ def derived_tables(trace: Trace) -> dict[str, LazyTable]:
     from lanescope.analysis.analysis_cache import AnalysisCache
 
     shared = AnalysisCache(trace)
-    families = {str(name) for name in trace.inputs.values("family").tolist()}
-    known = (*registry.builtin(), *(registry.plugin_families() if families - set(registry.BUILTIN) else ()))
-    members = [family for family in known if family.name in families]
+    members = _families_of(trace)
     found = [analyses.generic_table(shared, name) for name in analyses.GENERIC]
     for derived in (derived for family in members for derived in family.derived):
         if derived.make is None:

@@ -5,16 +5,20 @@ from __future__ import annotations
 import os
 from collections import deque
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
 from lanescope.errors import MissingDependencyError, UsageError
 from lanescope.families import registry
 from lanescope.families.family import Family, Format
 from lanescope.families.options import resolve_options
-from lanescope.pipeline.detection import PathLike, capture, detect_family, is_parquet_dataset, named_family
+from lanescope.pipeline.detection import capture, detect_family, is_parquet_dataset, named_family
 from lanescope.source import Capture, Detection, Source
 from lanescope.trace import Trace
-from lanescope.trace.streams import Progress, StreamInfo
+from lanescope.trace.streams import Progress, StreamInfo, TraceSource
+
+if TYPE_CHECKING:
+    from lanescope.analysis.windows.window import Window
+    from lanescope.pipeline.detection import Openable
 
 
 def decode(
@@ -67,23 +71,27 @@ class CaptureSource:
     that lanescope wrote is one batch, which stays in memory.
 
     Args:
-        path: the capture's main file, or ``-``, or a folder with one capture in it.
+        path: the capture's main file, or ``-``, or a folder with one capture in it; or the content of the main file, as
+            ``lanescope.open`` takes it.
         family: device family; detected from the bytes when it is not given.
         options: decode options of the family.
         hashes: False: files are hashed only if somebody reads ``sha256`` of ``inputs``, before this source is closed.
+        window: the part of the timeline that its batches have; None: all of it.
 
     Errors are raised at first use, as ``lanescope.open`` lists them.
     """
 
     def __init__(
         self,
-        path: PathLike,
+        path: Openable,
         family: str | None = None,
         options: Mapping[str, Any] | None = None,
         *,
         hashes: bool = True,
+        window: Window | None = None,
     ) -> None:
         self._path = path
+        self._windowed = None if window is None else _windowed(_Whole(self), window)
         self._hashes = hashes
         self._asked = family
         self._options = options or {}
@@ -105,14 +113,28 @@ class CaptureSource:
     @property
     def info(self) -> StreamInfo:
         """Properties of its stream of batches."""
+        return self.whole_info if self._windowed is None else self._windowed.info
+
+    def batches(self, progress: Progress | None = None) -> Iterator[Trace]:
+        """Decode it from the start."""
+        return self.all_batches(progress) if self._windowed is None else self._windowed.batches(progress)
+
+    @property
+    def has_window(self) -> bool:
+        """Whether its batches are cut to a window."""
+        return self._windowed is not None
+
+    @property
+    def whole_info(self) -> StreamInfo:
+        """Properties of its stream of batches before it is cut to the window."""
         if self._is_parquet:
             names = tuple(dict.fromkeys(self._parquet().inputs.values("family").tolist()))
             return StreamInfo(names, is_sorted=_are_sorted(names), is_whole=True)
         opened, family, _ = self._open()
         return StreamInfo((family.name,), is_sorted=family.format_of(opened).emits_sorted, size=opened.main.size)
 
-    def batches(self, progress: Progress | None = None) -> Iterator[Trace]:
-        """Decode it from the start."""
+    def all_batches(self, progress: Progress | None = None) -> Iterator[Trace]:
+        """Decode it from the start, whatever the window."""
         if self._is_parquet:
             yield self._parquet()
             return
@@ -159,10 +181,33 @@ class CaptureSource:
         if self._read is None:
             from lanescope.io import parquet
 
+            path = os.fspath(self._path)  # type: ignore[arg-type]  # a folder
             if self._asked is not None or self._options:
-                raise UsageError(f"{os.fspath(self._path)} is decoded already: it takes neither family nor options")
-            self._read = parquet.read(self._path)
+                raise UsageError(f"{path} is decoded already: it takes neither family nor options")
+            self._read = parquet.read(path)
         return self._read
+
+
+class _Whole:
+    """All batches of a capture."""
+
+    def __init__(self, source: CaptureSource) -> None:
+        self._source = source
+
+    @property
+    def info(self) -> StreamInfo:
+        """Properties of the stream."""
+        return self._source.whole_info
+
+    def batches(self, progress: Progress | None = None) -> Iterator[Trace]:
+        """Decode it from the start."""
+        return self._source.all_batches(progress)
+
+
+def _windowed(source: TraceSource, window: Window) -> TraceSource:
+    from lanescope.pipeline.windowed import WindowedSource  # only what has a window pays for it
+
+    return WindowedSource(source, window)
 
 
 def _are_sorted(families: Sequence[str]) -> bool:

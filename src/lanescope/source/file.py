@@ -69,7 +69,7 @@ class Source:
             magic = self._file.read(len(_ZIP_MAGIC))
             packed = None
             if magic.startswith(_GZIP_MAGIC):
-                packed, self.container = _gunzip(self._file, self.path), "gzip" if begin is None else "pipe"
+                packed, self.container = gunzip(self._file, self.path), "gzip" if begin is None else "pipe"
             elif magic == _ZIP_MAGIC and (packed := _unzip(self._file, self.path)) is not None and begin is None:
                 self.container = "npz"
             if packed is not None:
@@ -416,7 +416,8 @@ def _wait_for_writer(descriptor: int, path: str) -> bytes:
     return begin
 
 
-def _gunzip(file: BinaryIO, path: str) -> BinaryIO:
+def gunzip(file: BinaryIO, path: str) -> BinaryIO:
+    """Return a temporary file with the content of a gzip file; ``InputError`` if it is damaged or hostile."""
     from isal import igzip, igzip_lib
 
     packed = file.seek(0, os.SEEK_END)
@@ -426,9 +427,8 @@ def _gunzip(file: BinaryIO, path: str) -> BinaryIO:
     try:
         return _copy(unpacked, path, limit=max(_UNPACKED_BYTES, _UNPACKED_RATIO * packed))
     except broken as error:
-        raise InputError(
-            f"{path}: invalid gzip data: {error}", hint="run gunzip on the file to recover its start"
-        ) from None
+        hint = "run gunzip on the file to recover its start"
+        raise InputError(f"{path}: invalid gzip data: {error}", hint=hint) from None
     finally:
         unpacked.close()
 

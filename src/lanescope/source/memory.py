@@ -3,14 +3,20 @@
 from __future__ import annotations
 
 import io
+import os
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
+from lanescope.errors import UsageError
 from lanescope.source.capture import Capture
 from lanescope.source.detection import HEAD_BYTES, FileHead
-from lanescope.source.file import CHUNK_BYTES, Source
+from lanescope.source.file import CHUNK_BYTES, Source, gunzip
 
 _ZIP_MAGIC = b"PK\x03\x04"
+_GZIP_MAGIC = b"\x1f\x8b\x08"
+#: Name of what has none.
+_UNNAMED = "memory"
+_WAYS = "pass a path, bytes, a binary file object or a NumPy array"
 
 if TYPE_CHECKING:
     import numpy as np
@@ -98,3 +104,50 @@ class MemoryCapture(Capture):
 
     def _beside(self, pattern: str) -> list[str]:
         return []
+
+
+def memory_capture(given: Any) -> MemoryCapture:
+    """Return a capture of bytes that are in memory, or that a file object yields.
+
+    Args:
+        given: ``bytes`` or another buffer; an array, whose bytes in C order are the capture; or a binary file object,
+            which is read to its end. Its name, if it has one, is the name of the capture. What is compressed by gzip is
+            unpacked.
+
+    Raises:
+        UsageError: it is none of these.
+        InputError: it is compressed and damaged.
+    """
+    import numpy as np
+
+    name = _UNNAMED
+    if hasattr(given, "read"):
+        named = getattr(given, "name", None)
+        name = os.fspath(named) if isinstance(named, str | os.PathLike) else _UNNAMED
+        given = given.read()
+        if not isinstance(given, bytes | bytearray | memoryview):
+            raise UsageError(f"{name} was opened as text", hint="open it with mode 'rb'")
+    if isinstance(given, bytes | bytearray | memoryview):
+        data = np.frombuffer(given, np.uint8)
+    elif hasattr(given, "__cuda_array_interface__"):
+        raise UsageError("the array is on a GPU", hint="use lanescope.cuda.decode, or copy it to the host")
+    else:
+        data = _bytes_of(given)
+    if data[:3].tobytes() == _GZIP_MAGIC:
+        with gunzip(io.BytesIO(data.tobytes()), name) as unpacked:
+            data = np.frombuffer(unpacked.read(), np.uint8)
+    return MemoryCapture(data, name)
+
+
+def _bytes_of(given: Any) -> npt.NDArray[np.uint8]:
+    """Return the bytes of an array in C order, uint8 [n]."""
+    import numpy as np
+
+    try:
+        array = np.from_dlpack(given) if hasattr(given, "__dlpack__") else np.asarray(given)
+    except (TypeError, ValueError, RuntimeError, BufferError) as error:
+        raise UsageError(f"cannot read {type(given).__name__} as a capture: {error}", hint=_WAYS) from None
+    if array.dtype.hasobject or array.dtype.kind in "US" or not (array.shape or hasattr(given, "dtype")):
+        raise UsageError(f"cannot read {type(given).__name__} as a capture", hint=_WAYS)
+    found: npt.NDArray[np.uint8] = np.ascontiguousarray(array).reshape(-1).view(np.uint8)
+    return found

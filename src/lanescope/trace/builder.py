@@ -19,6 +19,7 @@ from lanescope.trace.schema import (
     INPUTS,
     QUALITIES,
     STATS,
+    TRACKS,
     ColumnSpec,
     TableSpec,
 )
@@ -67,7 +68,8 @@ class TraceBuilder:
         self._qualities = Dictionary(QUALITIES)
         self._pending: dict[str, list[dict[str, Column]]] = {name: [] for name in self._specs}
         self._counts = dict.fromkeys(self._specs, 0)
-        self._shared: dict[str, list[tuple[Any, ...]]] = {"inputs": [], "tracks": [], "clocks": [], "anchors": []}
+        self._tracks = _TrackRows()
+        self._shared: dict[str, list[tuple[Any, ...]]] = {"inputs": [], "clocks": [], "anchors": []}
         self._stats: dict[tuple[str, int | None, int | None], dict[str, Any]] = {}
         self._accounts: list[dict[str, Any]] = []
         self._records: dict[str, Callable[[], Table]] = {}
@@ -123,22 +125,50 @@ class TraceBuilder:
         sort_key: int | None = None,
     ) -> int:
         """Add a track and return its id; without a ``sort_key`` siblings keep the order in which they were added."""
-        place = len(self._shared["tracks"]) if sort_key is None else sort_key
-        return self._share("tracks", parent, input_id, kind, role, name, place, nesting, clock_id, unit)
+        number = len(self._tracks)
+        place = number if sort_key is None else sort_key
+        self._tracks.rows.append((number, parent, input_id, kind, role, name, place, nesting, clock_id, unit))
+        return number
 
-    def tracks(self, rows: Iterable[tuple[int | None, str, str, str, int, str, int | None]], *, input_id: int) -> int:
-        """Add many tracks at once and return the id of the first; the others follow it, so they can be parents too.
+    def tracks(
+        self,
+        *,
+        parent_id: npt.NDArray[np.int64],
+        kind: Column,
+        role: Column,
+        name: npt.NDArray[np.object_],
+        sort_key: npt.NDArray[np.int64],
+        nesting: Column,
+        clock_id: Column,
+        input_id: int,
+    ) -> int:
+        """Add many tracks at once, column by column, and return the id of the first; the others follow it.
 
         Args:
-            rows: parent, kind, role, name, sort_key, nesting and clock_id of each, as ``track`` takes them.
+            parent_id: int64 [n], ids of tracks, those of earlier ones of these among them.
+            kind: text column [n].
+            role: text column [n].
+            name: str [n].
+            sort_key: int64 [n].
+            nesting: text column [n].
+            clock_id: int64 column [n], unknown without a clock.
             input_id: the input of all of them.
         """
-        known = self._shared["tracks"]
+        known, count = self._tracks, len(name)
         first = len(known)
-        known.extend(
-            (number, parent, input_id, kind, role, name, place, nesting, clock, "")
-            for number, (parent, kind, role, name, place, nesting, clock) in enumerate(rows, first)
-        )
+        columns = {
+            "id": Column.array(np.arange(first, first + count)),
+            "parent_id": Column.array(parent_id),
+            "input_id": Column.constant(input_id, count, np.int64),
+            "kind": kind,
+            "role": role,
+            "name": Column.array(name),
+            "sort_key": Column.array(sort_key),
+            "nesting": nesting,
+            "clock_id": clock_id,
+            "unit": Column.constant(0, count, np.int32, dictionary=Dictionary([""])),
+        }
+        known.add(Table(TRACKS, columns))
         return first
 
     def _share(self, table: str, *row: Any) -> int:
@@ -409,7 +439,9 @@ class TraceBuilder:
     def _make(self, given: dict[str, Table]) -> Trace:
         tables = dict(given)
         for name, spec in self._specs.items():
-            if name in self._shared:
+            if spec is TRACKS:
+                tables[name] = self._tracks.table()
+            elif name in self._shared:
                 tables[name] = self._shared_table(spec)
             elif name not in tables:
                 parts, self._pending[name] = self._pending[name], []
@@ -442,6 +474,33 @@ class TraceBuilder:
                 for column in spec.columns
             },
         )
+
+
+class _TrackRows:
+    """The tracks so far: a table of those that batches have, and rows behind them that are in none yet.
+
+    Attributes:
+        rows: values in the order of the columns.
+    """
+
+    def __init__(self) -> None:
+        self.rows: list[tuple[Any, ...]] = []
+        self._made: Table | None = None
+
+    def __len__(self) -> int:
+        return len(self.rows) + (0 if self._made is None else len(self._made))
+
+    def add(self, more: Table) -> None:
+        """Add tracks, a table; many take a tenth of the memory of as many rows."""
+        self._made = Table.concat([self.table(), more])
+
+    def table(self) -> Table:
+        """Return all tracks; the same table as before if nothing was added."""
+        if self._made is None:
+            self._made, self.rows = _from_tuples(TRACKS, self.rows), []
+        elif self.rows:
+            self._made, self.rows = Table.concat([self._made, _from_tuples(TRACKS, self.rows)]), []
+        return self._made
 
 
 def _joined(spec: TableSpec, parts: Sequence[Mapping[str, Column]]) -> dict[str, Column]:

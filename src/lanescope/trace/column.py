@@ -68,6 +68,20 @@ def _spent() -> Array:
     raise AssertionError
 
 
+def _null(length: int, dtype: npt.DTypeLike, dictionary: Dictionary | None) -> Column:
+    """Return a pickled column of unknown values."""
+    return Column.null(length, dtype, dictionary=dictionary)
+
+
+def _restored(length: int, stored: Array, valid: Mask | None, dictionary: Dictionary | None, constant: Any) -> Column:
+    """Return a pickled column; of a constant ``stored`` has the type only."""
+    if constant is None:
+        return Column.array(stored, valid=valid, dictionary=dictionary)
+    column = Column.constant(constant, length, stored.dtype, dictionary=dictionary)
+    column._valid = valid
+    return column
+
+
 class Column:
     """Values of one column, an optional validity mask, an optional dictionary.
 
@@ -75,9 +89,10 @@ class Column:
         dictionary: texts that the int32 values index, for ``text`` columns.
         encode: of a ``utf8`` column whose texts are quicker to encode than to make: returns their UTF-8 end to end,
             uint8, and where each begins, int64 [n + 1]. None of others.
+        runs: values that follow one another, int64 [runs], and in how many rows each, int64 [runs]; None: not known.
     """
 
-    __slots__ = ("_length", "_make", "_valid", "_values", "constant_value", "dictionary", "encode")
+    __slots__ = ("_length", "_make", "_valid", "_values", "constant_value", "dictionary", "encode", "runs")
 
     def __init__(
         self,
@@ -97,6 +112,7 @@ class Column:
         self.dictionary = dictionary
         self.constant_value = constant_value
         self.encode: Callable[[], tuple[npt.NDArray[np.uint8], npt.NDArray[np.int64]]] | None = None
+        self.runs: tuple[Array, Array] | None = None
 
     @classmethod
     def array(cls, values: Array, *, valid: Mask | None = None, dictionary: Dictionary | None = None) -> Column:
@@ -136,8 +152,23 @@ class Column:
         """Values computed by ``make`` at the first read and kept from then on."""
         return cls(length, make, valid=valid, dictionary=dictionary)
 
+    @classmethod
+    def repeated(cls, runs: tuple[Array, Array], make: Callable[[], Array]) -> Column:
+        """Values that ``make`` repeats, each in as many rows as ``runs`` say, which those can use who go by runs."""
+        column = cls(int(runs[1].sum()), make)
+        column.runs = runs
+        return column
+
     def __len__(self) -> int:
         return self._length
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Pickle the values, which are computed if they have to be; a constant is stored once."""
+        if self.is_unknown:
+            return _null, (self._length, self.values.dtype, self.dictionary)
+        constant = self.constant_value
+        stored = self.values if constant is None else self.values[:0]
+        return _restored, (self._length, stored, self._valid, self.dictionary, constant)
 
     @property
     def values(self) -> Array:

@@ -22,6 +22,7 @@ from lanescope.trace.merge_tables import (
     joined,
     moved,
     on_axis,
+    placed_by_clock,
     put_inside,
     record_maker,
 )
@@ -109,9 +110,10 @@ def merge(traces: Sequence[Trace], *, side_by_side: bool = False, inside: Mappin
     """Return one trace that holds all ``traces``, the tracks of each in a group of its own.
 
     Ids count on from trace to trace; texts are united; raw records stay reachable. Merging merged traces again gives
-    what merging all at once would have given. Slices and instants whose place is assumed
-    (``TimelineShift.wrap_period``) have the flag ``WRAP_AMBIGUOUS``. Groups on several time axes are named after
-    theirs, and all captures but those on the first one are counted by the stat ``unaligned_capture``.
+    what merging all at once would have given, apart from names of groups. Groups that a clock placed with an error are
+    named after both. Slices and instants whose place is assumed (``TimelineShift.wrap_period``) have the flag
+    ``WRAP_AMBIGUOUS``. Groups on several time axes are named after theirs, and all captures but those on the first one
+    are counted by the stat ``unaligned_capture``.
 
     Args:
         traces: one or more; one comes back as it is.
@@ -133,6 +135,10 @@ def merge(traces: Sequence[Trace], *, side_by_side: bool = False, inside: Mappin
     }
     parts = [trace if is_merged(trace) else grouped(trace) for trace in traces]
     parts = [contained(part, within[at].name) if at in within else part for at, part in enumerate(parts)]
+    parts = [
+        part if at in within or not placement.clock else placed_by_clock(part, placement.clock, placement.error_ns)
+        for at, (part, placement) in enumerate(zip(parts, placements, strict=True))
+    ]
     if any(placement.axis for placement in placements):
         parts = [on_axis(part, placement.axis) for part, placement in zip(parts, placements, strict=True)]
     names = list(dict.fromkeys(name for part in parts for name in part.tables()))
@@ -289,7 +295,7 @@ def _readings(trace: Trace) -> dict[_Clock, list[_Reading]]:
     if time.epoch_kind in ("unix", "host_monotonic"):
         # Hosts are told apart where the producer names them.
         host = next((row["device"] for row in rows if row["name"] == time.epoch_kind), "")
-        clock = _Clock(time.epoch_kind, "" if time.epoch_kind == "unix" else host, Fraction(_NS), None)
+        clock = _Clock(time.epoch_kind, "" if time.epoch_kind == "unix" else _host(host), Fraction(_NS), None)
         found[clock] = [_Reading(time.epoch_ns, 0, 0, _lanes_error(trace))]
     identities = [_identity(row) for row in rows]
     if time.epoch_kind == "device" and len(identities) == 1 and identities[0].device:
@@ -325,7 +331,13 @@ def _lanes_error(trace: Trace) -> int | None:
 
 def _identity(row: dict[str, Any]) -> _Clock:
     num, den = row["frequency_num"], row["frequency_den"]
-    return _Clock(row["name"], row["device"], Fraction(num, den) if num and den else None, row["counter_bits"])
+    device = _host(row["device"]) if row["name"] == "host_monotonic" else row["device"]
+    return _Clock(row["name"], device, Fraction(num, den) if num and den else None, row["counter_bits"])
+
+
+def _host(name: str) -> str:
+    """Return what a host's clock is of: hosts without a name are taken for one, as the user merges them."""
+    return name or "host"
 
 
 def _is_unwrapped(clock: _Clock) -> bool:

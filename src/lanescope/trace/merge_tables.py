@@ -109,15 +109,30 @@ def grouped(trace: Trace) -> Trace:
     return Trace(trace.time, tables, {name: tables[name] for name in trace.details}, Records(makers))
 
 
-def on_axis(part: Trace, axis: int) -> Trace:
-    """Return ``part`` with the number of its time axis in the names of its groups, and counted if that is not 0."""
+def _with_suffix(part: Trace, suffix: str) -> dict[str, Table]:
+    """Return the tables of ``part`` with a text behind the names of its groups."""
     tables = dict(part.tables())
     tracks = tables["tracks"]
     columns = {name: tracks.column(name) for name in tracks.spec.names}
     names = tracks.values("name").copy()
     for root in np.flatnonzero(~tracks.valid("parent_id")).tolist():
-        names[root] = f"{names[root]} (time axis {axis + 1})"
+        names[root] = f"{names[root]} ({suffix})"
     tables["tracks"] = Table(tracks.spec, {**columns, "name": Column.array(names)})
+    return tables
+
+
+def placed_by_clock(part: Trace, clock: str, error_ns: int | None) -> Trace:
+    """Return ``part`` with its clock and the error of its place in the names of its groups, if there is an error."""
+    if error_ns == 0:
+        return part
+    error = "unknown error" if error_ns is None else f"±{error_ns:,} ns"
+    tables = _with_suffix(part, f"clock {clock}, {error}")
+    return Trace(part.time, tables, {name: tables[name] for name in part.details}, part.records)
+
+
+def on_axis(part: Trace, axis: int) -> Trace:
+    """Return ``part`` with the number of its time axis in the names of its groups, and counted if that is not 0."""
+    tables = _with_suffix(part, f"time axis {axis + 1}")
     if axis:
         tables["stats"] = _counted(part, UNALIGNED)
     return Trace(part.time, tables, {name: tables[name] for name in part.details}, part.records)

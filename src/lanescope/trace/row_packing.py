@@ -6,7 +6,6 @@ the slices of a row are drawn; it never moves a slice in time. Row 0 is the lane
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
@@ -24,21 +23,34 @@ Int32 = npt.NDArray[np.int32]
 FOREVER = (1 << 63) - 1
 
 
-@dataclass(frozen=True, slots=True, eq=False)
 class Intervals:
     """Intervals to place: the slices of a trace, followed by its gaps.
 
+    Args:
+        track: int64 [n], row of the tracks table, -1 for an unknown track; or that of each run of intervals.
+        begin: as the attribute.
+        length: as the attribute.
+        known: as the attribute.
+        counts: int64 [runs], how many intervals follow one another on one track; None: ``track`` is that of each.
+
     Attributes:
-        track: int64 [n], row of the tracks table; -1 for an unknown track.
         begin: int64 [n], ns.
         length: int64 [n], ns, 0 where it is unknown.
         known: uint8 [n], 0 where the end is unknown; empty when all ends are known.
+        by_run: the track of each run, and its number of intervals; or of each interval, and nothing.
     """
 
-    track: Int64
-    begin: Int64
-    length: Int64
-    known: npt.NDArray[np.uint8]
+    def __init__(
+        self, track: Int64, begin: Int64, length: Int64, known: npt.NDArray[np.uint8], counts: Int64 | None = None
+    ) -> None:
+        self.begin, self.length, self.known = begin, length, known
+        self.by_run = (track, np.empty(0, np.int64) if counts is None else counts)
+
+    @cached_property
+    def track(self) -> Int64:
+        """int64 [n], row of the tracks table; -1 for an unknown track."""
+        track, counts = self.by_run
+        return np.repeat(track, counts) if len(counts) else track
 
     @classmethod
     def of(cls, tracks: Table, *tables: Table) -> Intervals:
@@ -48,15 +60,19 @@ class Intervals:
         known = np.empty(0, np.uint8)
         if any(mask is not None and not mask.all() for mask in masks):
             known = _join([table.valid("dur") for table in tables]).view(np.uint8)
+        filled = [table.column("track_id") for table in tables if len(table)]
+        runs = filled[0].runs if len(filled) == 1 else None
+        track = _join([column.read_once() for column in filled]) if runs is None else np.ascontiguousarray(runs[0])
         return cls(
-            rows_of(ids, _join([table.column("track_id").read_once() for table in tables])),
+            rows_of(ids, track),
             _join([table.column("ts").read_once() for table in tables]),
             _join([table.column("dur").read_once() for table in tables]),
             known,
+            None if runs is None else np.ascontiguousarray(runs[1]),
         )
 
     def __len__(self) -> int:
-        return len(self.track)
+        return len(self.begin)
 
 
 class RowPacking:
@@ -114,11 +130,14 @@ class RowPacking:
     def end(self) -> Int64:  # noqa: D102
         return self.begin + self.length[self.order]
 
-    def latest_end(self, row: slice) -> int:
-        """Return the largest end of the intervals of a row, by where those stand along ``order``."""
-        if not self.comes_by_lane:
-            return int(self.end[row].max())
-        return int((self.begin[row] + self.length[row]).max())
+    def latest_ends(self, first: Int64) -> Int64:
+        """Return the largest end of the intervals of rows, int64 [rows], by where each begins along ``order``.
+
+        Args:
+            first: int64 [rows], rising; each row reaches to the next one, the last one to the end.
+        """
+        found: Int64 = np.maximum.reduceat(self.begin + self.length if self.comes_by_lane else self.end, first)
+        return found
 
     @property
     def row_track(self) -> Int64:
@@ -156,16 +175,17 @@ def pack_rows(slices: Table, tracks: Table, gaps: Table | None = None) -> RowPac
 def place_intervals(intervals: Intervals, tracks: Table) -> RowPacking:
     """Do the work of ``place`` for intervals that are at hand already."""
     count = len(intervals)
-    given = (intervals.track, intervals.begin, intervals.length, intervals.known)
+    times = (intervals.begin, intervals.length, intervals.known)
+    track, counts = intervals.by_run
     nested = np.ascontiguousarray(tracks.values("nesting") == "nested").view(np.uint8)
     rows = np.empty(len(tracks), np.int32)
-    if (found := core.layout_lane_after_lane(*given, nested, rows)) is not None:
+    if (found := core.layout_lane_after_lane(track, *times, nested, rows, counts)) is not None:
         moved, start = found
         return RowPacking(intervals, rows, start, moved)
     order, begin, end = np.empty((3, count), np.int64)
     row = np.empty(count, np.int32)
     try:
-        start = core.layout_place(*given, nested, order, row, begin, end, rows)
+        start = core.layout_place(intervals.track, *times, nested, order, row, begin, end, rows)
     except ValueError as error:
         raise InternalError(f"cannot pack slices into rows: {error}") from error
     return RowPacking(intervals, rows, start, order, (row, begin, end))
@@ -216,4 +236,4 @@ def rows_of(ids: Int64, wanted: Int64) -> Int64:
 
 def _join(columns: list[npt.NDArray[Any]]) -> npt.NDArray[Any]:
     filled = [column for column in columns if len(column)]
-    return np.ascontiguousarray(filled[0] if len(filled) == 1 else np.concatenate(columns))
+    return np.ascontiguousarray(filled[0] if len(filled) == 1 else np.concatenate(columns or [np.empty(0, np.int64)]))

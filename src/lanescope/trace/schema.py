@@ -117,6 +117,7 @@ class Flag(enum.IntFlag):
     INFERRED_IDENTITY = 1 << 7  # the identity was inferred, not recorded
     NEGATIVE_DURATION = 1 << 8  # the recorded end precedes the recorded start; dur is NULL
     AFTER_GAP = 1 << 9  # the first event after a gap of its lane
+    CUT = 1 << 10  # begins before the window or ends after it: times are those of the part in the window
 
 
 FLAG_DOCS: dict[Flag, str] = {
@@ -130,6 +131,7 @@ FLAG_DOCS: dict[Flag, str] = {
     Flag.INFERRED_IDENTITY: "identity inferred, not recorded",
     Flag.NEGATIVE_DURATION: "recorded end before the recorded start: `dur` is NULL",
     Flag.AFTER_GAP: "first event after a gap of its lane",
+    Flag.CUT: "cut by a window (`--start`, `--end`): times of the part in the window",
 }
 
 #: ``quality`` of a row: the weakest of its begin, its end and its identity.

@@ -111,6 +111,7 @@ def reported_by(row: Mapping[str, Any]) -> tuple[str, str]:
     return ("LS404", "notice") if row["severity"] == "notice" else ("", "")
 
 
+_ASKED = "the window was asked for"
 #: Stats that any family may count.
 CORE_STATS: tuple[StatSpec, ...] = (
     StatSpec(
@@ -131,5 +132,31 @@ CORE_STATS: tuple[StatSpec, ...] = (
         "info",
         "captures placed by the kernels that ran their launches, as far as the name of their group states",
         finding="LS305",
+    ),
+    StatSpec(
+        "window_start",
+        "info",
+        "windows with a start: all but the accounting excludes what came before",
+        silent=_ASKED,
+    ),
+    StatSpec(
+        "window_end",
+        "info",
+        "windows with an end: all but the accounting excludes what came after",
+        silent=_ASKED,
+    ),
+    StatSpec("window_excluded", "info", "excluded slices and instants: outside the window", silent=_ASKED),
+    StatSpec(
+        "window_filtered_slices",
+        "info",
+        "excluded slices in the window, by name, duration or condition: their lanes look idle meanwhile",
+        silent=_ASKED,
+    ),
+    StatSpec("window_cut_slices", "info", "slices cut by the window: their durations are those in it", silent=_ASKED),
+    StatSpec(
+        "window_open_flows",
+        "info",
+        "excluded flows with one end in the window: the other end is outside",
+        silent=_ASKED,
     ),
 )

@@ -10,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from lanescope.errors import UsageError
+from lanescope.lazy_names import from_room
 from lanescope.trace.column import DTYPES, Array, Column, Dictionary, Mask
 from lanescope.trace.schema import TableSpec
 
@@ -87,7 +88,12 @@ class Table:
         return list(self.spec.names)
 
     def __repr__(self) -> str:
-        return f"<Table {self.spec.name}: {self._length} rows, {len(self._columns)} columns>"
+        """Return the first rows as aligned text, as many columns as fit the terminal."""
+        return str(from_room("view.table_text", "table_text")(self))
+
+    def _repr_html_(self) -> str:
+        """Return the first rows as HTML, for notebooks."""
+        return str(from_room("view.table_text", "table_html")(self))
 
     def column(self, name: str) -> Column:
         """Return column ``name``; ``UsageError`` names the columns there are."""

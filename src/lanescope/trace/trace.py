@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import partial
+from typing import TYPE_CHECKING, Any
 
 from lanescope.declaration import frozen_class
+from lanescope.lazy_names import from_room
 from lanescope.trace.schema import CORE_TABLES
 from lanescope.trace.table import Table
+
+if TYPE_CHECKING:
+    import os
 
 EPOCH_KINDS = ("unix", "host_monotonic", "device", "first_event")
 TIME_UNITS = ("ns", "cycles")
@@ -47,11 +53,24 @@ class Records(Mapping[str, Table]):
             self._made[name] = self._makers[name]()
         return self._made[name]
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Pickle the tables, all of them decoded: what they are decoded from stays behind."""
+        return _stored_records, (dict(self),)
+
     def __iter__(self) -> Iterator[str]:
         return iter(self._makers)
 
     def __len__(self) -> int:
         return len(self._makers)
+
+
+def _stored_records(tables: dict[str, Table]) -> Records:
+    """Return pickled records."""
+    return Records({name: partial(_itself, table) for name, table in tables.items()})
+
+
+def _itself(table: Table) -> Table:
+    return table
 
 
 class Trace:
@@ -79,6 +98,84 @@ class Trace:
 
     def __repr__(self) -> str:
         return f"<Trace: {len(self.slices)} slices on {len(self.tracks)} tracks, in {self.time.time_unit}>"
+
+    def _repr_html_(self) -> str:
+        """Return what it is as HTML, for notebooks."""
+        return str(from_room("view.table_text", "trace_html")(self))
+
+    # --- what rooms above make of it --------------------------------------------------------------------------
+
+    def sql(self, query: str) -> Table:
+        """Return the answer to a SQL query over its tables, see ``lanescope.sql``."""
+        found: Table = from_room("pipeline.session", "sql")(self, query)
+        return found
+
+    def check(self, *, select: Iterable[str] = (), ignore: Iterable[str] = ()) -> Table:
+        """Return the findings about lost data and impossible timings, the worst first.
+
+        ``lanescope.check`` returns them as objects, with all evidence.
+
+        Args:
+            select: codes, or beginnings of codes, of the rules to apply; empty: all.
+            ignore: codes to skip.
+
+        Raises:
+            UsageError: a choice fits no rule.
+        """
+        findings = from_room("pipeline.session", "check")(self, select=select, ignore=ignore)
+        table: Table = from_room("analysis.check", "to_table")(findings)
+        return table
+
+    def summary(self, by: str = "name") -> Table:
+        """Return count, total, spread and share of its slices by group, see ``lanescope.summary``."""
+        found: Table = from_room("pipeline.session", "summary")(self, by)
+        return found
+
+    def window(
+        self,
+        start: str | int | None = None,
+        end: str | int | None = None,
+        *,
+        lane: str | Sequence[str] | None = None,
+        name: str | Sequence[str] | None = None,
+        min_dur: str | int | None = None,
+        where: str | None = None,
+    ) -> Trace:
+        """Return the part of it that lies in a window, see ``lanescope.window``."""
+        function = from_room("pipeline.session", "window")
+        found: Trace = function(self, start, end, lane=lane, name=name, min_dur=min_dur, where=where)
+        return found
+
+    def save(self, out: str | os.PathLike[str], format: str | None = None, *, replace: bool = False) -> None:
+        """Write it as a file, or a folder of Parquet files, which ``lanescope.open`` reads again.
+
+        Args:
+            out: where to; the suffix selects the format: ``.parquet``, ``.pftrace``, ``.json``, ``.json.gz``, ``.vcd``.
+            format: the format, whatever the suffix.
+            replace: replace what is there.
+
+        Raises:
+            UsageError: no format is known; ``out`` exists, or cannot be written.
+        """
+        from_room("pipeline.session", "save")(self, out, format, replace=replace)
+
+    def view(self, *, browser: bool = True, port: int = 0) -> Any:
+        """Serve it in the Perfetto UI on this machine, offline, with its findings drawn in.
+
+        Args:
+            browser: start a browser.
+            port: port to listen on; 0 for any free one.
+
+        Returns:
+            The viewer: ``address`` is what to open, ``close()`` ends it; it ends with the process at the latest.
+
+        Raises:
+            MissingDependencyError: the viewer is not installed.
+            UsageError: the port is taken.
+        """
+        return from_room("view.trace_viewer", "serve")(self, browser=browser, port=port)
+
+    # --- tables -----------------------------------------------------------------------------------------------
 
     def tables(self) -> dict[str, Table]:
         """Return every table by name: core tables, then detail tables."""

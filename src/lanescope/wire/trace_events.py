@@ -26,19 +26,32 @@ KINDS = ("integer", "number", "text", "triple", "boolean")
 
 
 class Bit(enum.IntFlag):
-    """Properties of one event."""
+    """Properties of one event, above its phase."""
 
-    HAS_TS = 1 << 0
-    HAS_DUR = 1 << 1
-    ROUNDED = 1 << 2  # a time has digits below a nanosecond
-    BAD_TS = 1 << 3  # no number, or beyond 62 bits of nanoseconds
-    BAD_DUR = 1 << 4
-    TEXT_TIME = 1 << 5  # a time is written as a text
-    HAS_ID = 1 << 6
-    TEXT_ID = 1 << 7  # ``id`` is the code of a text
-    HAS_ARGS = 1 << 8
-    OTHER_KEYS = 1 << 9  # keys besides the wanted ones
-    REPEATED_KEY = 1 << 10  # a key comes twice: the last one counts
+    HAS_TIME = 1 << 8
+    HAS_DURATION = 1 << 9
+    BAD_TIME = 1 << 10  # no number, or beyond 62 bits of nanoseconds
+    BAD_DURATION = 1 << 11
+    ROUNDED = 1 << 12  # a time has digits below a nanosecond
+    REPEATED_KEY = 1 << 13  # a key comes twice: the last one counts
+    TOO_DEEP = 1 << 14  # arguments are nested more than 100 levels deep
+    ENCLOSING = 1 << 15  # ``bp`` is "e"
+    FLOW_IN = 1 << 16
+    FLOW_OUT = 1 << 17
+    PROCESS_SCOPE = 1 << 18
+    GLOBAL_SCOPE = 1 << 19
+    HAS_ARGUMENTS = 1 << 20
+    TEXT_TIME = 1 << 21  # the time is written as a text
+    BAD_SERIES = 1 << 22  # a value of a counter is not a number
+    HAS_ID = 1 << 23
+    HAS_BIND_ID = 1 << 24
+    HAS_STACK = 1 << 25  # refers to stack frames
+    HAS_THREAD_TIME = 1 << 26
+    HAS_FACTS = 1 << 27  # arguments begin with what our own writer says of an unusual event
+
+
+#: Bits of the kind of an id.
+NUMBER_ID, TEXT_ID, LOCAL_ID, GLOBAL_ID = 1, 2, 4, 8
 
 
 class Wanted(NamedTuple):
@@ -54,14 +67,6 @@ class Wanted(NamedTuple):
     keys: tuple[str, ...]
 
 
-class PlaceKind(enum.IntEnum):
-    """What a process or a thread is given as."""
-
-    NONE = 0
-    INTEGER = 1
-    TEXT = 2
-
-
 class Place(NamedTuple):
     """A process and a thread: an integer, a text, or None."""
 
@@ -69,30 +74,35 @@ class Place(NamedTuple):
     thread: int | str | None
 
 
-class Member(NamedTuple):
-    """A member of the outermost object besides the list.
-
-    Attributes:
-        key: its name.
-        begin, end: bytes of its value in the file.
-    """
-
-    key: str
-    begin: int
-    end: int
-
-
 class LostRun(NamedTuple):
     """Bytes that are neither an event nor a member.
 
     Attributes:
         begin, end: in the file.
-        is_event: whether they stand in the list.
+        loss: ``broken`` and ``outside``: no JSON, in the list and outside of it; ``element``: an element of the list
+            other than an event; ``cut``: the file ends in it; ``trailing``: it follows the end.
+        is_in_list: whether they stand in the list.
     """
 
     begin: int
     end: int
-    is_event: bool
+    loss: str
+    is_in_list: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Ids:
+    """Ids of the events that have one.
+
+    Attributes:
+        event: int64 [n], ascending numbers of events.
+        value: uint64 [n], the number, also of a hexadecimal text; else the code of the text.
+        kind: uint8 [n], bits: ``NUMBER_ID`` or ``TEXT_ID``, and ``LOCAL_ID`` or ``GLOBAL_ID``.
+    """
+
+    event: Int64
+    value: npt.NDArray[np.uint64]
+    kind: npt.NDArray[np.uint8]
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,50 +126,59 @@ class TraceEvents:
     Attributes:
         begin: int64 [n], offset of the event in the file.
         size: uint32 [n], its bytes.
+        flags: uint32 [n], the phase in the low byte, see ``Bit``.
         phase: uint8 [n], the character of its phase; 0: none.
-        bits: uint16 [n], see ``Bit``.
         name, category: int32 [n], codes of ``names`` and ``categories``; -1: none.
-        ts, dur: int64 [n], ns: 1000 times the number in the file, rounded half up.
+        ts, dur: int64 [n], ns: 1000 times the number in the file, rounded half up; 0 without.
         place: int32 [n], index of ``places``.
-        id: int64 [n], see ``Bit.HAS_ID`` and ``Bit.TEXT_ID``.
-        args_begin, args_size: uint32 [n], place of the arguments from ``begin`` on.
+        args_begin, args_size: uint32 [n], place of the arguments from ``begin`` on; 0 without.
+        ids, bind_ids: of the events that have some.
         values: values of arguments by name of the column.
         series: event (int64), code of ``texts`` (int32) and value (float64) of the values of counters.
-        members: the other members of the outermost object, in order; a key may come twice.
+        names, categories, texts: by code.
+        damaged_texts: how many of them have bytes or escapes that no text has; they hold U+FFFD instead.
+        places: process and thread of each place; whole numbers without quotes are numbers.
+        place_texts: the same as texts, empty without one.
         lost: bytes that cannot be read.
         ending: ``whole``; ``unterminated``: the list or the object has no end; ``foreign``: it is other text.
         file_size, decoded: bytes, all and those that are not lost.
         is_bare: it is a list alone.
         has_list: there is a list of events.
-        extra_commas, missing_commas: how many commas are too many, or missing, between elements.
+        extra_commas: how many commas are too many.
+        missing_commas, missing_member_commas: how many are missing between elements of the list, and between members.
+        has_trailing_comma: the list ends with one.
         odd_series: values of counters that are not numbers.
-        damaged_texts: texts with bytes or escapes that no text has; they hold U+FFFD instead.
     """
 
     def __init__(self, scanner: TraceEventScanner, columns: Sequence[str]) -> None:
-        events: dict[str, Any] = scanner.take_events()
+        events: dict[str, Any] = scanner.take()
         self.begin: Int64 = events["begin"]
         self.size: npt.NDArray[np.uint32] = events["size"]
-        self.phase: npt.NDArray[np.uint8] = events["phase"]
-        self.bits: npt.NDArray[np.uint16] = events["bits"]
+        self.flags: npt.NDArray[np.uint32] = events["flags"]
+        self.phase: npt.NDArray[np.uint8] = self.flags.astype(np.uint8)
         self.name: npt.NDArray[np.int32] = events["name"]
         self.category: npt.NDArray[np.int32] = events["category"]
         self.ts: Int64 = events["ts"]
         self.dur: Int64 = events["dur"]
         self.place: npt.NDArray[np.int32] = events["place"]
-        self.id: Int64 = events["id"]
         self.args_begin: npt.NDArray[np.uint32] = events["args_begin"]
         self.args_size: npt.NDArray[np.uint32] = events["args_size"]
-        self.values = {name: ArgValues(*found) for name, found in zip(columns, scanner.take_values(), strict=True)}
-        self.series: tuple[Int64, npt.NDArray[np.int32], npt.NDArray[np.float64]] = scanner.take_series()
+        self.ids, self.bind_ids = Ids(*events["ids"]), Ids(*events["bind_ids"])
+        self.values = {name: ArgValues(*found) for name, found in zip(columns, events["values"], strict=True)}
+        self.series: tuple[Int64, npt.NDArray[np.int32], npt.NDArray[np.float64]] = events["series"]
         self.damaged_texts = 0
         self.names = self._decoded(scanner.names)
         self.categories = self._decoded(scanner.categories)
         self.texts = self._decoded(scanner.texts)
-        self.places = [
-            Place(self._part(first, process), self._part(second, thread))
-            for first, process, second, thread in scanner.places
-        ]
+        self.place_texts: list[tuple[str, str]] = []
+        self.places: list[Place] = []
+        for parts in scanner.places:
+            first, last = ("" if code < 0 else self.texts[code] for code, _ in parts)
+            self.place_texts.append((first, last))
+            process, thread = (
+                None if code < 0 else self.texts[code] if number is None else number for code, number in parts
+            )
+            self.places.append(Place(process, thread))
         facts: dict[str, Any] = scanner.facts
         self._members: list[tuple[int, int, int, int]] = facts["members"]
         self.lost = [LostRun(*run) for run in facts["lost"]]
@@ -170,32 +189,12 @@ class TraceEvents:
         self.has_list: bool = facts["has_list"]
         self.extra_commas: int = facts["extra_commas"]
         self.missing_commas: int = facts["missing_commas"]
+        self.missing_member_commas: int = facts["missing_member_commas"]
+        self.has_trailing_comma: bool = facts["has_trailing_comma"]
         self.odd_series: int = facts["odd_series"]
 
     def __len__(self) -> int:
         return len(self.begin)
-
-    @property
-    def member_places(self) -> list[tuple[int, int, int, int]]:
-        """Of each other member of the outermost object begin and end of its key and of its value, in the file."""
-        return self._members
-
-    @cached_property
-    def has_dur(self) -> Mask:
-        """Which events have a duration, bool [n]."""
-        found: Mask = (self.bits & Bit.HAS_DUR) != 0
-        return found
-
-    @cached_property
-    def has_ts(self) -> Mask:
-        """Which events have a time, bool [n]."""
-        found: Mask = (self.bits & Bit.HAS_TS) != 0
-        return found
-
-    def of_phase(self, phase: str) -> Mask:
-        """Return which events have a phase, bool [n]."""
-        found: Mask = self.phase == ord(phase)
-        return found
 
     def _decoded(self, texts: Sequence[bytes]) -> list[str]:
         found = []
@@ -205,10 +204,35 @@ class TraceEvents:
             found.append(text)
         return found
 
-    def _part(self, kind: int, value: int) -> int | str | None:
-        if kind == PlaceKind.NONE:
-            return None
-        return value if kind == PlaceKind.INTEGER else self.texts[value]
+    @property
+    def member_places(self) -> list[tuple[int, int, int, int]]:
+        """Of each other member of the outermost object begin and end of its key and of its value, in the file."""
+        return self._members
+
+    @cached_property
+    def has_dur(self) -> Mask:
+        """Which events have a duration, bool [n]."""
+        return self.has(Bit.HAS_DURATION)
+
+    @cached_property
+    def has_ts(self) -> Mask:
+        """Which events have a time, bool [n]."""
+        return self.has(Bit.HAS_TIME)
+
+    @cached_property
+    def by_phase(self) -> Int64:
+        """How many events there are of each phase, int64 [256]."""
+        return np.bincount(self.phase, minlength=256)
+
+    def has(self, bit: Bit) -> Mask:
+        """Return which events have a property, bool [n]."""
+        found: Mask = (self.flags & np.uint32(bit)) != 0
+        return found
+
+    def of_phase(self, phase: str) -> Mask:
+        """Return which events have a phase, bool [n]."""
+        found: Mask = self.phase == ord(phase)
+        return found
 
 
 class TraceEventReader:
@@ -216,7 +240,6 @@ class TraceEventReader:
 
     Args:
         args: columns of arguments by name.
-        members: columns of other keys of events by name.
 
     Example:
         >>> reader = TraceEventReader({"bytes": Wanted("integer", ("bytes",))})
@@ -226,14 +249,11 @@ class TraceEventReader:
         ([1500], [2000], ['copy'], [8])
     """
 
-    def __init__(self, args: Mapping[str, Wanted], members: Mapping[str, Wanted] = {}) -> None:
-        self._columns = [*args, *members]
-        kinds = [wanted.kind for wanted in (*args.values(), *members.values())]
+    def __init__(self, args: Mapping[str, Wanted] = {}) -> None:
+        self._columns = [*args]
+        kinds = [wanted.kind for wanted in args.values()]
         keys = [(key.encode(), number) for number, wanted in enumerate(args.values()) for key in wanted.keys]
-        of_events = [
-            (key.encode(), number) for number, wanted in enumerate(members.values(), len(args)) for key in wanted.keys
-        ]
-        self._scanner = TraceEventScanner(kinds, of_events, keys)
+        self._scanner = TraceEventScanner(kinds, keys)
 
     def feed(self, data: bytes | memoryview) -> None:
         """Take the next bytes; they are copied."""

@@ -1,10 +1,12 @@
 """Fields of CTF written natively as texts have them, beside what Python writes of the same fields."""
 
 import sys
+from random import Random
 
 import numpy as np
 import pytest
 
+import lanescope
 from devices.levelzero import thapi_ctf
 from devices.levelzero.helpers import simulated
 from lanescope._native import core
@@ -31,20 +33,19 @@ def by_python(stream, row, rows):
 def compare(folder):
     """Compare all events of a folder; return how many there were, and in which forms their fields were written."""
     forms, count = set(), 0
-    original = core.levelzero_payloads
+    original = core.LevelZeroColumns
 
     def noting(fields, data, events):
         forms.update(field[1] for field in fields)
         return original(fields, data, events)
 
     with Capture(folder) as capture, pytest.MonkeyPatch.context() as patch:
-        patch.setattr(core, "levelzero_payloads", noting)
+        patch.setattr(core, "LevelZeroColumns", noting)
         for stream in streams.read(capture).streams:
             for row in np.unique(stream.walk.kinds).tolist():
                 rows = np.flatnonzero(stream.walk.kinds == row)
-                text, ends = payloads.payloads(stream, row, rows)
-                begins = [0, *ends[:-1].tolist()]
-                found = [text[begin:end].decode() for begin, end in zip(begins, ends.tolist(), strict=True)]
+                made = payloads.payloads(stream, row, rows)
+                found = [made.payload(place).decode() for place in range(len(made))]
                 assert found == by_python(stream, row, rows)
                 count += len(rows)
     return count, forms
@@ -84,12 +85,123 @@ def test_fields_beyond_the_data_are_refused(form, value, extent):
     begin = value if form in ("text", "written") else value // 8
     size = {"words32": 4, "words64": 8}.get(form, 1)
     if begin + (extent - 1) * size <= (3 if form == "written" else 4):
-        assert core.levelzero_payloads([row], data, 1)[0].startswith(b"{ f: ")
+        assert core.LevelZeroColumns([row], data, 1).payload(0).startswith(b"{ f: ")
     else:
         with pytest.raises(ValueError, match="beyond the data"):
-            core.levelzero_payloads([row], data, 1)
+            core.LevelZeroColumns([row], data, 1).payload(0)
 
 
 def test_arrays_and_structures_that_begin_within_a_byte_are_not_read_natively():
     with pytest.raises(ValueError, match="beyond the data"):
-        core.levelzero_payloads([field("words32", [1], [2])], np.zeros(16, np.uint8), 1)
+        core.LevelZeroColumns([field("words32", [1], [2])], np.zeros(16, np.uint8), 1).payload(0)
+
+
+# --- read without being written -------------------------------------------------------------------------------------
+
+#: Cells of a record that is read: group, name, kind, whether it has to be there, and which texts it may be.
+CELLS = [
+    ("", "a", "integer", True, 0),
+    ("", "b", "small", False, 0),
+    ("", "c", "flag", False, 0),
+    ("", "d", "text", False, 0),
+    ("", "e", "maybe_text", False, 0),
+    ("", "f", "integers", False, 0),
+    ("", "g", "nanoseconds", False, 0),
+    ("", "h", "refused", False, 0),
+    ("s", "x", "integer", True, 0),
+    ("s", "y", "small", False, 0),
+]
+TEXTS = ("one", "two", "7", "1")
+DATA = b'one two"7\\1\x80' + bytes(range(64)) * 4
+
+
+def numbers(random, count, most):
+    """Return values that are small, large, or negative in two's complement."""
+    return [random.choice([0, 1, 2, 7, random.randrange(most), (1 << 63) + 5, (1 << 64) - 1]) for _ in range(count)]
+
+
+def any_field(random, name, count):
+    """Return a field of any form; some events lack it."""
+    form = random.choice(["number", "number", "signed_number", "text", "words32", "words64", "structure", "written"])
+    extents = [random.choice([0, 1, 2, 4]) for _ in range(count)]
+    values = numbers(random, count, 100)
+    labels, members, written_text = [], [], b""
+    if form in ("number", "signed_number"):
+        labels = random.choice([[], [(1, "one"), (2, "true"), (7, "8")]])
+    elif form == "text":
+        values = [random.randrange(12) for _ in values]
+    elif form in ("words32", "words64", "structure"):
+        values = [8 * random.randrange(100) for _ in values]
+        if form == "structure":
+            extents = [random.choice([0, 1, 9, 17]) for _ in extents]
+            members = [("x", 0, 8), ("y", 8, random.choice([4, 8])), ("z", 12, 4)]
+    else:
+        written_text = b"0.5 one { x: 3 } [ 1 ] 12"
+        spans = [random.choice([(0, 3), (4, 3), (8, 8), (17, 5), (23, 2)]) for _ in values]
+        values = [begin for begin, _ in spans]
+        extents = [extent and size + 1 for extent, (_, size) in zip(extents, spans, strict=True)]
+    arrays = np.array(values, np.uint64), np.array(extents, np.uint64)
+    return name, form, *arrays, labels, members, written_text
+
+
+def taken(fields, count, as_text):
+    """Return what a scanner reads of events: rows, lists, and which events it leaves."""
+    scanner = core.LevelZeroScanner(1, [len(CELLS)], 1)
+    for code, text in enumerate(TEXTS):
+        scanner.add_text(0, text, code)
+    scanner.add_record(b"p:e", (0, 0), CELLS)
+    data = np.frombuffer(DATA, np.uint8)
+    if as_text:
+        made = core.LevelZeroColumns(fields, data, count)
+        texts = [made.payload(place) for place in range(count)]
+        left = []
+        for place, text in enumerate(texts):
+            scanner.add_context(b"h - vpid: 1, vtid: 1", 0)
+            line = b"00:00:00.000000001 - h - vpid: 1, vtid: 1 - p:e: " + text + b"\n"
+            if scanner.scan(line, 0, 0, place, 0, 0)[0] == 0:
+                left.append(place)
+        rows, lists = scanner.take(0)
+        return rows[:, [0, *range(4, rows.shape[1])]].tolist(), lists.tolist(), left
+    columns, left, place = core.LevelZeroColumns(fields, data, count), [], 0
+    zeros = np.zeros(count, np.int64)
+    order, seq = np.arange(count), np.arange(1, count + 1)
+    while place < count:
+        place = scanner.take_records(["p:e"], order, zeros, seq, zeros, zeros, [columns], place)
+        if place < count:
+            left.append(place)
+            place += 1
+    rows, lists = scanner.take(0)
+    return rows[:, [0, *range(4, rows.shape[1])]].tolist(), lists.tolist(), left
+
+
+@pytest.mark.parametrize("seed", range(60))
+def test_columns_are_read_as_their_text_is(seed):
+    random = Random(seed)
+    names = random.sample(["b", "c", "d", "e", "f", "g", "h", "s", "other"], random.randrange(7))
+    # A field that has to be there mostly is; the same name may come twice.
+    names += ["a"] * random.choice([1, 1, 1, 0, 2])
+    random.shuffle(names)
+    fields = [any_field(random, name, 30) for name in names]
+    fields = [
+        (n, "number", v, np.ones(30, np.uint64), [], [], b"") if n == "a" else (n, *rest)
+        for n, *rest in fields
+        for v in rest[1:2]
+    ]
+    assert taken(fields, 30, as_text=False) == taken(fields, 30, as_text=True)
+
+
+def test_few_events_are_left_to_the_reference(tmp_path):
+    lines = next(iter(FAMILY.simulate(simulated(style="thapi", ops=300), 1).files.values()))
+    thapi_ctf.write(lines, tmp_path / "trace")
+    written_ones = []
+    original = core.LevelZeroColumns
+
+    class Noting(original):
+        def payload(self, row):
+            written_ones.append(row)
+            return super().payload(row)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(core, "LevelZeroColumns", Noting)
+        lanescope.open(tmp_path / "trace")
+    assert 0 < len(written_ones) < lines.count(b"\n") / 4

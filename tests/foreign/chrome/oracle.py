@@ -6,6 +6,7 @@ import json
 from collections import Counter
 from decimal import Decimal
 from fractions import Fraction
+from math import floor
 from typing import Any
 
 #: Times and durations beyond are not read.
@@ -24,9 +25,9 @@ def nanoseconds(value: Any) -> int | None:
         return None
     if number.adjusted() > 30:
         return None
-    size = abs(Fraction(number)) * 1000 if number.adjusted() > -30 else Fraction(0)
-    whole = int(size + Fraction(1, 2))  # halves away from zero
-    return (-whole if number < 0 else whole) if whole <= MOST else None
+    size = Fraction(number) * 1000 if number.adjusted() > -30 else Fraction(0)
+    whole = floor(size + Fraction(1, 2))  # halves up
+    return whole if abs(whole) <= MOST else None
 
 
 def plain(value: Any) -> str:

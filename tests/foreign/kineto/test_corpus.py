@@ -119,7 +119,7 @@ def test_any_cut_gives_the_same_columns(file):
     whole = read(len(content))
     for size in (977, 65_537):
         cut = read(size)
-        for name in ("begin", "size", "ts", "dur", "name", "category", "place", "id", "args_begin", "args_size"):
+        for name in ("begin", "size", "ts", "dur", "name", "category", "place", "flags", "args_begin", "args_size"):
             assert np.array_equal(getattr(cut, name), getattr(whole, name))
         assert (cut.names, cut.texts, cut.places) == (whole.names, whole.texts, whole.places)
         assert cut.member_places == whole.member_places

@@ -42,6 +42,18 @@ def decoded(content: bytes, folder, cut: int = 0) -> Trace:
     return trace
 
 
+def decoded_by_events(content: bytes, folder) -> Trace:
+    """Read a file the way of those whose events are out of order."""
+    path = folder / "run.pftrace"
+    path.write_bytes(content)
+    with Capture(path) as capture:
+        decoder = PerfettoDecoder(capture, {})
+        decoder._reader = PacketReader(len(content), keeps_events=True)
+        decoder.feed(memoryview(content))
+        (trace,) = decoder.finish()
+    return trace
+
+
 def by_thread(trace, table, *columns):
     names = {row["id"]: row["name"] for row in trace.tracks.rows()}
 
@@ -84,6 +96,38 @@ def test_a_whole_trace_has_no_losses(tmp_path):
     trace = decoded(content_of(), tmp_path)
     assert set(trace.stats["name"]) == {"perfetto_other_packet", "perfetto_flow_unmatched"}
     assert_accounted(trace, lost=0)
+
+
+def rows_of(trace: Trace) -> dict[str, Counter]:
+    """Return the rows of all tables with tracks, slices and instants by what they are, not by their numbers."""
+    tables = trace.tables()
+    tracks = [(row["name"], row["kind"], row["nesting"]) for row in trace.tracks.rows()]
+    known = {"track_id": tracks, "src_track_id": tracks, "dst_track_id": tracks}
+    for table, column in (("slices", "slice_id"), ("instants", "instant_id")):
+        rows = tables[table].rows()
+        named = [(tracks[row["track_id"]], row["name"], row["ts"], row.get("dur")) for row in rows]
+        known |= (
+            {column: named} if table == "instants" else dict.fromkeys((column, "src_slice_id", "dst_slice_id"), named)
+        )
+
+    def row_of(row):
+        return tuple(
+            known[name][value] if name in known and value is not None else value
+            for name, value in row.items()
+            if name not in ("id", "source")
+        )
+
+    names = ("tracks", "slices", "instants", "counters", "flows", "gaps", "stats", *trace.details)
+    return {name: Counter(map(row_of, tables[name].rows())) for name in names}
+
+
+@pytest.mark.parametrize("options", [{}, {"style": "plain"}, {"lost": 0.3}, {"compressed": True}])
+def test_slices_found_on_the_way_are_those_found_from_all_events(options, tmp_path):
+    content = content_of(**options)
+    reader = PacketReader()
+    reader.feed(memoryview(content))
+    assert not reader.needs_events
+    assert rows_of(decoded(content, tmp_path)) == rows_of(decoded_by_events(content, tmp_path))
 
 
 @pytest.mark.parametrize("cut", [1, 7, 100, 4096])

@@ -366,7 +366,8 @@ void Timeline::packet(Source& s, const uint32_t* payload, size_t first_word, con
         end_segment(s, Ending::given_up, s.t + 1, 0, offsets(first_word), out);
         s.state = State::waiting;
     }
-    if (s.state == State::running && s.mode == kEventTime && !s.has_start_word && whole(s, payload, out)) {
+    if (s.state == State::running && s.mode == kEventTime && !s.has_start_word &&
+        ((is_wide_ && whole_wide(s, payload, out)) || whole(s, payload, out))) {
         decoded_ += kPayloadWords;
         ++segments_[static_cast<size_t>(s.segment)].packets;
         return;

@@ -81,8 +81,13 @@ class Timeline {
     static constexpr size_t kEventRoom = 256;
     static constexpr size_t kPointRoom = 128;
 
-    // Ticks stay below `tick_limit`, so that the caller can convert them without overflow.
-    explicit Timeline(int64_t tick_limit) : tick_limit_(tick_limit) {}
+    // Whether this processor has a faster path for what is common.
+    static bool has_wide_path();
+
+    // Ticks stay below `tick_limit`, so that the caller can convert them without overflow. `is_plain`: decode as every
+    // processor can; the same comes out.
+    explicit Timeline(int64_t tick_limit, bool is_plain = false)
+        : tick_limit_(tick_limit), is_wide_(!is_plain && has_wide_path()) {}
 
     struct Progress {
         size_t entries;  // consumed; fewer than given when room ran short: call again with fresh outputs
@@ -179,6 +184,7 @@ class Timeline {
     };
     size_t run(Source& s, const Packet& packet, size_t i);
     bool whole(Source& s, const uint32_t* payload, Output& out);
+    bool whole_wide(Source& s, const uint32_t* payload, Output& out);
     static bool may_repeat(const Source& s);
     void note_departures(Source& s, const uint32_t* payload, size_t first_word, const Offsets& offsets);
     static void forget_tail(Source& s);
@@ -214,6 +220,7 @@ class Timeline {
     }
 
     int64_t tick_limit_;
+    bool is_wide_;
     std::vector<Source> sources_;
     std::vector<Segment> segments_;
     std::vector<int64_t> breaks_;  // where packets of unknown sources were lost

@@ -363,18 +363,16 @@ void append(Gaps& all, const Gaps& part) noexcept {
     all.size += part.size;
 }
 
-size_t mark_below_resolution(Slices& slices, int64_t step) noexcept {
+size_t mark_below_resolution(const Slices& slices, size_t from, size_t to, int64_t step) noexcept {
     size_t count = 0;
-    if (slices.shortest >= 2 * step) return 0;
     // No branches: which slices are short is hard to predict.
-    for (size_t row = 0; row < slices.size; ++row) {
+    for (size_t row = from; row < to; ++row) {
         const auto is_short = static_cast<uint64_t>(slices.dur[row] - 2 * step) >> 63;
         const auto is_odd = static_cast<uint32_t>((slices.flags[row] & (unfinished | negative)) != 0);
         const auto found = static_cast<uint32_t>(is_short) & ~is_odd;
         slices.flags[row] |= found * below_resolution;
         count += found;
     }
-    if (count > 0) slices.seen |= below_resolution;
     return count;
 }
 

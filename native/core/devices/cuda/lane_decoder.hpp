@@ -213,7 +213,8 @@ void append(Slices& all, const Slices& part) noexcept;
 void append(Instants& all, const Instants& part) noexcept;
 void append(Gaps& all, const Gaps& part) noexcept;
 
-// Flag closed slices that are shorter than two steps of the clock; return how many. Looks at no row where none can be.
-size_t mark_below_resolution(Slices& slices, int64_t step) noexcept;
+// Flag those of some closed slices that are shorter than two steps of the clock; return how many. Where no slice is shorter
+// than `shortest` says, there may be none.
+size_t mark_below_resolution(const Slices& slices, size_t from, size_t to, int64_t step) noexcept;
 
 }  // namespace lanescope::cuda

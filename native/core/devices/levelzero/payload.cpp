@@ -1,6 +1,7 @@
 #include "core/devices/levelzero/payload.hpp"
 
 #include <algorithm>
+#include <atomic>
 #include <charconv>
 #include <utility>
 
@@ -68,6 +69,8 @@ bool read_nanoseconds(std::string_view text, uint64_t* value) {
 }
 
 Shape::Shape(std::vector<Cell> cells) : cells_(std::move(cells)) {
+    static std::atomic<uint64_t> last = 0;
+    id_ = ++last;
     for (size_t i = 0; i < cells_.size(); ++i) {
         auto group = std::find(groups_.begin(), groups_.end(), cells_[i].group);
         if (group == groups_.end()) group = groups_.insert(group, cells_[i].group);

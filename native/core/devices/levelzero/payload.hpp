@@ -57,9 +57,13 @@ public:
     Shape() = default;
     explicit Shape(std::vector<Cell> cells);
     size_t size() const { return cells_.size(); }
+    // Differs for shapes that differ.
+    uint64_t id() const { return id_; }
 
 private:
     friend class PayloadReader;
+    friend class PayloadColumns;
+    uint64_t id_ = 0;
     std::vector<Cell> cells_;
     std::vector<uint8_t> group_of_;       // of each cell; 0: the record
     std::vector<std::string> groups_{""};

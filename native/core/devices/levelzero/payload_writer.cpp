@@ -29,13 +29,6 @@ void append_quoted(std::string* text, std::span<const uint8_t> bytes) {
     *text += '"';
 }
 
-// The bytes of `count` elements of `size` bytes from `begin` on; false where they reach beyond the data.
-bool within(std::span<const uint8_t> data, uint64_t begin, uint64_t count, size_t size, std::span<const uint8_t>* part) {
-    if (begin > data.size() || count > (data.size() - begin) / size) return false;
-    *part = data.subspan(begin, count * size);
-    return true;
-}
-
 template <class T>
 bool append_words(std::string* text, std::span<const uint8_t> data, uint64_t bit, uint64_t count) {
     std::span<const uint8_t> part;
@@ -107,22 +100,24 @@ bool append_value(std::string* text, const Field& field, std::span<const uint8_t
 
 }  // namespace
 
-bool write_payloads(std::span<const Field> fields, std::span<const uint8_t> data, size_t count, Payloads* made) {
-    made->ends.reserve(made->ends.size() + count);
-    for (size_t row = 0; row < count; ++row) {
-        made->text += "{ ";
-        bool is_first = true;
-        for (const Field& field : fields) {
-            if (field.extents[row] == 0) continue;
-            if (!is_first) made->text += ", ";
-            is_first = false;
-            made->text += field.name;
-            made->text += ": ";
-            if (!append_value(&made->text, field, data, row)) return false;
-        }
-        made->text += " }";
-        made->ends.push_back(static_cast<int64_t>(made->text.size()));
+bool within(std::span<const uint8_t> data, uint64_t begin, uint64_t count, size_t size, std::span<const uint8_t>* part) {
+    if (begin > data.size() || count > (data.size() - begin) / size) return false;
+    *part = data.subspan(begin, count * size);
+    return true;
+}
+
+bool write_payload(std::span<const Field> fields, std::span<const uint8_t> data, size_t row, std::string* text) {
+    *text += "{ ";
+    bool is_first = true;
+    for (const Field& field : fields) {
+        if (field.extents[row] == 0) continue;
+        if (!is_first) *text += ", ";
+        is_first = false;
+        *text += field.name;
+        *text += ": ";
+        if (!append_value(text, field, data, row)) return false;
     }
+    *text += " }";
     return true;
 }
 

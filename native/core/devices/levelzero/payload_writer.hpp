@@ -40,13 +40,11 @@ struct Field {
     std::string_view written{};
 };
 
-struct Payloads {
-    std::string text;
-    std::vector<int64_t> ends;  // where each payload ends in `text`
-};
+// Writes the payload of one event behind a text; all fields have a value for it. Returns false where an extent reaches
+// beyond the data.
+bool write_payload(std::span<const Field> fields, std::span<const uint8_t> data, size_t row, std::string* text);
 
-// Writes a payload for each event; all fields have as many values as there are events. Returns false where an extent
-// reaches beyond the data.
-bool write_payloads(std::span<const Field> fields, std::span<const uint8_t> data, size_t count, Payloads* made);
+// The bytes of `count` elements of `size` bytes from `begin` on; false where they reach beyond the data.
+bool within(std::span<const uint8_t> data, uint64_t begin, uint64_t count, size_t size, std::span<const uint8_t>* part);
 
 }  // namespace lanescope::levelzero

@@ -98,7 +98,7 @@ bool TextScanner::take(std::string_view line, uint64_t offset, Progress* progres
     line.remove_prefix(static_cast<size_t>(blank - line.data()) + 1);
     while (!line.empty() && is_space(line.back())) line.remove_suffix(1);
     if (line.empty() || line.back() != '}') return false;
-    if (!take(found->second, stamp, line)) return false;
+    if (!take(found->second, stamp, Payload{line})) return false;
     ++progress->seq;
     if (stamp.ts < progress->last_ts) progress->backwards.add(offset);
     progress->last_ts = stamp.ts;
@@ -106,7 +106,7 @@ bool TextScanner::take(std::string_view line, uint64_t offset, Progress* progres
     return true;
 }
 
-bool TextScanner::take(const Kind& kind, const Stamp& stamp, std::string_view payload) {
+bool TextScanner::take(const Kind& kind, const Stamp& stamp, const Payload& payload) {
     switch (kind.role) {
         case Role::record:
             return take_record(kind, stamp, payload);
@@ -124,11 +124,32 @@ bool TextScanner::take(const Kind& kind, const Stamp& stamp, std::string_view pa
     return false;
 }
 
-size_t TextScanner::take_records(const Records& records, size_t place) {
+bool TextScanner::Payload::has_fields() const {
+    return columns != nullptr ? columns->has_fields(row) : contains(text, ": ");
+}
+
+bool TextScanner::Payload::mentions(Mark mark) const {
+    if (columns != nullptr) return columns->mentions(row, mark);
+    return contains(text, mark == Mark::signal ? "hSignalEvent: " : "hCommandList: ");
+}
+
+bool TextScanner::Payload::has_comma() const {
+    if (columns == nullptr) return contains(text, ",");
+    std::string written;
+    columns->write(row, &written);
+    return contains(written, ",");
+}
+
+std::optional<size_t> TextScanner::take_records(const Records& records, size_t place) {
     std::vector<const Kind*> kinds;
-    for (const std::string& name : records.names) {
-        const auto found = kinds_.find(name);
+    std::vector<size_t> begins;
+    size_t count = 0;
+    for (size_t i = 0; i < records.names.size(); ++i) {
+        const auto found = kinds_.find(records.names[i]);
         kinds.push_back(found == kinds_.end() ? nullptr : &found->second);
+        begins.push_back(count);
+        count += records.fields[i]->size();
+        records.fields[i]->forget();
     }
     for (; place < records.order.size(); ++place) {
         const auto at = static_cast<size_t>(records.order[place]);
@@ -137,11 +158,14 @@ size_t TextScanner::take_records(const Records& records, size_t place) {
         const auto number = static_cast<size_t>(records.kinds[at]);
         const auto thread = static_cast<uint64_t>(records.threads[at]);
         if (number >= kinds.size() || kinds[number] == nullptr || thread >= kMaxThreads) break;
-        const auto begin = static_cast<size_t>(at == 0 ? 0 : records.ends[at - 1]);
-        const auto end = static_cast<size_t>(records.ends[at]);
-        if (begin > end || end > records.payloads.size() || end - begin > kLongest) break;
+        PayloadColumns& fields = *records.fields[number];
+        const size_t row = at - begins[number];
+        if (at < begins[number] || row >= fields.size()) break;
         const Stamp stamp{static_cast<uint64_t>(records.seq[at]), records.ts[at], thread};
-        if (!take(*kinds[number], stamp, records.payloads.substr(begin, end - begin))) break;
+        if (take(*kinds[number], stamp, Payload{{}, &fields, row})) continue;
+        written_.clear();
+        if (!fields.write(row, &written_)) return std::nullopt;
+        if (written_.size() > kLongest || !take(*kinds[number], stamp, Payload{written_})) break;
     }
     return place;
 }
@@ -198,7 +222,7 @@ void TextScanner::add(const Target& target, const Stamp& stamp, uint32_t present
     rows.insert(rows.end(), cells.begin(), cells.end());
 }
 
-bool TextScanner::take_record(const Kind& kind, const Stamp& stamp, std::string_view payload) {
+bool TextScanner::take_record(const Kind& kind, const Stamp& stamp, const Payload& payload) {
     if (!read(payload, kind.shape)) return false;
     add(kind.target, stamp, values_.present, std::span(values_.cells).first(kind.shape.size()));
     std::vector<uint64_t>& lists = sheets_[kind.target.sheet].lists;
@@ -207,13 +231,12 @@ bool TextScanner::take_record(const Kind& kind, const Stamp& stamp, std::string_
 }
 
 // A row of calls has two cells: the code of the result of exits, the size of entries.
-bool TextScanner::take_entry(const Kind& kind, const Stamp& stamp, std::string_view payload) {
+bool TextScanner::take_entry(const Kind& kind, const Stamp& stamp, const Payload& payload) {
     std::array<uint64_t, 2> cells{};
     uint32_t present = 0;
-    if (payload != "{ }" && payload != "{  }") {
+    if (!payload.is_empty()) {
         // What the reference looks at before it reads any field: the text, wherever it stands.
-        const bool appends =
-            (kind.always_appends || contains(payload, "hSignalEvent: ")) && contains(payload, "hCommandList: ");
+        const bool appends = (kind.always_appends || payload.mentions(Mark::signal)) && payload.mentions(Mark::list);
         if (appends) {
             if (!kind.append || !read(payload, kind.append_shape)) return false;
             add(*kind.append, stamp, values_.present, std::span(values_.cells).first(kind.append_shape.size()));
@@ -222,7 +245,7 @@ bool TextScanner::take_entry(const Kind& kind, const Stamp& stamp, std::string_v
         } else {
             const bool is_forgotten = kind.function == Kind::kForgotten;
             if (!is_forgotten && !kind.is_remembered) return false;
-            if (!contains(payload, ": ") || !read(payload, kind.shape)) return false;
+            if (!payload.has_fields() || !read(payload, kind.shape)) return false;
             if (!is_forgotten) {
                 const auto function = static_cast<uint32_t>(kind.function);
                 if (drops_token(stamp.thread)) return false;
@@ -238,7 +261,7 @@ bool TextScanner::take_entry(const Kind& kind, const Stamp& stamp, std::string_v
 }
 
 // The cells are those of the launch, and last the size of what is accessed.
-bool TextScanner::take_launch(const Kind& kind, const Stamp& stamp, std::string_view payload) {
+bool TextScanner::take_launch(const Kind& kind, const Stamp& stamp, const Payload& payload) {
     if (!read(payload, kind.shape)) return false;
     const size_t count = kind.shape.size() - 1;
     const uint32_t size = values_.present >> count & 1;
@@ -249,7 +272,7 @@ bool TextScanner::take_launch(const Kind& kind, const Stamp& stamp, std::string_
 }
 
 // The cells are the endpoint, whose bits are begin and end; two words, of which the first that is there counts; the size.
-bool TextScanner::take_scope(const Kind& kind, const Stamp& stamp, std::string_view payload) {
+bool TextScanner::take_scope(const Kind& kind, const Stamp& stamp, const Payload& payload) {
     if (!read(payload, kind.shape)) return false;
     const auto has = [&](unsigned cell) { return (values_.present >> cell & 1) != 0; };
     const uint64_t word = has(1) ? values_.cells[1] : has(2) ? values_.cells[2] : 0;
@@ -264,7 +287,7 @@ bool TextScanner::take_scope(const Kind& kind, const Stamp& stamp, std::string_v
 }
 
 // The cells are the number of the lane, and what its name has elsewhere; an event has its name by the number of its lane.
-bool TextScanner::take_task(const Kind& kind, const Stamp& stamp, std::string_view payload) {
+bool TextScanner::take_task(const Kind& kind, const Stamp& stamp, const Payload& payload) {
     if (!read(payload, kind.shape)) return false;
     const bool has_name = kind.shape.size() > 1;
     Lane* on = lane({stamp.thread, kind.lanes, values_.cells[0]});
@@ -283,14 +306,14 @@ bool TextScanner::take_task(const Kind& kind, const Stamp& stamp, std::string_vi
     return true;
 }
 
-bool TextScanner::take_exit(const Kind& kind, const Stamp& stamp, std::string_view payload) {
+bool TextScanner::take_exit(const Kind& kind, const Stamp& stamp, const Payload& payload) {
     if (!read(payload, kind.shape)) return false;
     const bool has_result = (values_.present & 1) != 0;
     const bool succeeded = !has_result || (values_.cells[0] & kSuccess) != 0;
     if (kind.function != Kind::kForgotten) {
         const auto function = static_cast<uint32_t>(kind.function);
         const Open* call = find(stamp.thread, function);
-        if (call != nullptr || payload.find(',') != std::string_view::npos) {
+        if (call != nullptr || payload.has_comma()) {
             if (kind.conclusion == Conclusion::unknown || (call != nullptr && call->is_token)) return false;
             if (call != nullptr) {
                 // Calls inside of it that never returned may be the reference's, which has to hear of it.

@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "core/devices/levelzero/payload.hpp"
+#include "core/devices/levelzero/payload_columns.hpp"
 
 namespace lanescope::levelzero {
 
@@ -131,17 +132,17 @@ public:
     // Takes whole lines from `place` on; returns the place of the first that it leaves.
     size_t scan(std::string_view data, size_t place, uint64_t offset, Progress* progress);
 
-    // Records whose time and thread are known already, and their payloads one behind the other.
+    // Records whose time and thread are known already: those of each kind behind one another, and their fields in columns.
     struct Records {
         std::vector<std::string> names;      // of the kinds
+        std::vector<PayloadColumns*> fields;  // of the kinds; as many as there are rows in all
         std::span<const int64_t> order;      // rows, in the order in which they are taken
         std::span<const int64_t> kinds;      // by row: index into `names`
         std::span<const int64_t> seq, ts, threads;
-        std::span<const int64_t> ends;       // where each payload ends
-        std::string_view payloads;
     };
-    // Takes records from `place` in their order on; returns the place of the first that it leaves.
-    size_t take_records(const Records& records, size_t place);
+    // Takes records from `place` in their order on; returns the place of the first that it leaves, or nothing where a field
+    // of that one reaches beyond the data.
+    std::optional<size_t> take_records(const Records& records, size_t place);
 
     std::vector<Sheet>& sheets() { return sheets_; }
     size_t texts() const { return texts_.size(); }
@@ -184,18 +185,34 @@ private:
         uint64_t thread;
     };
 
+    // The fields of a record: as text, or in a row of columns.
+    struct Payload {
+        std::string_view text;
+        PayloadColumns* columns = nullptr;
+        size_t row = 0;
+
+        bool is_empty() const { return columns != nullptr ? !columns->has_fields(row) : text == "{ }" || text == "{  }"; }
+        // Whether any field has a value; of text, whether it looks as if.
+        bool has_fields() const;
+        bool mentions(Mark mark) const;
+        bool has_comma() const;
+    };
+
     bool take(std::string_view line, uint64_t offset, Progress* progress);
-    bool take(const Kind& kind, const Stamp& stamp, std::string_view payload);
+    bool take(const Kind& kind, const Stamp& stamp, const Payload& payload);
     size_t take_lines(std::string_view data, size_t place, uint64_t offset, Progress* progress);
     bool read_time(std::string_view* line, int64_t day_ns, int64_t* ts);
     bool read_context(std::string_view* line);
-    bool take_record(const Kind& kind, const Stamp& stamp, std::string_view payload);
-    bool take_entry(const Kind& kind, const Stamp& stamp, std::string_view payload);
-    bool take_launch(const Kind& kind, const Stamp& stamp, std::string_view payload);
-    bool take_scope(const Kind& kind, const Stamp& stamp, std::string_view payload);
-    bool take_task(const Kind& kind, const Stamp& stamp, std::string_view payload);
-    bool take_exit(const Kind& kind, const Stamp& stamp, std::string_view payload);
-    bool read(std::string_view payload, const Shape& shape) { return read_payload(payload, shape, texts_, &values_); }
+    bool take_record(const Kind& kind, const Stamp& stamp, const Payload& payload);
+    bool take_entry(const Kind& kind, const Stamp& stamp, const Payload& payload);
+    bool take_launch(const Kind& kind, const Stamp& stamp, const Payload& payload);
+    bool take_scope(const Kind& kind, const Stamp& stamp, const Payload& payload);
+    bool take_task(const Kind& kind, const Stamp& stamp, const Payload& payload);
+    bool take_exit(const Kind& kind, const Stamp& stamp, const Payload& payload);
+    bool read(const Payload& payload, const Shape& shape) {
+        if (payload.columns != nullptr) return payload.columns->read(payload.row, shape, texts_, &values_);
+        return read_payload(payload.text, shape, texts_, &values_);
+    }
     bool drops_token(uint64_t thread) const;
     void conclude(const Kind& kind, const Stamp& stamp, const Open& call);
     void add(const Target& target, const Stamp& stamp, uint32_t present, std::span<const uint64_t> cells);
@@ -213,6 +230,7 @@ private:
     // Of the line before: most lines say the same.
     std::string clock_, context_;
     std::string joined_;  // lines of one record
+    std::string written_;  // the payload of one record
     int64_t clock_ns_ = 0;
     uint64_t thread_ = 0;
 };

@@ -185,13 +185,12 @@ const Generation* generation_of(const Reader& reader, size_t row) {
 // Call with each annotation of a row.
 template <class Each>
 void each_of(const Reader& reader, size_t row, const Each& each) {
-    const uint8_t* p = reader.arena.data() + reader.annotated.offset[row];
-    const uint8_t* const end = p + reader.annotated.size[row];
-    uint64_t size = 0;
-    while (p < end && read_varint(p, end, size) && size <= static_cast<uint64_t>(end - p)) {
-        each(ByteSpan{p, static_cast<size_t>(size)});
-        p += size;
-    }
+    const Annotated& rows = reader.annotated;
+    const size_t begin = rows.offset[row];
+    const size_t end = row + 1 < rows.offset.size() ? rows.offset[row + 1] : reader.arena.size();
+    Fields fields({reader.arena.data() + begin, end - begin});
+    Field field;
+    while (fields.next(field)) each(field.bytes);
 }
 
 }  // namespace
@@ -202,7 +201,7 @@ bool render(const Reader& reader, std::span<const int64_t> rows, std::string& ou
     for (const int64_t row : rows) {
         if (row < 0) continue;
         const auto i = static_cast<size_t>(row);
-        if (i >= reader.annotated.event.size()) return false;
+        if (i >= reader.annotated.offset.size()) return false;
         Renderer renderer(reader, generation_of(reader, i), out);
         each_of(reader, i, [&](ByteSpan body) { renderer.member(body, 0, is_first); });
     }
@@ -212,7 +211,7 @@ bool render(const Reader& reader, std::span<const int64_t> rows, std::string& ou
 
 void pick(const Reader& reader, std::string_view name, Picked& found) {
     std::string unused;
-    for (size_t row = 0; row < reader.annotated.event.size(); ++row) {
+    for (size_t row = 0; row < reader.annotated.offset.size(); ++row) {
         const Renderer renderer(reader, generation_of(reader, row), unused);
         each_of(reader, row, [&](ByteSpan body) {
             if (renderer.name_of(body) != name) return;

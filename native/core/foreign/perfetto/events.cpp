@@ -66,103 +66,209 @@ void Reader::sample(Sequence& sequence, int64_t ts, int32_t clock, int32_t track
     samples.series.push_back(sequence.series);
 }
 
-void Reader::add_event(Sequence& sequence, int64_t ts, int32_t clock, int32_t track, uint8_t type, int32_t name,
-                       int32_t category) {
-    const auto number = static_cast<int64_t>(events.ts.size());
-    use_clock(clock);
-    events.ts.push_back(ts);
-    events.clock.push_back(clock);
-    events.track.push_back(track);
-    events.type.push_back(type);
-    events.name.push_back(name);
-    events.category.push_back(category);
-    sequence.last_event = number;
-    if (sequence.open_loss >= 0) {
-        losses.after[static_cast<size_t>(sequence.open_loss)] = number;
+int64_t Reader::add_event(Sequence& sequence, const Event& event) {
+    use_clock(event.clock);
+    sequence.last_ts = event.ts;
+    sequence.last_clock = event.clock;
+    if (sequence.open_loss >= 0) [[unlikely]] {
+        const auto loss = static_cast<size_t>(sequence.open_loss);
+        losses.after[loss] = event.ts;
+        losses.after_clock[loss] = event.clock;
         sequence.open_loss = -1;
     }
+    if (!keeps_events_) return pairs.add(event);
+    events.ts.push_back(event.ts);
+    events.clock.push_back(event.clock);
+    events.track.push_back(event.track);
+    events.type.push_back(static_cast<uint8_t>(event.type));
+    events.name.push_back(event.name);
+    events.category.push_back(event.category);
+    return static_cast<int64_t>(events.ts.size()) - 1;
 }
 
-// The packet that most are: of the same sequence as the one before, with an event that has a type, and a name, a category
-// and a track by number. Return false where it is another one; then nothing was changed.
-bool Reader::plain_event(ByteSpan body) {
-    Sequence* const sequence = last_sequence_;
-    if (sequence == nullptr) return false;
+// The annotations of an event are in the arena, from `offset` on.
+void Reader::annotate(const Sequence& sequence, int64_t event, size_t offset) {
+    annotated.event.push_back(event);
+    annotated.offset.push_back(offset);
+    annotated.generation.push_back(sequence.generation);
+}
+
+namespace {
+
+// A tag of one or two bytes; 0 where it has more.
+[[gnu::always_inline]] inline uint32_t quick_tag(const uint8_t*& p) {
+    const uint32_t first = *p++;
+    if (first < 0x80) [[likely]] return first;
+    const uint32_t second = *p++;
+    return second < 0x80 ? (first & 0x7F) | second << 7 : 0;
+}
+
+// The less frequent parts of an event.
+struct Extras {
+    const uint8_t* name = nullptr;
+    const uint8_t* category = nullptr;
+    const uint8_t* notes = nullptr;  // annotations that follow each other
+    const uint8_t* notes_end = nullptr;
+    size_t name_size = 0, category_size = 0;
+    uint64_t correlation = 0, flow = 0;
+    bool has_correlation = false, has_flow = false, is_terminating = false;
+
+    // Read the value of a field that begins at `field`; return what follows it, null where it is none of these.
+    [[gnu::noinline]] const uint8_t* read(uint32_t tag, const uint8_t* field, const uint8_t* p, const uint8_t* end) {
+        if (tag == (kFlow << 3 | kFixed64) || tag == (kTerminating << 3 | kFixed64)) {
+            if (has_flow || end - p < 8) return nullptr;
+            std::memcpy(&flow, p, 8);
+            has_flow = true;
+            is_terminating = tag == (kTerminating << 3 | kFixed64);
+            return p + 8;
+        }
+        uint64_t value = 0;
+        if (!quick_varint(p, value) || p > end) return nullptr;
+        if (tag == kCorrelation << 3) {
+            correlation = value;
+            has_correlation = true;
+            return p;
+        }
+        if (value > static_cast<uint64_t>(end - p)) return nullptr;
+        const auto size = static_cast<size_t>(value);
+        switch (tag) {
+            case kName << 3 | kBytes:
+                name = p;
+                name_size = size;
+                break;
+            case kCategory << 3 | kBytes:
+                if (category != nullptr) return nullptr;
+                category = p;
+                category_size = size;
+                break;
+            case kAnnotation << 3 | kBytes:
+                if (notes != nullptr && field != notes_end) return nullptr;
+                if (notes == nullptr) notes = field;
+                notes_end = p + size;
+                break;
+            default: return nullptr;
+        }
+        return p + size;
+    }
+};
+
+}  // namespace
+
+// The packet that most are: of a known sequence, with an event of the newer form that has a type, and whose parts come
+// once. Return false where it is another one; then nothing was changed.
+bool Reader::plain_event(ByteSpan body, const uint8_t* behind) {
     const uint8_t* p = body.data();
     const uint8_t* end = p + body.size();
-    uint64_t step = 0, id = 0, flags = 0, size = 0;
-    bool has_ts = false;
+    if (behind - end < kSlack) return false;
+    uint64_t step = 0, id = 0, flags = 0, clock_id = 0, size = 0;
+    bool has_ts = false, has_clock = false;
     const uint8_t* event = nullptr;
     while (p < end) {
-        switch (*p++) {
+        switch (quick_tag(p)) {
             case kTimestamp << 3:
                 has_ts = true;
-                if (!read_varint(p, end, step)) return false;
+                if (!quick_varint(p, step)) return false;
                 break;
             case kSequenceId << 3:
-                if (!read_varint(p, end, id)) return false;
+                if (!quick_varint(p, id)) return false;
                 break;
             case kSequenceFlags << 3:
-                if (!read_varint(p, end, flags)) return false;
+                if (!quick_varint(p, flags)) return false;
+                break;
+            case kPacketClock << 3:
+                has_clock = true;
+                if (!quick_varint(p, clock_id)) return false;
                 break;
             case kTrackEvent << 3 | kBytes:
-                if (!read_varint(p, end, size) || size > static_cast<uint64_t>(end - p) || event != nullptr) return false;
+                if (event != nullptr || !quick_varint(p, size) || p > end || size > static_cast<uint64_t>(end - p)) return false;
                 event = p;
                 p += size;
                 break;
             default: return false;
         }
     }
-    if (event == nullptr || !has_ts || id != sequence->id || (flags != 0 && (flags != kNeedsState || !sequence->is_valid))) {
-        return false;
-    }
-    Clock* const clock = sequence->default_clock == 0 ? nullptr : sequence->used;
-    if (sequence->default_clock != 0 && (clock == nullptr || clock->id != sequence->default_clock)) return false;
-    end = event + size;
+    if (p != end) return false;
+    if (event == nullptr || !has_ts) return false;
+    Sequence* const sequence = known_sequence(id);
+    if (sequence == nullptr || (flags != 0 && (flags != kNeedsState || !sequence->is_valid))) return false;
+    if (!has_clock) clock_id = sequence->default_clock;
+    Clock* const clock = clock_id == 0 ? nullptr : sequence->used;
+    if (clock_id != 0 && (clock == nullptr || clock->id != clock_id)) return false;
     uint64_t type = 0, name_id = 0, category_id = 0, uuid = 0;
-    bool has_uuid = false, has_category = false;
+    bool has_uuid = false, has_category = false, has_extras = false;
+    Extras extras;
+    end = event + size;
     for (p = event; p < end;) {
-        switch (*p++) {
+        const uint8_t* const field = p;
+        const uint32_t tag = quick_tag(p);
+        switch (tag) {
             case kType << 3:
-                if (!read_varint(p, end, type)) return false;
+                if (!quick_varint(p, type)) return false;
                 break;
             case kNameIid << 3:
-                if (!read_varint(p, end, name_id)) return false;
+                if (!quick_varint(p, name_id)) return false;
                 break;
             case kCategoryIid << 3:
-                if (has_category || !read_varint(p, end, category_id)) return false;
+                if (has_category || !quick_varint(p, category_id)) return false;
                 has_category = true;
                 break;
             case kTrackUuid << 3:
-                if (!read_varint(p, end, uuid)) return false;
+                if (!quick_varint(p, uuid)) return false;
                 has_uuid = true;
                 break;
-            default: return false;
+            default:
+                has_extras = true;
+                p = extras.read(tag, field, p, end);
+                if (p == nullptr) return false;
         }
     }
+    if (p != end) return false;
     if (type < 1 || type > 3) return false;
-    const int32_t name = name_id == 0 ? -1 : sequence->names.find(name_id);
-    const int32_t category = has_category ? sequence->categories.find(category_id) : -1;
-    if ((name < 0 && name_id != 0) || (category < 0 && has_category)) return false;
+    int32_t name = -1, category = -1;
+    if (name_id != 0 && (name = sequence->names.find(name_id)) < 0) return false;
+    if (has_category && (category = sequence->categories.find(category_id)) < 0) return false;
+    if (has_extras) {
+        if ((extras.name != nullptr && name_id != 0) || (extras.category != nullptr && has_category)) return false;
+        if (extras.name != nullptr) name = names.code(text_of({extras.name, extras.name_size}));
+        if (extras.category != nullptr) category = categories.code(text_of({extras.category, extras.category_size}));
+    }
     uint64_t ts = step;
     if (clock != nullptr) {
         ts *= clock->multiplier;
         if (clock->is_incremental) ts = clock->last += ts;
     }
     ++packets;
-    add_event(*sequence, static_cast<int64_t>(ts), clock == nullptr ? 0 : clock->number,
-              track_number(*sequence, has_uuid, uuid), static_cast<uint8_t>(type), name, category);
+    const int64_t place = add_event(*sequence, {static_cast<int64_t>(ts), clock == nullptr ? 0 : clock->number,
+                                                track_number(*sequence, has_uuid, uuid), name, category,
+                                                static_cast<EventType>(type)});
+    if (!has_extras) return true;
+    if (extras.notes != nullptr) {
+        annotate(*sequence, place, arena.size());
+        arena.append(extras.notes, static_cast<size_t>(extras.notes_end - extras.notes));
+    }
+    if (extras.has_correlation) {
+        correlations.event.push_back(place);
+        correlations.number.push_back(extras.correlation);
+        correlations.text.push_back(-1);
+    }
+    if (extras.has_flow) {
+        flows.event.push_back(place);
+        flows.id.push_back(extras.flow);
+        flows.role.push_back(extras.is_terminating ? 1 : 0);
+    }
     return true;
 }
 
 Reader::Kind Reader::event(Sequence& sequence, ByteSpan body, bool has_ts, int64_t ts, int32_t clock) {
     const Marks marks{arena.size(), flows.event.size()};
-    const auto number = static_cast<int64_t>(events.ts.size());
+    const auto forget = [&] {
+        arena.shorten(marks.arena);
+        flows.event.shorten(marks.flows);
+        flows.id.shorten(marks.flows);
+        flows.role.shorten(marks.flows);
+    };
     const auto undo = [&](Fault fault) {
-        arena.resize(marks.arena);
-        flows.event.resize(marks.flows);
-        flows.id.resize(marks.flows);
-        flows.role.resize(marks.flows);
+        forget();
         return fail(fault);
     };
     uint64_t type = 0;
@@ -186,10 +292,10 @@ Reader::Kind Reader::event(Sequence& sequence, ByteSpan body, bool has_ts, int64
             category = code;
             return;
         }
-        if (!is_joined) joined_.assign(texts[static_cast<size_t>(category)]);
+        if (!is_joined) joined_.assign(categories[static_cast<size_t>(category)]);
         is_joined = true;
         joined_ += ',';
-        joined_ += texts[static_cast<size_t>(code)];
+        joined_ += categories[static_cast<size_t>(code)];
     };
     Fields fields(body);
     Field field;
@@ -208,7 +314,7 @@ Reader::Kind Reader::event(Sequence& sequence, ByteSpan body, bool has_ts, int64
                 break;
             case kName:
                 if (!field.is_bytes()) return undo(Fault::invalid);
-                name = texts.code(text_of(field.bytes));
+                name = names.code(text_of(field.bytes));
                 break;
             case kCategoryIid:
                 if (!field.is_varint()) return undo(Fault::invalid);
@@ -220,7 +326,7 @@ Reader::Kind Reader::event(Sequence& sequence, ByteSpan body, bool has_ts, int64
                 break;
             case kCategory:
                 if (!field.is_bytes()) return undo(Fault::invalid);
-                add_category(texts.code(text_of(field.bytes)));
+                add_category(categories.code(text_of(field.bytes)));
                 break;
             case kTrackUuid:
                 if (!field.is_varint()) return undo(Fault::invalid);
@@ -229,13 +335,13 @@ Reader::Kind Reader::event(Sequence& sequence, ByteSpan body, bool has_ts, int64
                 break;
             case kAnnotation: {
                 if (!field.is_bytes()) return undo(Fault::invalid);
-                uint8_t head[10];
-                size_t used = 0;
+                uint8_t head[11] = {kAnnotation << 3 | kBytes};
+                size_t used = 1;
                 uint64_t size = field.bytes.size();
                 for (; size >= 0x80; size >>= 7) head[used++] = static_cast<uint8_t>(size | 0x80);
                 head[used++] = static_cast<uint8_t>(size);
-                arena.insert(arena.end(), head, head + used);
-                arena.insert(arena.end(), field.bytes.begin(), field.bytes.end());
+                arena.append(head, used);
+                arena.append(field.bytes.data(), field.bytes.size());
                 break;
             }
             case kCounterValue:
@@ -250,7 +356,7 @@ Reader::Kind Reader::event(Sequence& sequence, ByteSpan body, bool has_ts, int64
             case kFlowOld:
             case kTerminatingOld:
                 if (!field.is_fixed64() && !field.is_varint()) return undo(Fault::invalid);
-                flows.event.push_back(number);
+                flows.event.push_back(kNoPlace);
                 flows.id.push_back(field.value);
                 flows.role.push_back(field.number == kTerminating || field.number == kTerminatingOld ? 1 : 0);
                 break;
@@ -288,7 +394,7 @@ Reader::Kind Reader::event(Sequence& sequence, ByteSpan body, bool has_ts, int64
         }
     }
     if (!fields.is_whole()) return undo(Fault::invalid);
-    if (is_joined) category = texts.code(joined_);
+    if (is_joined) category = categories.code(joined_);
     if (has_absolute) {
         ts = delta;
         sequence.delta_ns = ts;
@@ -319,10 +425,7 @@ Reader::Kind Reader::event(Sequence& sequence, ByteSpan body, bool has_ts, int64
     if (is_counter) {
         if (!has_value) return undo(Fault::no_value);
         sample(sequence, ts, clock, track, bits, is_double);
-        arena.resize(marks.arena);
-        flows.event.resize(marks.flows);
-        flows.id.resize(marks.flows);
-        flows.role.resize(marks.flows);
+        forget();
         return Kind::read;
     }
     if (type == 0 && has_old) {
@@ -342,13 +445,10 @@ Reader::Kind Reader::event(Sequence& sequence, ByteSpan body, bool has_ts, int64
         return undo(Fault::untyped);
     }
     if (unknown != 0) note(Fault::unknown_text, unknown);
-    add_event(sequence, ts, clock, track, static_cast<uint8_t>(type), name, category);
-    if (arena.size() != marks.arena) {
-        annotated.event.push_back(number);
-        annotated.offset.push_back(marks.arena);
-        annotated.size.push_back(arena.size() - marks.arena);
-        annotated.generation.push_back(sequence.generation);
-    }
+    needs_events_ = needs_events_ || has_old;
+    const int64_t number = add_event(sequence, {ts, clock, track, name, category, static_cast<EventType>(type)});
+    for (size_t i = marks.flows; i < flows.event.size(); ++i) flows.event[i] = number;
+    if (arena.size() != marks.arena) annotate(sequence, number, marks.arena);
     if (has_correlation) {
         correlations.event.push_back(number);
         correlations.number.push_back(correlation);

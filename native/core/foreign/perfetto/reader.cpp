@@ -21,6 +21,18 @@ struct Reader::Parts {
     uint32_t other = 0;  // the field of another data source
 };
 
+void Reader::expect(uint64_t bytes) {
+    // Two packets make a slice, and few are shorter than 12 bytes.
+    const auto count = static_cast<size_t>(bytes / 24);
+    if (!keeps_events_) return pairs.expect(count);
+    events.ts.expect(2 * count);
+    events.clock.expect(2 * count);
+    events.track.expect(2 * count);
+    events.type.expect(2 * count);
+    events.name.expect(2 * count);
+    events.category.expect(2 * count);
+}
+
 void Reader::note(Fault fault, int64_t count) {
     Found& found = faults[static_cast<size_t>(fault)];
     if (found.count == 0) found.offset = static_cast<int64_t>(offset_);
@@ -83,7 +95,7 @@ size_t Reader::scan(ByteSpan data, size_t at, uint64_t offset, bool is_last) {
         const ByteSpan body{p, static_cast<size_t>(size)};
         const size_t next = static_cast<size_t>(p - begin) + body.size();
         const uint64_t whole = next - at;
-        if (plain_event(body)) {
+        if (plain_event(body, end)) {
             decoded += whole;
             at = next;
             continue;
@@ -163,7 +175,7 @@ void Reader::unpacked(ByteSpan content) {
         }
         const ByteSpan body{p, static_cast<size_t>(size)};
         const size_t next = static_cast<size_t>(p - content.data()) + body.size();
-        if (plain_event(body)) {
+        if (plain_event(body, end)) {
             good += next - at;
             at = next;
             continue;
@@ -319,9 +331,10 @@ Reader::Kind Reader::packet(ByteSpan body, const Parts& parts, bool is_nested) {
         const uint32_t id = parts.has_clock ? parts.clock : sequence != nullptr ? sequence->default_clock : 0;
         uint64_t value = parts.ts;
         if (id != 0) {
+            // One without a reading so far counts in nanoseconds.
             Clock* found = sequence != nullptr && sequence->used != nullptr && sequence->used->id == id
                                ? sequence->used
-                               : clock_of(sequence, id, false);
+                               : clock_of(sequence, id, true);
             if (found != nullptr) {
                 if (sequence != nullptr) sequence->used = found;
                 value *= found->multiplier;
@@ -354,13 +367,16 @@ Reader::Kind Reader::packet(ByteSpan body, const Parts& parts, bool is_nested) {
 }
 
 Reader::Sequence& Reader::sequence_of(uint32_t id) {
-    if (last_sequence_ != nullptr && last_sequence_->id == id) return *last_sequence_;
+    if (Sequence* const known = known_sequence(id); known != nullptr) return *known;
     auto& found = sequences_[id];
     if (found == nullptr) {
         found = std::make_unique<Sequence>();
         found->id = id;
     }
-    last_sequence_ = found.get();
+    if (id < kMostListed) {
+        if (id >= sequence_by_id_.size()) sequence_by_id_.resize(id + size_t{1}, nullptr);
+        sequence_by_id_[id] = found.get();
+    }
     return *found;
 }
 
@@ -371,8 +387,10 @@ void Reader::lose_packet(Sequence& sequence, bool is_dropped) {
         losses.packets.push_back(0);
         losses.dropped.push_back(0);
         losses.offset.push_back(static_cast<int64_t>(offset_));
-        losses.before.push_back(sequence.last_event);
-        losses.after.push_back(-1);
+        losses.before.push_back(sequence.last_ts);
+        losses.before_clock.push_back(sequence.last_clock);
+        losses.after.push_back(0);
+        losses.after_clock.push_back(-1);
     }
     ++(is_dropped ? losses.dropped : losses.packets)[static_cast<size_t>(sequence.open_loss)];
 }

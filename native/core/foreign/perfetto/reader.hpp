@@ -12,14 +12,12 @@
 #include <unordered_map>
 #include <vector>
 
-#include "core/foreign/perfetto/growing.hpp"
+#include "core/wire/growing.hpp"
+#include "core/foreign/perfetto/pairs.hpp"
 #include "core/foreign/perfetto/texts.hpp"
 #include "core/foreign/perfetto/wire.hpp"
 
 namespace lanescope::foreign_perfetto {
-
-// What happens at an event; the first five are the format's own numbers.
-enum class EventType : uint8_t { none = 0, begin = 1, end = 2, instant = 3, counter = 4, state = 5, complete = 6 };
 
 struct Events {
     Growing<int64_t> ts;        // ns on the clock
@@ -39,25 +37,25 @@ struct Samples {
     std::vector<int32_t> series;  // samples of one sequence between two clears of its state
 };
 
+// What belongs to an event names it by its place (`Role`), or, where all events are kept, by its number.
 struct FlowEnds {
-    std::vector<int64_t> event;
-    std::vector<uint64_t> id;
-    std::vector<uint8_t> role;  // 0: goes on, 1: ends here
+    Growing<int64_t> event;
+    Growing<uint64_t> id;
+    Growing<uint8_t> role;  // 0: goes on, 1: ends here
 };
 
-// Debug annotations of an event: `size` bytes at `offset` of the arena, each with its length in front, and the texts that
-// its sequence knew by id.
+// Debug annotations of an event: the fields in the arena from `offset` up to the next one's, and the texts that its
+// sequence knew by id.
 struct Annotated {
-    std::vector<int64_t> event;
-    std::vector<uint64_t> offset;
-    std::vector<uint64_t> size;
-    std::vector<int32_t> generation;  // -1: no ids
+    Growing<int64_t> event;
+    Growing<uint64_t> offset;
+    Growing<int32_t> generation;  // -1: no ids
 };
 
 struct Correlations {
-    std::vector<int64_t> event;
-    std::vector<uint64_t> number;
-    std::vector<int32_t> text;  // code, -1: the number counts
+    Growing<int64_t> event;
+    Growing<uint64_t> number;
+    Growing<int32_t> text;  // code of `texts`, -1: the number counts
 };
 
 // What the older form of an event has beyond the newer: a row each.
@@ -104,8 +102,8 @@ struct Losses {
     std::vector<int64_t> packets;  // in the file, but without the state they need
     std::vector<int64_t> dropped;  // times that the producer dropped some
     std::vector<int64_t> offset;
-    std::vector<int64_t> before;  // event before, -1: none
-    std::vector<int64_t> after;   // event after, -1: none
+    std::vector<int64_t> before, after;              // times of the events before and after
+    std::vector<int32_t> before_clock, after_clock;  // their clocks, -1: none
 };
 
 struct Stretches {
@@ -147,7 +145,8 @@ public:
     // Of packets that are found by searching.
     static constexpr uint64_t kMaxSearched = uint64_t{1} << 20;
 
-    Reader() = default;
+    // Slices are found on the way, or all events are kept for those whose slices can only be found together.
+    explicit Reader(bool keeps_events = false) : keeps_events_(keeps_events) {}
     Reader(const Reader&) = delete;
     Reader& operator=(const Reader&) = delete;
 
@@ -160,7 +159,13 @@ public:
     void unpacked(ByteSpan content);
     void not_unpacked();
 
-    Events events;
+    // So many bytes will come.
+    void expect(uint64_t bytes);
+    // Whether slices cannot be found on the way: a track's events are out of order or on two clocks, or of the older form.
+    bool needs_events() const { return needs_events_ || pairs.is_disordered; }
+
+    Events events;  // where they are kept
+    Pairs pairs;    // where they are not
     Samples samples;
     FlowEnds flows;
     Annotated annotated;
@@ -172,8 +177,9 @@ public:
     Messages messages;
     Losses losses;
     Stretches bad;  // bytes that are no packets
-    Texts texts;
-    std::vector<uint8_t> arena;          // annotations
+    Texts names, categories;
+    Texts texts;                         // of arguments, correlations and scopes
+    Growing<uint8_t> arena;              // annotations
     std::vector<uint8_t> message_bytes;  // messages
     std::vector<Generation> generations;
     Found faults[static_cast<size_t>(Fault::count)];
@@ -203,10 +209,12 @@ private:
         bool has_default_track = false;
         uint64_t default_track = 0;
         int32_t default_number = -1;
-        uint64_t last_uuid = 0;
-        int32_t last_number = -1;
+        static constexpr size_t kRecent = 32;
+        uint64_t recent[kRecent] = {};  // numbers of tracks by uuid, those used last
+        int32_t recent_number[kRecent] = {};
         int32_t own_track = -1;
-        int64_t last_event = -1;
+        int64_t last_ts = 0;
+        int32_t last_clock = -1;  // of its last event, -1: none
         int64_t open_loss = -1;
         int64_t delta_ns = 0;  // the older clock of events, which counts on
         bool has_delta = false;
@@ -223,10 +231,14 @@ private:
     size_t search(ByteSpan data, size_t at, uint64_t offset, bool is_last);
     void lose(uint64_t offset, uint64_t size);
     bool parse(ByteSpan body, Parts& parts) const;
-    bool plain_event(ByteSpan body);
+    bool plain_event(ByteSpan body, const uint8_t* behind);  // behind the bytes that may be read
     Kind packet(ByteSpan body, const Parts& parts, bool is_nested);
     Kind fail(Fault fault);
     Sequence& sequence_of(uint32_t id);
+    // Return a sequence that was seen before; null: none, or one to be looked for among all.
+    Sequence* known_sequence(uint64_t id) const {
+        return id < sequence_by_id_.size() ? sequence_by_id_[static_cast<size_t>(id)] : nullptr;
+    }
     Clock* clock_of(Sequence* sequence, uint32_t id, bool is_made);
     int32_t clock_number(uint32_t sequence, uint32_t id);
     bool intern(Sequence& sequence, ByteSpan body);
@@ -236,7 +248,8 @@ private:
     bool thread(Sequence& sequence, ByteSpan body);
     Kind event(Sequence& sequence, ByteSpan body, bool has_ts, int64_t ts, int32_t clock);
     bool old_event(ByteSpan body, OldParts& parts) const;
-    void add_event(Sequence& sequence, int64_t ts, int32_t clock, int32_t track, uint8_t type, int32_t name, int32_t category);
+    int64_t add_event(Sequence& sequence, const Event& event);
+    void annotate(const Sequence& sequence, int64_t event, size_t offset);
     int32_t track_number(Sequence& sequence, bool has_uuid, uint64_t uuid);
     int32_t track_of_uuid(uint64_t uuid);
     void sample(Sequence& sequence, int64_t ts, int32_t clock, int32_t track, uint64_t bits, bool is_double);
@@ -249,6 +262,8 @@ private:
     void use_other_clock(int32_t clock);
 
     int32_t last_clock_ = -1;
+    bool keeps_events_;
+    bool needs_events_ = false;
     bool is_searching_ = false;
     bool skips_first_ = false;  // the search begins behind the next byte
     uint64_t offset_ = 0;  // of the packet at hand, in the file
@@ -256,7 +271,8 @@ private:
     uint64_t packed_size_ = 0;
     bool packed_zstd_ = false;
     std::unordered_map<uint32_t, std::unique_ptr<Sequence>> sequences_;
-    Sequence* last_sequence_ = nullptr;
+    static constexpr uint32_t kMostListed = 1 << 16;
+    std::vector<Sequence*> sequence_by_id_;  // those of small numbers, as all are in practice
     std::unordered_map<uint64_t, int32_t> track_numbers_;
     std::map<std::pair<uint32_t, uint32_t>, int32_t> clock_numbers_;
     std::vector<std::unique_ptr<Clock>> global_clocks_;

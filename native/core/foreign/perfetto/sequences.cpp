@@ -25,7 +25,7 @@ bool Reader::intern(Sequence& sequence, ByteSpan body) {
             if (part.number == 2 && part.is_bytes()) text = part.bytes;
         }
         if (!parts.is_whole()) return false;
-        const int32_t code = texts.code(text_of(text));
+        const int32_t code = (kind == kNames ? names : kind == kCategories ? categories : texts).code(text_of(text));
         bool is_first = true;
         if (kind == kArgumentNames || kind == kArgumentTexts) {
             if (sequence.generation < 0) {
@@ -115,11 +115,13 @@ int32_t Reader::track_number(Sequence& sequence, bool has_uuid, uint64_t uuid) {
         }
         return sequence.own_track;
     }
-    if (sequence.last_number < 0 || sequence.last_uuid != uuid) {
-        sequence.last_uuid = uuid;
-        sequence.last_number = track_of_uuid(uuid);
+    const size_t place = static_cast<size_t>(uuid * 0x9E37'79B9'7F4A'7C15u >> 59);
+    static_assert(Sequence::kRecent == 32);
+    if (sequence.recent[place] != uuid) {  // that of no track is 0
+        sequence.recent[place] = uuid;
+        sequence.recent_number[place] = track_of_uuid(uuid);
     }
-    return sequence.last_number;
+    return sequence.recent_number[place];
 }
 
 }  // namespace lanescope::foreign_perfetto

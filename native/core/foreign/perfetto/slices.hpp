@@ -1,10 +1,10 @@
-// Slices from the events of tracks: ends are matched with beginnings by time, at equal times by the order of the file.
+// Slices from events in any order: by track and time, at equal times by the order of the file.
 #pragma once
 #include <cstdint>
 #include <span>
 #include <vector>
 
-#include "core/foreign/perfetto/growing.hpp"
+#include "core/foreign/perfetto/pairs.hpp"
 
 namespace lanescope::foreign_perfetto {
 
@@ -17,20 +17,8 @@ struct TrackEvents {
     int64_t tracks = 0;
 };
 
-struct Slices {
-    Growing<int64_t> begin;  // event, by track and time
-    Growing<int64_t> end;    // event, -1: none
-    Growing<int64_t> ts;
-    Growing<int64_t> dur;      // 0 without an end
-    Growing<uint8_t> is_open;  // has no end
-    Growing<uint8_t> crosses;  // overlaps another one partially
-    Growing<int64_t> last;     // without an end: the last time at which the track has anything; else 0
-    Growing<int32_t> track, name, category;
-    Growing<int64_t> instants;
-    Growing<int64_t> unmatched;  // ends without a beginning
-};
-
-// Return false where an array is short or a track is not below `tracks`.
-bool pair_slices(const TrackEvents& events, Slices& found);
+// Add the events to `found`, which is empty; `places` has the place of each. Return false where an array is short or a
+// track is not below `tracks`.
+bool pair_slices(const TrackEvents& events, Pairs& found, std::vector<int64_t>& places);
 
 }  // namespace lanescope::foreign_perfetto

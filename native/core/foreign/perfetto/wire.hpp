@@ -42,6 +42,49 @@ inline bool read_varint(const uint8_t*& p, const uint8_t* end, uint64_t& value) 
     return false;
 }
 
+// What was read, and where it ends; null where it does not end.
+struct Varint {
+    const uint8_t* behind;
+    uint64_t value;
+};
+
+// Read a varint at `p`, where there are 10 bytes of any kind: the low 7 bits of each byte, moved together.
+[[gnu::noinline]] inline Varint read_long_varint(const uint8_t* p) {
+    uint64_t word = 0;
+    std::memcpy(&word, p, 8);
+    const uint64_t ends = ~word & 0x8080'8080'8080'8080u;
+    const int size = ends == 0 ? 8 : std::countr_zero(ends) / 8 + 1;
+    word &= 0x7F7F'7F7F'7F7F'7F7Fu & (size == 8 ? ~uint64_t{0} : (uint64_t{1} << (8 * size)) - 1);
+    word = (word & 0x007F'007F'007F'007Fu) | (word & 0x7F00'7F00'7F00'7F00u) >> 1;
+    word = (word & 0x0000'3FFF'0000'3FFFu) | (word & 0x3FFF'0000'3FFF'0000u) >> 2;
+    word = (word & 0x0000'0000'0FFF'FFFFu) | (word & 0x0FFF'FFFF'0000'0000u) >> 4;
+    if (ends != 0) return {p + size, word};
+    word |= static_cast<uint64_t>(p[8] & 0x7F) << 56;
+    if (p[8] < 0x80) return {p + 9, word};
+    return p[9] < 0x80 ? Varint{p + 10, word | static_cast<uint64_t>(p[9]) << 63} : Varint{nullptr, 0};
+}
+
+// Read a varint at `p`, behind which there are `kSlack` bytes of any kind; false where it has more than 10 bytes.
+inline constexpr ptrdiff_t kSlack = 16;
+[[gnu::always_inline]] inline bool quick_varint(const uint8_t*& p, uint64_t& value) {
+    const uint64_t first = p[0];
+    if (first < 0x80) {
+        value = first;
+        ++p;
+        return true;
+    }
+    const uint64_t second = p[1];
+    if (second < 0x80) {
+        value = (first & 0x7F) | second << 7;
+        p += 2;
+        return true;
+    }
+    const Varint found = read_long_varint(p);
+    value = found.value;
+    p = found.behind;
+    return p != nullptr;
+}
+
 // One field: a number, or the bytes of a text or message.
 struct Field {
     uint32_t number = 0;

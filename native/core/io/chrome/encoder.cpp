@@ -281,7 +281,7 @@ void Encoder::name_and_category(const Events& events, size_t i) {
     literal(",\"name\":");
     literal(names_[static_cast<size_t>(name)]);
     if (events.category.empty()) return;
-    const int32_t category = events.category[i];
+    const int32_t category = events.category_at(i);
     if (outside(category, categories_.size())) return void(status_ = Status::bad_index);
     if (categories_[static_cast<size_t>(category)].size() == 2) return;  // only its quotes
     literal(",\"cat\":");

@@ -239,7 +239,7 @@ void Encoder::run_plain(const Lane& lane, size_t target) {
     const int64_t* const ends = slices_.end.data();
     const int64_t from_begin = slices_.end_is_length ? -1 : 0;
     const int32_t* const names = slices_.name.data();
-    const int32_t* const categories = slices_.category.empty() ? nullptr : slices_.category.data();
+    const int32_t* const categories = slices_.category.size() > 1 ? slices_.category.data() : nullptr;
     const bool may_carry = !slices_.arguments.empty() || !slices_.flow_first.empty();
     const int32_t* const words = kBare && has_only_word_ ? static_cast<const int32_t*>(word_->values) : nullptr;
     const uint8_t* const words_known = words != nullptr && !word_->known.empty() ? word_->known.data() : nullptr;

@@ -52,13 +52,14 @@ struct Events {
     std::span<const int64_t> end;         // layout::kForever while it is unknown; empty for instants
     bool end_is_length = false;           // by index; then all ends are known
     std::span<const int32_t> name;        // codes into the names
-    std::span<const int32_t> category;    // codes into the categories; empty: none
+    std::span<const int32_t> category;    // codes into the categories; empty: none; a single one: that of all
     std::span<const uint32_t> flow_first;  // [n + 1] into flow_id and flow_end; empty: no flows
     std::span<const uint32_t> flow_id;
     std::span<const uint8_t> flow_end;  // FlowEnd
     std::vector<Argument> arguments;
 
     size_t size() const { return begin.size(); }
+    int32_t category_at(size_t i) const { return category[category.size() == 1 ? 0 : i]; }
     int64_t index(size_t position) const { return order.empty() ? static_cast<int64_t>(position) : order[position]; }
     int64_t end_at(size_t position) const {
         return end_is_length ? begin[position] + end[static_cast<size_t>(index(position))] : end[position];

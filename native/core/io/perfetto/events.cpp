@@ -45,7 +45,7 @@ void Encoder::event(const Events& events, int64_t position, uint8_t type) {
     add_varint_field(event_, kNameIid, intern(interned_names_[name], kNames, names_[name]));
     int32_t category = -1;
     if (!events.category.empty()) {
-        category = events.category[i];
+        category = events.category_at(i);
         const auto code = static_cast<size_t>(category);
         if (code >= categories_.size()) return fail(Status::bad_index);
         if (const auto text = categories_[code]; !text.empty()) {

@@ -241,21 +241,22 @@ PackResult place(const Intervals& items, std::span<const uint8_t> nested, const 
     return {};
 }
 
-bool lane_after_lane(const Intervals& items, std::span<const uint8_t> nested, std::span<int32_t> rows,
-                     std::vector<int64_t>& order, std::vector<int64_t>& row_start) {
-    if (!items.known.empty()) return false;
-    std::fill(rows.begin(), rows.end(), 0);
-    order.clear();
-    row_start.assign(1, 0);
-    const size_t count = items.track.size();
+InTurn lane_after_lane(const Intervals& items, const Runs& runs, int64_t base, std::span<const uint8_t> nested,
+                       std::span<int32_t> rows, std::span<int64_t> order, std::vector<int64_t>& row_start) {
+    if (!items.known.empty()) return InTurn::no;
+    auto found = InTurn::as_they_are;
+    const size_t count = items.begin.size();
     int64_t open[kMaxDepth + 1];  // ends of the intervals around the next one, from 1; 0 is a floor that never ends
     open[0] = kForever;
     std::vector<Item> together;
     size_t least_lane = 0;
-    for (size_t i = 0; i < count;) {
-        const auto lane = static_cast<size_t>(items.track[i]);
-        if (lane >= nested.size() || lane < least_lane) return false;
+    size_t i = 0;
+    for (size_t run = 0; run < runs.lane.size(); ++run) {
+        if (runs.count[run] == 0) continue;
+        const auto lane = static_cast<size_t>(runs.lane[run]);
+        if (lane >= nested.size() || lane < least_lane || static_cast<uint64_t>(runs.count[run]) > count - i) return InTurn::no;
         least_lane = lane + 1;
+        const size_t last = i + static_cast<size_t>(runs.count[run]);
         const size_t most = nested[lane] != 0 ? static_cast<size_t>(kMaxDepth) : 1;
         size_t depth = 0;
         const auto fits = [&](int64_t begin, int64_t end) {
@@ -266,44 +267,42 @@ bool lane_after_lane(const Intervals& items, std::span<const uint8_t> nested, st
         };
         int64_t last_begin = std::numeric_limits<int64_t>::min(), last_end = last_begin;
         size_t first = i, depth_there = 0;  // of those that begin together, and before them
-        for (; i < count && items.track[i] == static_cast<int64_t>(lane); ++i) {
+        for (; i < last; ++i) {
             const int64_t begin = items.begin[i];
             int64_t end;
-            if ((items.length[i] < 0) | __builtin_add_overflow(begin, items.length[i], &end) | (end == kForever)) return false;
+            if ((items.length[i] < 0) | __builtin_add_overflow(begin, items.length[i], &end) | (end == kForever)) return InTurn::no;
             if (begin != last_begin) {
-                if (begin < last_begin) return false;
+                if (begin < last_begin) return InTurn::no;
                 while (open[depth] <= begin) --depth;
                 first = i;
                 depth_there = depth;
             } else if (end > last_end) [[unlikely]] {  // an outer one comes late: those of this moment are brought into order
-                if (nested[lane] == 0) return false;
+                if (nested[lane] == 0) return InTurn::no;
                 together.clear();
-                for (i = first; i < count && items.track[i] == static_cast<int64_t>(lane) && items.begin[i] == begin; ++i) {
-                    if ((items.length[i] < 0) | __builtin_add_overflow(begin, items.length[i], &end) | (end == kForever)) return false;
+                for (i = first; i < last && items.begin[i] == begin; ++i) {
+                    if ((items.length[i] < 0) | __builtin_add_overflow(begin, items.length[i], &end) | (end == kForever)) return InTurn::no;
                     together.push_back({begin, end, static_cast<int64_t>(i)});
                 }
                 std::sort(together.begin(), together.end(), OuterFirst{});
-                if (order.empty()) {
-                    order.resize(count);
-                    std::iota(order.begin(), order.end(), int64_t{0});
-                }
+                if (found == InTurn::as_they_are) std::iota(order.begin(), order.end(), base);
+                found = InTurn::moved;
                 depth = depth_there;
                 for (size_t k = first; k < i; ++k) {
-                    order[k] = together[k - first].index;
-                    if (!fits(begin, together[k - first].end)) return false;
+                    order[k] = base + together[k - first].index;
+                    if (!fits(begin, together[k - first].end)) return InTurn::no;
                 }
                 last_end = together.back().end;
                 --i;
                 continue;
             }
-            if (!fits(begin, end)) return false;
+            if (!fits(begin, end)) return InTurn::no;
             last_begin = begin;
             last_end = end;
         }
         rows[lane] = 1;
-        row_start.push_back(static_cast<int64_t>(i));
+        row_start.push_back(base + static_cast<int64_t>(i));
     }
-    return true;
+    return i == count ? found : InTurn::no;
 }
 
 void depths(std::span<const int64_t> begin, std::span<const int64_t> end, std::span<const int64_t> order,

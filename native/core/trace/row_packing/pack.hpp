@@ -56,11 +56,20 @@ struct Drawing {
 PackResult place(const Intervals& items, std::span<const uint8_t> nested, const Drawing& out,
               std::vector<int64_t>& row_start);
 
-// The same for intervals that come lane after lane, in order of their begins, each lane on one row, all ends known: as most
-// decoders yield them. `order` stays empty where the intervals stand in drawing order as they are; `row` would be 0
-// throughout. False, with nothing of use in the outputs, where the intervals are not so, or cannot be placed at all.
-bool lane_after_lane(const Intervals& items, std::span<const uint8_t> nested, std::span<int32_t> rows,
-                     std::vector<int64_t>& order, std::vector<int64_t>& row_start);
+// Intervals that come lane after lane: the lanes in rising order, and how many intervals each has.
+struct Runs {
+    std::span<const int64_t> lane;
+    std::span<const int64_t> count;
+};
+
+// The same as `place` for intervals that come lane after lane, in order of their begins, each lane on one row, all ends known:
+// as most decoders yield them. `items` are those of the runs, without their tracks, the first of them number `base`. `order` is
+// not touched where the intervals stand in drawing order as they are; `row` would be 0 throughout. Of the lanes only those of
+// the runs are filled, and `row_start` is appended to: where each row ends. Two halves of the runs may be placed at the same
+// time.
+enum class InTurn : uint8_t { no, as_they_are, moved };  // no: not so, or they cannot be placed at all; nothing is of use
+InTurn lane_after_lane(const Intervals& items, const Runs& runs, int64_t base, std::span<const uint8_t> nested,
+                       std::span<int32_t> rows, std::span<int64_t> order, std::vector<int64_t>& row_start);
 
 // Depth of every interval on its row: how many others of the row are open around it. `begin` and `end` lie along `order`.
 void depths(std::span<const int64_t> begin, std::span<const int64_t> end, std::span<const int64_t> order,

@@ -1,9 +1,9 @@
-// Characters of JSON, and what is known of an event while it is read.
+// Characters of JSON in a text that zeros follow, so that blocks of 16 bytes may be read at its end.
 #pragma once
-#include <algorithm>
 #include <bit>
-
-#include "core/wire/trace_events/scanner.hpp"
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
 
 #ifdef __SSE2__
 #include <emmintrin.h>
@@ -11,67 +11,82 @@
 
 namespace lanescope::trace_events {
 
-inline constexpr uint32_t kOdd = uint32_t{1} << 31;  // of `touched_`: a value of another type
+inline constexpr size_t kPadding = 64;  // zeros behind the text
+
+inline bool is_space(char c) { return c == ' ' || c == '\n' || c == '\r' || c == '\t'; }
+inline bool is_digit(char c) { return static_cast<unsigned char>(c - '0') < 10; }
+inline bool is_number_begin(char c) { return c == '-' || is_digit(c); }
 
 #ifdef __SSE2__
-// The next '"' or '\\'.
-inline const char* quote_or_escape(const char* at, const char* end) {
-    const __m128i quote = _mm_set1_epi8('"'), escape = _mm_set1_epi8('\\');
-    for (; at < end; at += 16) {
+// The next quote, backslash or NUL: there is one, as NULs follow every text.
+inline const char* text_stop(const char* at) {
+    const __m128i quote = _mm_set1_epi8('"'), escape = _mm_set1_epi8('\\'), zero = _mm_setzero_si128();
+    for (;; at += 16) {
         const __m128i block = _mm_loadu_si128(reinterpret_cast<const __m128i*>(at));
-        const int found = _mm_movemask_epi8(_mm_or_si128(_mm_cmpeq_epi8(block, quote), _mm_cmpeq_epi8(block, escape)));
-        if (found != 0) return std::min(at + std::countr_zero(static_cast<unsigned>(found)), end);
+        const __m128i found =
+            _mm_or_si128(_mm_or_si128(_mm_cmpeq_epi8(block, quote), _mm_cmpeq_epi8(block, escape)), _mm_cmpeq_epi8(block, zero));
+        const auto mask = static_cast<unsigned>(_mm_movemask_epi8(found));
+        if (mask != 0) return at + std::countr_zero(mask);
     }
-    return end;
 }
 
-// The next '"' or bracket of either kind: with bit 5 set, square brackets are braces.
-inline const char* quote_or_bracket(const char* at, const char* end) {
+// The next quote, bracket of either kind, or NUL: with bit 5 set, square brackets are braces.
+inline const char* bracket_stop(const char* at) {
     const __m128i quote = _mm_set1_epi8('"'), open = _mm_set1_epi8('{'), close = _mm_set1_epi8('}'), bit = _mm_set1_epi8(0x20);
-    for (; at < end; at += 16) {
+    for (;; at += 16) {
         const __m128i block = _mm_loadu_si128(reinterpret_cast<const __m128i*>(at));
         const __m128i folded = _mm_or_si128(block, bit);
         const __m128i bracket = _mm_or_si128(_mm_cmpeq_epi8(folded, open), _mm_cmpeq_epi8(folded, close));
-        const int found = _mm_movemask_epi8(_mm_or_si128(_mm_cmpeq_epi8(block, quote), bracket));
-        if (found != 0) return std::min(at + std::countr_zero(static_cast<unsigned>(found)), end);
+        const __m128i other = _mm_or_si128(_mm_cmpeq_epi8(block, quote), _mm_cmpeq_epi8(block, _mm_setzero_si128()));
+        const auto mask = static_cast<unsigned>(_mm_movemask_epi8(_mm_or_si128(bracket, other)));
+        if (mask != 0) return at + std::countr_zero(mask);
     }
-    return end;
+}
+
+// Whether two texts of at most 16 bytes begin alike; 16 bytes of both may be read.
+inline bool is_same(const char* a, const char* b, size_t size) {
+    const __m128i left = _mm_loadu_si128(reinterpret_cast<const __m128i*>(a));
+    const __m128i right = _mm_loadu_si128(reinterpret_cast<const __m128i*>(b));
+    const auto differs = ~static_cast<unsigned>(_mm_movemask_epi8(_mm_cmpeq_epi8(left, right)));
+    return (differs & ((1u << size) - 1)) == 0;
 }
 #else
-inline const char* quote_or_escape(const char* at, const char* end) {
-    while (at < end && *at != '"' && *at != '\\') ++at;
+inline const char* text_stop(const char* at) {
+    while (*at != '"' && *at != '\\' && *at != '\0') ++at;
     return at;
 }
 
-inline const char* quote_or_bracket(const char* at, const char* end) {
-    while (at < end && *at != '"' && (*at | 0x20) != '{' && (*at | 0x20) != '}') ++at;
+inline const char* bracket_stop(const char* at) {
+    while (*at != '"' && (*at | 0x20) != '{' && (*at | 0x20) != '}' && *at != '\0') ++at;
     return at;
 }
+
+inline bool is_same(const char* a, const char* b, size_t size) { return std::memcmp(a, b, size) == 0; }
 #endif
 
-inline bool is_space(char c) { return c == ' ' || c == '\n' || c == '\r' || c == '\t'; }
-
-// Characters of numbers and of words such as `true` and `NaN`.
-inline bool is_word(char c) {
-    const char lower = static_cast<char>(c | 0x20);
-    return (c >= '0' && c <= '9') || (lower >= 'a' && lower <= 'z') || c == '-' || c == '+' || c == '.';
+// Reads digits and adds them to `value`, which overflows where there are more than 19 in all; returns their end.
+inline const char* digits(const char* at, uint64_t* value) {
+    if constexpr (std::endian::native == std::endian::little) {
+        for (;;) {
+            uint64_t word;
+            std::memcpy(&word, at, 8);
+            const uint64_t digit = word ^ 0x3030303030303030;
+            const uint64_t others = ((digit + 0x0606060606060606) | digit) & 0xF0F0F0F0F0F0F0F0;
+            const int count = others == 0 ? 8 : std::countr_zero(others) / 8;
+            if (count == 0) return at;
+            // Zeros before the digits, then pairs, fours and eights of them at once.
+            uint64_t few = digit << (64 - 8 * count);
+            few = few * 2561 >> 8 & 0x00FF00FF00FF00FF;
+            few = few * 6553601 >> 16 & 0x0000FFFF0000FFFF;
+            few = few * 42949672960001 >> 32;
+            constexpr uint64_t powers[] = {1, 10, 100, 1000, 10'000, 100'000, 1'000'000, 10'000'000, 100'000'000};
+            *value = *value * powers[count] + few;
+            at += count;
+            if (count < 8) return at;
+        }
+    }
+    for (; is_digit(*at); ++at) *value = *value * 10 + static_cast<uint64_t>(*at - '0');
+    return at;
 }
-
-inline bool is_number_begin(char c) { return c == '-' || (c >= '0' && c <= '9'); }
-
-struct Scanner::Fresh {
-    uint16_t bits = 0;
-    uint16_t seen = 0;
-    uint8_t phase = 0;
-    bool has_phase = false;
-    int32_t name = -1;
-    int32_t category = -1;
-    int64_t ts = 0;
-    int64_t dur = 0;
-    int64_t id = 0;
-    Place place;
-    const char* args_begin = nullptr;
-    const char* args_end = nullptr;
-};
 
 }  // namespace lanescope::trace_events

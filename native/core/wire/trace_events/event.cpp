@@ -1,7 +1,7 @@
 // Reads one event: its keys, and the values of those that are wanted.
 #include <algorithm>
-#include <array>
 #include <bit>
+#include <cmath>
 
 #include "core/wire/trace_events/characters.hpp"
 #include "core/wire/trace_events/numbers.hpp"
@@ -11,466 +11,428 @@ namespace lanescope::trace_events {
 
 namespace {
 
-// By the ends of a key and its length: keys differ in these.
-inline size_t slot_of(std::string_view key) {
-    if (key.empty()) return 0;
-    const auto at = [&](size_t i) { return static_cast<size_t>(static_cast<unsigned char>(key[i])); };
-    return (key.size() * 37 + at(0) * 5 + at(key.size() / 2) * 131 + at(key.size() - 1) * 17) & 511;
+constexpr std::string_view content_of(std::string_view value) { return value.substr(1, value.size() - 2); }
+
+// More digits may overflow.
+constexpr ptrdiff_t kFewDigits = 18, kFewDigitsOfTime = 16;
+constexpr uint64_t kPowers[] = {1, 10, 100, 1000};
+
+// An integer that ends before any other part of a number; null if it is another value or may not fit.
+const char* small_integer(const char* at, int64_t* out) {
+    const bool is_negative = *at == '-';
+    const char* const begin = at + is_negative;
+    uint64_t value = 0;
+    const char* const end = digits(begin, &value);
+    if (end == begin || end - begin > kFewDigits || *end == '.' || (*end | 0x20) == 'e' || *end == '\0') return nullptr;
+    *out = is_negative ? -static_cast<int64_t>(value) : static_cast<int64_t>(value);
+    return end;
 }
 
-// A number, or one of the words that JSON and its writers have.
-bool is_known_word(std::string_view word) {
-    constexpr std::string_view digits = "0123456789+-.eE";
-    constexpr std::string_view words[] = {"true", "false", "null", "NaN", "Infinity", "-Infinity"};
-    if (word.empty()) return false;
-    if (is_number_begin(word[0]) && word.find_first_not_of(digits) == std::string_view::npos) return true;
-    return std::find(std::begin(words), std::end(words), word) != std::end(words);
-}
-
-bool is_digits(std::string_view text) {
-    const std::string_view digits = text.starts_with('-') ? text.substr(1) : text;
-    return !digits.empty() && std::all_of(digits.begin(), digits.end(), [](char c) { return c >= '0' && c <= '9'; });
+// A number of few digits without an exponent: its digits and the power of ten are exact, so their ratio is the nearest.
+const char* small_real(const char* at, double* out) {
+    constexpr ptrdiff_t most = 15;
+    constexpr double powers[] = {1, 1e1, 1e2, 1e3, 1e4, 1e5, 1e6, 1e7, 1e8, 1e9, 1e10, 1e11, 1e12, 1e13, 1e14, 1e15};
+    const bool is_negative = *at == '-';
+    const char* const begin = at + is_negative;
+    uint64_t value = 0;
+    const char* end = digits(begin, &value);
+    ptrdiff_t behind = 0;
+    if (end == begin || end - begin > most) return nullptr;
+    if (*end == '.') {
+        const char* const point = end;
+        end = digits(point + 1, &value);
+        behind = end - point - 1;
+        if (behind == 0 || end - begin - 1 > most) return nullptr;
+    }
+    if ((*end | 0x20) == 'e' || *end == '\0') return nullptr;
+    const double magnitude = static_cast<double>(value) / powers[behind];
+    *out = is_negative ? -magnitude : magnitude;
+    return end;
 }
 
 }  // namespace
 
-Scanner::Keys::Keys(const std::vector<Wanted>& wanted) {
-    slots.fill(-1);
-    for (const Wanted& key : wanted) {
-        const size_t slot = slot_of(key.key);
-        keys.push_back({key.key, key.column, slots[slot]});
-        slots[slot] = static_cast<int32_t>(keys.size() - 1);
-    }
-    following.assign(keys.size() + 1, -1);
-}
-
-int32_t Scanner::Keys::find(std::string_view key, int32_t previous) {
-    int32_t& guess = following[static_cast<size_t>(previous + 1)];
-    if (guess >= 0 && keys[static_cast<size_t>(guess)].text == key) return guess;
-    for (int32_t i = slots[slot_of(key)]; i >= 0; i = keys[static_cast<size_t>(i)].next) {
-        if (keys[static_cast<size_t>(i)].text == key) return guess = i;
-    }
-    return -1;
-}
-
-void Scanner::space(const char*& at) const {
-    while (is_space(*at) && at < end_) ++at;
-}
-
-Scanner::Step Scanner::text(const char*& at, std::string_view* out) const {
-    const char* const begin = ++at;
-    for (;;) {
-        at = quote_or_escape(at, end_);
-        if (is_out(at)) return Step::more;
-        if (*at == '"') break;
-        at += 2;
-        if (at > end_) {
-            at = end_;
-            return Step::more;
-        }
-    }
-    *out = {begin, static_cast<size_t>(at - begin)};
-    ++at;
-    return Step::done;
-}
-
-Scanner::Step Scanner::skip(const char*& at) const {
-    if (*at == '"') {
-        std::string_view ignored;
-        return text(at, &ignored);
-    }
-    if (*at == '{' || *at == '[') return skip_nested(at);
-    const char* const begin = at;
-    while (is_word(*at) && at < end_) ++at;
-    if (is_out(at)) return Step::more;  // it may go on
-    return is_known_word({begin, static_cast<size_t>(at - begin)}) ? Step::done : Step::bad;
-}
-
-Scanner::Step Scanner::skip_nested(const char*& at) const {
-    std::array<char, kMaxDepth> closing;
-    size_t depth = 0;
-    for (;;) {
-        at = quote_or_bracket(at, end_);
-        if (is_out(at)) return Step::more;
-        if (*at == '"') {
-            std::string_view ignored;
-            if (text(at, &ignored) != Step::done) return Step::more;
-            continue;
-        }
-        if (*at == '{' || *at == '[') {
-            if (depth == kMaxDepth) return Step::bad;
-            closing[depth++] = static_cast<char>(*at + 2);  // ] and } stand two behind [ and {
-        } else if (closing[--depth] != *at) {
-            return Step::bad;
-        }
-        ++at;
-        if (depth == 0) return Step::done;
-    }
-}
-
-// A key with its colon and the space behind it.
-Scanner::Step Scanner::key(const char*& at, std::string_view* out) const {
-    if (*at != '"') return out_or_bad(at);
-    if (const Step step = text(at, out); step != Step::done) return step;
-    space(at);
-    if (*at != ':') return out_or_bad(at);
-    ++at;
-    space(at);
-    return is_out(at) ? Step::more : Step::done;
-}
-
 Scanner::Step Scanner::event(const char*& at) {
     const char* const begin = at;
-    if (*at != '{') {
-        // Not an event, but a value all the same.
-        return out_or_bad(at);
-    }
-    touched_.clear();
-    Fresh fresh;
-    Step step = Step::done;
+    fresh_ = {};
+    seen_ = 0;
+    found_.clear();
     ++at;
-    space(at);
-    bool is_first = true;
-    previous_member_ = -1;
-    while (*at != '}') {
-        if (!is_first) {
-            if (*at != ',') {
-                step = out_or_bad(at);
-                break;
-            }
-            ++at;
-            space(at);
-        }
-        is_first = false;
-        std::string_view name;
-        step = key(at, &name);
+    int32_t key = Keys::kNone;
+    Step step;
+    while ((step = next_value(at, member_keys_, key, &key)) == Step::done) {
+        step = value_of(at, member_keys_[key]);
         if (step != Step::done) break;
-        step = event_key(at, name, fresh);
-        if (step != Step::done) break;
-        space(at);
     }
-    if (step == Step::done && is_out(at)) step = Step::more;
-    if (step == Step::done) {
-        ++at;
-        if (static_cast<size_t>(at - begin) > kMostUnit) step = Step::bad;
-    } else if (step == Step::more && static_cast<size_t>(end_ - begin) > kMostUnit) {
-        step = Step::bad;
-    }
-    if (step != Step::done) {
-        undo();
-        return step;
-    }
-    if (fresh.phase == 'C' && fresh.args_begin != nullptr) counters(fresh.args_begin, fresh.args_end);
-    keep(begin, at, fresh);
-    return Step::done;
+    const bool is_long = static_cast<size_t>((step == Step::closed ? at : end_) - begin) > kMostUnit;
+    if (step == Step::closed) return is_long ? Step::bad : Step::done;
+    return step == Step::more && is_long ? Step::bad : step;
 }
 
-Scanner::Step Scanner::event_key(const char*& at, std::string_view name, Fresh& fresh) {
-    enum Seen : uint16_t { ph = 1, ts = 2, dur = 4, cat = 8, pid = 16, tid = 32, label = 64, args_ = 128, id = 256 };
-    const auto once = [&](Seen key) {
-        if (fresh.seen & key) fresh.bits |= kRepeatedKey;
-        fresh.seen |= key;
-    };
-    switch (name.size()) {
-        case 2:
-            if (name == "ph") {
-                once(ph);
-                if (*at != '"') return skip(at);
-                std::string_view phase;
-                const Step step = text(at, &phase);
-                fresh.phase = phase.size() == 1 ? static_cast<uint8_t>(phase[0]) : 0;
-                return step;
+Scanner::Step Scanner::value_of(const char*& at, const Key& key) {
+    if (key.role == Role::other) return skip(at);
+    const uint32_t bit = uint32_t{1} << static_cast<unsigned>(key.role);
+    // Several keys are about a thread's clock, or about stacks.
+    if ((seen_ & bit) != 0 && key.role != Role::thread_time && key.role != Role::stack) fresh_.flags |= kRepeatedKey;
+    seen_ |= bit;
+    const char* const begin = at;
+    const auto value = [&] { return std::string_view(begin, static_cast<size_t>(at - begin)); };
+    const auto set = [&](uint32_t flag, bool is_set) { fresh_.flags = is_set ? fresh_.flags | flag : fresh_.flags & ~flag; };
+    Step step = Step::done;
+    switch (key.role) {
+        case Role::ph:
+            fresh_.flags &= ~uint32_t{0xFF};
+            if (*at == '"' && at[1] != '"' && at[1] != '\\' && at[2] == '"') {
+                fresh_.flags |= static_cast<uint8_t>(at[1]);
+                at += 3;
+                return Step::done;
             }
-            if (name == "ts") {
-                once(ts);
-                return time(at, fresh, &fresh.ts, kHasTs, kBadTs);
-            }
-            if (name == "id") {
-                once(id);
-                fresh.bits &= static_cast<uint16_t>(~(kHasId | kTextId));
-                if (is_number_begin(*at)) {
-                    const char* const begin = at;
-                    if (integer(at, end_, &fresh.id)) {
-                        fresh.bits |= kHasId;
-                    } else {
-                        fresh.id = texts.code({begin, static_cast<size_t>(at - begin)});
-                        fresh.bits |= kHasId | kTextId;
-                    }
-                    return at == begin ? Step::bad : Step::done;
-                }
-                if (*at != '"') return skip(at);
-                std::string_view found;
-                const Step step = text(at, &found);
-                if (step == Step::done) {
-                    fresh.id = texts.code(found);
-                    fresh.bits |= kHasId | kTextId;
-                }
-                return step;
-            }
-            break;
-        case 3:
-            if (name == "dur") {
-                once(dur);
-                return time(at, fresh, &fresh.dur, kHasDur, kBadDur);
-            }
-            if (name == "cat") {
-                once(cat);
-                if (*at != '"') return skip(at);
-                std::string_view found;
-                const Step step = text(at, &found);
-                if (step == Step::done) fresh.category = categories.code(found);
-                return step;
-            }
-            if (name == "pid") {
-                once(pid);
-                return place_part(at, &fresh.place.process, &fresh.place.process_kind);
-            }
-            if (name == "tid") {
-                once(tid);
-                return place_part(at, &fresh.place.thread, &fresh.place.thread_kind);
-            }
-            break;
-        case 4:
-            if (name == "name") {
-                once(label);
-                std::string_view found;
-                const char* const begin = at;
-                const Step step = *at == '"' ? text(at, &found) : skip(at);
-                if (begin < at && *begin != '"') found = {begin, static_cast<size_t>(at - begin)};
-                if (step == Step::done) fresh.name = names.code(found);
-                return step;
-            }
-            if (name == "args") {
-                once(args_);
-                return args(at, fresh);
-            }
-            break;
+            return skip(at);
+        case Role::ts:
+            return time(at, &fresh_.ts, kHasTime, kBadTime);
+        case Role::dur:
+            return time(at, &fresh_.dur, kHasDuration, kBadDuration);
+        case Role::pid:
+            return place_part(at, &fresh_.place.process, last_process_);
+        case Role::tid:
+            return place_part(at, &fresh_.place.thread, last_thread_);
+        case Role::name:
+            return name_or_category(at, names, last_name_, &fresh_.name);
+        case Role::cat:
+            return name_or_category(at, categories, last_category_, &fresh_.category);
+        case Role::args:
+            return args(at);
+        case Role::id:
+            return id(at, &fresh_.id, 0);
+        case Role::id2:
+            return *at == '{' ? scoped_id(at) : skip(at);
+        case Role::bind_id:
+            return id(at, &fresh_.bind_id, 0);
+        case Role::bp:
+            step = skip(at);
+            set(kEnclosing, value() == "\"e\"");
+            return step;
+        case Role::s:
+            step = skip(at);
+            set(kProcessScope, value() == "\"p\"");
+            set(kGlobalScope, value() == "\"g\"");
+            return step;
+        case Role::flow_in:
+        case Role::flow_out:
+            step = skip(at);
+            set(key.role == Role::flow_in ? kFlowIn : kFlowOut, value() == "true" || value() == "1" || value() == "\"true\"");
+            return step;
+        case Role::thread_time:
+            fresh_.flags |= kHasThreadTime;
+            return skip(at);
+        default:
+            fresh_.flags |= kHasStack;
+            return skip(at);
     }
-    const int32_t known = member_keys_.find(name, previous_member_);
-    if (known < 0) {
-        fresh.bits |= kOtherKeys;
-        return skip(at);
-    }
-    previous_member_ = known;
-    return wanted(at, member_keys_.keys[static_cast<size_t>(known)].column);
 }
 
-Scanner::Step Scanner::time(const char*& at, Fresh& fresh, int64_t* out, uint16_t has, uint16_t bad) {
-    fresh.bits &= static_cast<uint16_t>(~(has | bad));
-    Nanoseconds found;
-    if (is_number_begin(*at)) {
-        const char* const begin = at;
-        found = nanoseconds(at, end_);
-        if (at == begin + 1 && *begin == '-') {
-            at = begin;
-            if (const Step step = skip(at); step != Step::done) return step;
+Scanner::Step Scanner::time(const char*& at, int64_t* out, uint32_t has, uint32_t bad) {
+    fresh_.flags &= ~(has | bad);
+    *out = 0;
+    const char* const begin = at;
+    const bool is_negative = *at == '-';
+    const int64_t most = has == kHasDuration || is_negative ? kMostDuration : kMostTime;
+    // Nearly all: digits, and at most three behind a point.
+    const char* p = at + is_negative;
+    const char* const first = p;
+    uint64_t number = 0;
+    p = digits(p, &number);
+    if (p != first && p - first <= kFewDigitsOfTime) {
+        ptrdiff_t decimals = 0;
+        bool is_plain = true;
+        if (*p == '.') {
+            const char* const point = p;
+            p = digits(point + 1, &number);
+            decimals = p - point - 1;
+            is_plain = decimals > 0 && decimals <= 3;
         }
-    } else if (*at == '"') {
-        std::string_view content;
-        if (const Step step = text(at, &content); step != Step::done) return step;
-        const char* inner = content.data();
-        const char* const stop = inner + content.size();
-        if (!content.empty() && is_number_begin(*inner)) found = nanoseconds(inner, stop);
-        if (inner != stop) found = {};
-        fresh.bits |= kTextTime;
-    } else {
-        const char* const begin = at;
-        if (const Step step = skip(at); step != Step::done) return step;
-        if (std::string_view(begin, static_cast<size_t>(at - begin)) == "null") return Step::done;
+        if (is_plain && (*p | 0x20) != 'e' && !is_out(p)) {
+            number *= kPowers[3 - decimals];
+            if (number <= static_cast<uint64_t>(most)) {
+                *out = is_negative ? -static_cast<int64_t>(number) : static_cast<int64_t>(number);
+                fresh_.flags |= has;
+                at = p;
+                return Step::done;
+            }
+        }
     }
-    if (found.exactness == Exactness::unusable) {
-        fresh.bits |= bad;
+    if (const Step step = skip(at); step != Step::done) return step;
+    std::string_view value(begin, static_cast<size_t>(at - begin));
+    if (value == "null") return Step::done;
+    if (*begin == '"') {
+        value = content_of(value);
+        if (has == kHasTime) fresh_.flags |= kTextTime;
+    }
+    const Nanoseconds found = nanoseconds(value);
+    if (found.exactness == Exactness::unusable || found.value < -kMostDuration || (has == kHasDuration && found.value > kMostDuration)) {
+        fresh_.flags |= bad;
         return Step::done;
     }
-    if (found.exactness == Exactness::rounded) fresh.bits |= kRounded;
-    fresh.bits |= has;
     *out = found.value;
+    fresh_.flags |= has | (found.exactness == Exactness::rounded ? kRounded : 0u);
     return Step::done;
 }
 
-Scanner::Step Scanner::place_part(const char*& at, int64_t* out, PlaceKind* kind) {
-    *kind = PlaceKind::none;
+// A text as it stands; other values as their characters, and null as nothing. Often it is the one before once more.
+Scanner::Step Scanner::place_part(const char*& at, int32_t* out, Last& last) {
     const char* const begin = at;
-    if (is_number_begin(*at)) {
-        if (integer(at, end_, out)) {
-            *kind = PlaceKind::integer;
-            return Step::done;
-        }
+    uint64_t ignored = 0;
+    if (is_digit(*at)) at = digits(at, &ignored);
+    if (at == begin || *at == '.' || (*at | 0x20) == 'e' || is_out(at)) {
         at = begin;
         if (const Step step = skip(at); step != Step::done) return step;
-    } else {
-        std::string_view found;
-        const Step step = *at == '"' ? text(at, &found) : skip(at);
-        if (step != Step::done) return step;
-        if (*begin == '"') {
-            *out = texts.code(found);
-            *kind = PlaceKind::text;
-            return Step::done;
-        }
-        if (std::string_view(begin, static_cast<size_t>(at - begin)) == "null") return Step::done;
     }
-    *out = texts.code({begin, static_cast<size_t>(at - begin)});
-    *kind = PlaceKind::text;
+    const std::string_view value(begin, static_cast<size_t>(at - begin));
+    if (value == last.text) {
+        *out = last.code;
+        return Step::done;
+    }
+    const bool is_text = *begin == '"';
+    last.code = *begin == 'n' ? -1 : texts.code(is_text ? content_of(value) : value) * 2 + is_text;
+    last.text.assign(value);
+    *out = last.code;
     return Step::done;
 }
 
-Scanner::Step Scanner::args(const char*& at, Fresh& fresh) {
+Scanner::Step Scanner::name_or_category(const char*& at, Interner& into, Last& last, int32_t* out) {
     const char* const begin = at;
-    fresh.bits &= static_cast<uint16_t>(~kHasArgs);
-    if (*at != '{') return skip(at);
-    ++at;
-    space(at);
-    int32_t previous = -1;
-    bool is_first = true;
-    while (*at != '}') {
-        if (!is_first) {
-            if (*at != ',') return out_or_bad(at);
-            ++at;
-            space(at);
-        }
-        is_first = false;
-        std::string_view name;
-        if (const Step step = key(at, &name); step != Step::done) return step;
-        const int32_t known = arg_keys_.find(name, previous);
-        Step step = Step::done;
-        if (known < 0) {
-            step = skip(at);
-        } else {
-            previous = known;
-            step = wanted(at, arg_keys_.keys[static_cast<size_t>(known)].column);
-        }
-        if (step != Step::done) return step;
-        space(at);
+    std::string_view value;
+    const Step step = *at == '"' ? text(at, &value) : skip(at);
+    if (step != Step::done) return step;
+    if (*begin != '"') value = {begin, static_cast<size_t>(at - begin)};
+    if (*begin == 'n') {
+        *out = -1;
+    } else if (value == last.text && last.code >= 0) {
+        *out = last.code;
+    } else {
+        *out = last.code = into.code(value);
+        last.text.assign(value);
     }
-    if (is_out(at)) return Step::more;
+    return step;
+}
+
+Scanner::Step Scanner::id(const char*& at, Id* out, uint8_t scope) {
+    const char* const begin = at;
+    *out = {};
+    int64_t number = 0;
+    if (const char* const end = small_integer(at, &number); end != nullptr) {
+        at = end;
+        *out = {static_cast<uint64_t>(number), static_cast<uint8_t>(kNumberId | scope)};
+        return Step::done;
+    }
+    const Step step = skip(at);
+    if (step != Step::done || *begin == 'n') return step;
+    std::string_view value(begin, static_cast<size_t>(at - begin));
+    const bool is_text = *begin == '"';
+    if (is_text) value = content_of(value);
+    uint64_t read = 0;
+    if (is_text ? hexadecimal(value, &read) : integer(value, &number)) {
+        *out = {is_text ? read : static_cast<uint64_t>(number), static_cast<uint8_t>(kNumberId | scope)};
+    } else {
+        *out = {static_cast<uint64_t>(texts.code(value)), static_cast<uint8_t>(kTextId | scope)};
+    }
+    return step;
+}
+
+// {"local": id} or {"global": id}
+Scanner::Step Scanner::scoped_id(const char*& at) {
     ++at;
-    fresh.bits |= kHasArgs;
-    fresh.args_begin = begin;
-    fresh.args_end = at;
+    int32_t key = Keys::kNone;
+    Step step;
+    while ((step = next_value(at, id_keys_, key, &key)) == Step::done) {
+        const bool is_scope = id_keys_[key].role == Role::wanted;
+        step = is_scope ? id(at, &fresh_.id, static_cast<uint8_t>(id_keys_[key].column)) : skip(at);
+        if (step != Step::done) return step;
+    }
+    return step == Step::closed ? Step::done : step;
+}
+
+Scanner::Step Scanner::args(const char*& at) {
+    fresh_.args_begin = at;
+    fresh_.flags &= ~(kTooDeep | kHasArguments);
+    found_.clear();
+    bool is_deep = false;
+    Step step = Step::done;
+    if (*at == '{') {
+        ++at;
+        int32_t key = Keys::kNone;
+        while ((step = next_value(at, arg_keys_, key, &key)) == Step::done) {
+            const Key& known = arg_keys_[key];
+            if (*at == '{' || *at == '[') {
+                const char* inner = at;
+                if (step = skip_nested(at, &is_deep); step != Step::done) return step;
+                if (known.role == Role::wanted) step = wanted(inner, known.column);
+            } else {
+                step = known.role == Role::wanted ? wanted(at, known.column) : skip(at);
+            }
+            if (step != Step::done) return step;
+        }
+        if (step != Step::closed) return step;
+    } else {
+        step = skip(at, &is_deep);
+        if (step != Step::done) return step;
+    }
+    fresh_.args_end = at;
+    if (is_deep) fresh_.flags |= kTooDeep;
+    if (*fresh_.args_begin != 'n') fresh_.flags |= kHasArguments;
     return Step::done;
 }
 
 Scanner::Step Scanner::wanted(const char*& at, uint32_t column) {
-    Values& found = values[column];
+    const ValueKind kind = values[column].kind;
+    Found found{column, false, {1, 1, 1}};
     const char* const begin = at;
-    const auto number = static_cast<int64_t>(events.begin.size());
-    int64_t value = 0;
-    bool is_good = false;
-    if (found.kind == ValueKind::triple && *at == '[') return triple(at, column);
-    if (found.kind == ValueKind::integer && is_number_begin(*at)) {
-        is_good = integer(at, end_, &value);
-        if (!is_good) {
-            at = begin;
-            if (const Step step = skip(at); step != Step::done) return step;
-        }
-    } else {
-        std::string_view content;
-        const bool is_text = *at == '"';
-        const Step step = is_text ? text(at, &content) : skip(at);
-        if (step != Step::done) return step;
-        if (!is_text) content = {begin, static_cast<size_t>(at - begin)};
-        if (!is_text && content == "null") return Step::done;
-        switch (found.kind) {
-            case ValueKind::integer:
-                if (is_text && is_digits(content)) {
-                    const char* inner = content.data();
-                    is_good = integer(inner, inner + content.size(), &value);
-                }
-                break;
-            case ValueKind::number: {
-                double parsed = 0;
-                is_good = !is_text && real(content.data(), content.data() + content.size(), &parsed);
-                value = std::bit_cast<int64_t>(parsed);
-                break;
-            }
-            case ValueKind::text:
-                is_good = true;
-                value = texts.code(content);
-                break;
-            case ValueKind::boolean:
-                is_good = !is_text && (content == "true" || content == "false");
-                value = content == "true";
-                break;
-            case ValueKind::triple:
-                break;
-        }
+    const char* end = nullptr;
+    if (kind == ValueKind::integer) end = small_integer(at, &found.value[0]);
+    if (kind == ValueKind::number) {
+        double number = 0;
+        end = small_real(at, &number);
+        found.value[0] = std::bit_cast<int64_t>(number);
     }
-    if (!is_good) {
-        found.odd.push_back(number);
-        touched_.push_back(column | kOdd);
-    } else if (!found.event.empty() && found.event.back() == number) {
-        found.value.back() = value;
-    } else {
-        found.event.push_back(number);
-        found.value.push_back(value);
-        touched_.push_back(column);
+    if (end != nullptr) {
+        at = end;
+        found_.push_back(found);
+        return Step::done;
     }
+    if (const Step step = skip(at); step != Step::done) return step;
+    const bool is_text = *begin == '"';
+    std::string_view value(begin, static_cast<size_t>(at - begin));
+    if (value == "null") return Step::done;
+    if (is_text) value = content_of(value);
+    double number = 0;
+    switch (kind) {
+        case ValueKind::integer:
+            found.is_odd = !integer(value, &found.value[0]);
+            break;
+        case ValueKind::number:
+            found.is_odd = is_text || !real(value, &number);
+            found.value[0] = std::bit_cast<int64_t>(number);
+            break;
+        case ValueKind::text:
+            found.value[0] = texts.code(value);
+            break;
+        case ValueKind::triple:
+            found.is_odd = is_text || !triple(value, found.value);
+            break;
+        case ValueKind::boolean:
+            found.is_odd = is_text || (value != "true" && value != "false");
+            found.value[0] = value == "true";
+            break;
+    }
+    found_.push_back(found);
     return Step::done;
 }
 
-// A list of one to three integers; those that are missing are 1.
-Scanner::Step Scanner::triple(const char*& at, uint32_t column) {
-    Values& found = values[column];
-    const auto number = static_cast<int64_t>(events.begin.size());
-    const char* const begin = at;
-    int64_t parts[3] = {1, 1, 1};
-    size_t count = 0;
-    bool is_good = true;
-    ++at;
-    space(at);
-    while (is_good && *at != ']') {
-        if (count != 0) {
-            is_good = *at == ',';
-            if (!is_good) break;
-            ++at;
-            space(at);
-        }
-        is_good = count < 3 && is_number_begin(*at) && integer(at, end_, &parts[count]);
-        ++count;
+// A list of one to three integers; those that are missing stay as they are.
+bool Scanner::triple(std::string_view list, int64_t* out) const {
+    if (list[0] != '[') return false;
+    const char* at = list.data() + 1;
+    for (size_t count = 0; count < 3; ++count) {
         space(at);
+        at = small_integer(at, out + count);
+        if (at == nullptr) return false;
+        space(at);
+        if (*at == ']') return true;
+        ++at;  // the list is a sound one
     }
-    if (is_out(at)) return Step::more;
-    if (!is_good || count == 0) {
-        at = begin;
-        if (const Step step = skip_nested(at); step != Step::done) return step;
-        found.odd.push_back(number);
-        touched_.push_back(column | kOdd);
-        return Step::done;
-    }
-    ++at;
-    if (!found.event.empty() && found.event.back() == number) {
-        std::copy(parts, parts + 3, found.value.end() - 3);
-        return Step::done;
-    }
-    found.event.push_back(number);
-    found.value.insert(found.value.end(), parts, parts + 3);
-    touched_.push_back(column);
-    return Step::done;
+    return false;
 }
 
-// Values of a counter; its arguments were stepped over before, so they are sound.
-Scanner::Step Scanner::counters(const char* at, const char* end) {
-    const auto number = static_cast<int64_t>(events.begin.size());
-    ++at;
-    space(at);
-    while (at < end && *at == '"') {
-        std::string_view name;
-        if (const Step step = key(at, &name); step != Step::done) return step;
+// Values of a counter: members of its arguments that are numbers, or texts of them; they were stepped over before.
+void Scanner::counters() {
+    if (fresh_.args_begin == nullptr || *fresh_.args_begin != '{' || (fresh_.flags & kTooDeep) != 0) {
+        fresh_.flags |= kBadSeries;
+        return;
+    }
+    const char* at = fresh_.args_begin + 1;
+    int32_t key = Keys::kNone;
+    const char* before = at;
+    while (next_value(at, arg_keys_, key, &key) == Step::done) {
         const char* const begin = at;
-        if (const Step step = skip(at); step != Step::done) return step;
-        double value = 0;
-        if (real(begin, at, &value)) {
-            series.event.push_back(number);
+        skip(at);
+        std::string_view value(begin, static_cast<size_t>(at - begin));
+        if (*begin == '"') value = content_of(value);
+        double number = 0;
+        if (real(value, &number)) {
+            while (*before != '"') ++before;
+            std::string_view name;
+            text(before, &name);
+            series.event.push_back(static_cast<int64_t>(events.begin.size()));
             series.key.push_back(texts.code(name));
-            series.value.push_back(value);
+            series.value.push_back(number);
         } else {
+            fresh_.flags |= kBadSeries;
             ++series.odd;
         }
-        space(at);
-        if (*at == ',') ++at;
-        space(at);
+        before = at;
     }
-    return Step::done;
+}
+
+int32_t Scanner::place_of(const Place& place) {
+    if (last_place_ >= 0 && places[static_cast<size_t>(last_place_)] == place) return last_place_;
+    const auto slot_of = [&](const Place& of) {
+        const auto key = static_cast<uint64_t>(static_cast<uint32_t>(of.process)) << 32 | static_cast<uint32_t>(of.thread);
+        size_t slot = (key * 0x9E3779B97F4A7C15 >> 20) & (place_slots_.size() - 1);
+        while (place_slots_[slot] >= 0 && places[static_cast<size_t>(place_slots_[slot])] != of) slot = (slot + 1) & (place_slots_.size() - 1);
+        return slot;
+    };
+    if (2 * (places.size() + 1) > place_slots_.size()) {
+        place_slots_.assign(std::max<size_t>(256, 2 * place_slots_.size()), -1);
+        for (size_t i = 0; i < places.size(); ++i) place_slots_[slot_of(places[i])] = static_cast<int32_t>(i);
+    }
+    const size_t slot = slot_of(place);
+    if (place_slots_[slot] < 0) {
+        place_slots_[slot] = static_cast<int32_t>(places.size());
+        places.push_back(place);
+    }
+    return last_place_ = place_slots_[slot];
+}
+
+// Puts the event that was read last into the columns.
+void Scanner::keep(const char* begin, const char* end) {
+    const auto number = static_cast<int64_t>(events.begin.size());
+    if ((fresh_.flags & 0xFF) == 'C') counters();
+    const auto add_id = [&](Ids& to, const Id& one, uint32_t bit) {
+        if (one.kind == 0) return;
+        fresh_.flags |= bit;
+        to.event.push_back(number);
+        to.value.push_back(one.value);
+        to.kind.push_back(one.kind);
+    };
+    add_id(ids, fresh_.id, kHasId);
+    add_id(bind_ids, fresh_.bind_id, kHasBindId);
+    for (const Found& found : found_) {
+        Values& column = values[found.column];
+        const size_t count = column.kind == ValueKind::triple ? 3 : 1;
+        if (found.is_odd) {
+            column.odd.push_back(number);
+        } else if (column.event.size() != 0 && column.event[column.event.size() - 1] == number) {
+            for (size_t i = 0; i < count; ++i) column.value[column.value.size() - count + i] = found.value[i];
+        } else {
+            column.event.push_back(number);
+            for (size_t i = 0; i < count; ++i) column.value.push_back(found.value[i]);
+        }
+    }
+    const bool has_args = (fresh_.flags & kHasArguments) != 0;
+    const std::string_view arguments(fresh_.args_begin, has_args ? static_cast<size_t>(fresh_.args_end - fresh_.args_begin) : 0);
+    for (const std::string_view fact : {"{\"flags\":", "{\"quality\":", "{\"last_known_ts\":"}) {
+        if (arguments.starts_with(fact)) fresh_.flags |= kHasFacts;
+    }
+    events.begin.push_back(offset(begin));
+    events.size.push_back(static_cast<uint32_t>(end - begin));
+    events.flags.push_back(fresh_.flags);
+    events.ts.push_back(fresh_.ts);
+    events.dur.push_back(fresh_.dur);
+    events.place.push_back(place_of(fresh_.place));
+    events.name.push_back(fresh_.name);
+    events.category.push_back(fresh_.category);
+    events.args_begin.push_back(has_args ? static_cast<uint32_t>(fresh_.args_begin - begin) : 0);
+    events.args_size.push_back(static_cast<uint32_t>(arguments.size()));
 }
 
 }  // namespace lanescope::trace_events

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cstring>
-#include <utility>
 
 #include "core/wire/trace_events/characters.hpp"
 
@@ -10,14 +9,29 @@ namespace lanescope::trace_events {
 
 namespace {
 
-constexpr size_t kPadding = 64;  // zeros behind the text, which reads of 16 bytes may touch
 constexpr std::string_view kQuotedList = "\"traceEvents\"", kList = kQuotedList.substr(1, kQuotedList.size() - 2);
+constexpr uint64_t kSpareEffort = 64 << 20;  // bytes of trials that any file may cost
+constexpr uint64_t kEffortRatio = 4;
+constexpr size_t kMostNesting = 1 << 16;  // of the value of a member
+constexpr int64_t kMostKept = int64_t{64} << 20;  // bytes of the value of a member
 
 }  // namespace
 
-Scanner::Scanner(std::vector<ValueKind> kinds, const std::vector<Wanted>& wanted_members, const std::vector<Wanted>& wanted_args)
-    : member_keys_(wanted_members), arg_keys_(wanted_args), place_slots_(256, -1), buffer_(kPadding, '\0') {
-    for (const ValueKind kind : kinds) values.push_back({kind, {}, {}, {}});
+Scanner::Scanner(const std::vector<ValueKind>& kinds, const std::vector<Wanted>& wanted_args)
+    : last_process_{"null", -1}, last_thread_{"null", -1}, buffer_(kPadding, '\0') {
+    values.reserve(kinds.size());
+    for (const ValueKind kind : kinds) values.emplace_back(kind);
+    for (Keys* const keys : {&member_keys_, &arg_keys_, &id_keys_}) keys->add("", Role::other);  // any that is not kept
+    const std::pair<std::string_view, Role> known[] = {
+        {"ph", Role::ph}, {"ts", Role::ts}, {"dur", Role::dur}, {"pid", Role::pid}, {"tid", Role::tid}, {"name", Role::name},
+        {"cat", Role::cat}, {"args", Role::args}, {"id", Role::id}, {"id2", Role::id2}, {"bp", Role::bp}, {"s", Role::s},
+        {"bind_id", Role::bind_id}, {"tts", Role::thread_time}, {"tdur", Role::thread_time}, {"flow_in", Role::flow_in},
+        {"flow_out", Role::flow_out}, {"sf", Role::stack}, {"esf", Role::stack}, {"stack", Role::stack}, {"estack", Role::stack},
+    };
+    for (const auto& [key, role] : known) member_keys_.add(key, role);
+    for (const Wanted& one : wanted_args) arg_keys_.add(one.key, Role::wanted, one.column);
+    id_keys_.add("local", Role::wanted, kLocalId);
+    id_keys_.add("global", Role::wanted, kGlobalId);
     at_ = end_ = buffer_.data();
 }
 
@@ -41,71 +55,81 @@ void Scanner::feed(std::string_view bytes) {
 void Scanner::finish() {
     is_final_ = true;
     run();
-    if (at_ < end_) lose(end_);
-    if (state_ == State::members || state_ == State::events) ending = Ending::unterminated;
-    if (state_ == State::tail) ending = Ending::whole;
-    if (state_ == State::start) ending = Ending::foreign;
+    lose(end_, is_seeking_ && !is_cut_ ? (state_ == State::events ? Loss::broken : Loss::outside) : Loss::cut);
+    has_trailing_comma |= state_ == State::events && had_comma_;
+    if (ending == Ending::open) {
+        ending = state_ == State::tail ? Ending::whole : state_ == State::start ? Ending::foreign : Ending::unterminated;
+    }
 }
 
 void Scanner::run() {
-    while (step()) {}
+    while (step()) {
+    }
 }
 
-void Scanner::lose(const char* to) {
+void Scanner::lose(const char* to, Loss loss) {
     if (to <= at_) return;
     const int64_t begin = offset(at_), end = offset(to);
-    if (!lost.empty() && lost.back().end == begin) {
+    const bool is_in_list = state_ == State::events;
+    // Elements are counted one by one.
+    if (!lost.empty() && loss != Loss::element && lost.back().end == begin && lost.back().loss == loss &&
+        lost.back().is_in_list == is_in_list) {
         lost.back().end = end;
     } else {
-        lost.push_back({begin, end});
-        lost_is_event.push_back(state_ == State::events);
+        lost.push_back({begin, end, loss, is_in_list});
     }
     at_ = to;
 }
 
 // One unit; false when there is nothing more to do for now.
 bool Scanner::step() {
-    if (!is_seeking_) {
+    const bool is_behind = state_ == State::tail && !lost.empty() && lost.back().loss == Loss::trailing;
+    if (!is_seeking_ && state_ != State::value && !is_behind) {
         const char* begin = at_;
         space(begin);
         take(begin);
     }
     if (at_ >= end_) return false;
+    if (is_seeking_) return seek(at_);
     switch (state_) {
         case State::start:
             return start();
         case State::members:
             return member();
+        case State::value:
+            return member_value();
         case State::events:
-            return is_seeking_ ? seek_event(at_) : element();
+            return element();
         case State::tail:
-            return tail();
+            lose(end_, Loss::trailing);
+            return false;
     }
     return false;
 }
 
 bool Scanner::start() {
     constexpr std::string_view mark = "\xEF\xBB\xBF";
-    if (offset(at_) == 0 && *at_ == mark[0]) {
-        if (static_cast<size_t>(end_ - at_) < mark.size()) return false;
-        if (std::string_view(at_, mark.size()) == mark) {
+    const std::string_view rest{at_, static_cast<size_t>(end_ - at_)};
+    if (offset(at_) == 0 && rest[0] == mark[0]) {
+        if (rest.size() < mark.size() && !is_final_) return false;
+        if (rest.starts_with(mark)) {
             take(at_ + mark.size());
             return true;
         }
     }
-    if (*at_ != '{' && *at_ != '[') {
-        if (is_final_) lose(end_);
-        return false;
+    if (rest[0] != '{' && rest[0] != '[') {
+        ending = Ending::foreign;
+        state_ = State::tail;
+        return true;
     }
-    is_bare = has_list = *at_ == '[';
+    is_bare = has_list = rest[0] == '[';
     state_ = is_bare ? State::events : State::members;
     take(at_ + 1);
     return true;
 }
 
-// A member of the outermost object, or its end.
+// The key of a member of the outermost object, or its end.
 bool Scanner::member() {
-    if (is_seeking_) return seek_list(at_);
     const char* at = at_;
     if (*at == ',') {
         extra_commas += is_fresh_ || had_comma_;
@@ -119,45 +143,105 @@ bool Scanner::member() {
         take(at + 1);
         return true;
     }
-    Member found;
     std::string_view name;
     Step step = *at == '"' ? text(at, &name) : Step::bad;
     if (step == Step::done) {
-        found.key_begin = offset(name.data());
-        found.key_end = found.key_begin + static_cast<int64_t>(name.size());
         space(at);
         step = *at == ':' ? Step::done : out_or_bad(at);
     }
     if (step == Step::done) {
         ++at;
         space(at);
-        if (is_out(at)) {
-            step = Step::more;
-        } else if (*at == '[' && name == kList) {
-            missing_commas += !is_fresh_ && !had_comma_;
-            take(at + 1);
-            state_ = State::events;
-            has_list = is_fresh_ = true;
-            had_comma_ = false;
-            return true;
-        } else {
-            found.begin = offset(at);
+        if (is_out(at)) step = Step::more;
+    }
+    if (step == Step::more && static_cast<size_t>(end_ - at_) <= kMostUnit) return false;
+    if (step != Step::done) {
+        is_seeking_ = true;
+        return seek(at_);
+    }
+    missing_member_commas += !is_fresh_ && !had_comma_;
+    if (*at == '[' && name == kList) return enter_list(at);
+    member_begin_ = offset(at_);
+    member_ = {offset(name.data()), offset(name.data() + name.size()), offset(at), offset(at)};
+    nest_.clear();
+    is_in_text_ = false;
+    state_ = State::value;
+    return true;
+}
+
+bool Scanner::enter_list(const char* at) {
+    take(at + 1);
+    state_ = State::events;
+    has_list = is_fresh_ = true;
+    is_seeking_ = had_comma_ = false;
+    return true;
+}
+
+// The value of a member: only its brackets and texts are looked at. It is kept until it is whole, as what comes behind a
+// broken one lies within it; but what is longer than others are is not.
+bool Scanner::member_value() {
+    const char* at = buffer_.data() + (member_.end - base_);
+    Step step = Step::more;
+    while (at < end_) {
+        if (is_in_text_) {
+            at = std::min(text_stop(at), end_);
+            if (at == end_ || (*at == '\\' && at + 1 == end_)) break;
+            is_in_text_ = *at != '"';
+            at += *at == '\\' ? 2 : 1;
+            if (is_in_text_ || !nest_.empty()) continue;
+            step = Step::done;
+            break;
+        }
+        if (!nest_.empty()) at = std::min(bracket_stop(at), end_);
+        if (at == end_) break;
+        const bool opens = *at == '{' || *at == '[';
+        if (*at == '"') {
+            is_in_text_ = true;
+        } else if (opens) {
+            if (nest_.size() == kMostNesting) {
+                step = Step::bad;
+                break;
+            }
+            nest_.push_back(static_cast<char>(*at + 2));  // ] and } are two behind [ and {
+        } else if (nest_.empty()) {
+            const char* const word = at;
             step = skip(at);
-            // A number that the text ends in may go on.
-            if (step == Step::done && is_out(at)) step = Step::more;
+            if (step == Step::more) at = word;
+            break;
+        } else if (*at != '\0') {
+            if (nest_.back() != *at) {
+                step = Step::bad;
+                break;
+            }
+            nest_.pop_back();
+        }
+        ++at;
+        if (nest_.empty() && !is_in_text_) {
+            step = Step::done;
+            break;
         }
     }
-    if (step == Step::done && static_cast<size_t>(at - at_) <= kMostUnit) {
-        found.end = offset(at);
-        members.push_back(found);
-        missing_commas += !is_fresh_ && !had_comma_;
-        is_fresh_ = had_comma_ = false;
+    member_.end = offset(at);
+    const bool is_long = member_.end - member_begin_ > kMostKept;
+    if (is_long) take(at);
+    if (step == Step::more && !is_final_) return false;
+    state_ = State::members;
+    if (step == Step::done) {
         take(at);
+        members.push_back(member_);
+        is_fresh_ = had_comma_ = false;
         return true;
     }
-    if (step == Step::more && !is_final_ && static_cast<size_t>(end_ - at_) <= kMostUnit) return false;
     is_seeking_ = true;
-    return seek_list(at_ + 1);
+    is_cut_ = step == Step::more;
+    if (is_long) lose_member(is_cut_ ? Loss::cut : Loss::outside);
+    return is_cut_ && is_long ? false : seek(at_);
+}
+
+// What was read of a member is lost, as its value cannot be read.
+void Scanner::lose_member(Loss loss) {
+    decoded -= offset(at_) - member_begin_;
+    lost.push_back({member_begin_, offset(at_), loss, false});
 }
 
 // An element of the list, or its end.
@@ -170,162 +254,88 @@ bool Scanner::element() {
     }
     if (*at_ == ']') {
         extra_commas += had_comma_;
+        has_trailing_comma |= had_comma_;
         state_ = is_bare ? State::tail : State::members;
         is_fresh_ = had_comma_ = false;
         take(at_ + 1);
         return true;
     }
     const char* at = at_;
-    const Step step = event(at);
-    if (step == Step::done) {
-        missing_commas += !is_fresh_ && !had_comma_;
-        is_fresh_ = had_comma_ = false;
-        take(at);
-        return true;
+    const bool is_event = *at == '{';
+    const Step step = is_event ? event(at) : skip(at);
+    if (step == Step::more && (is_final_ || static_cast<size_t>(end_ - at_) <= kMostUnit)) return false;
+    if (step != Step::done) {
+        is_seeking_ = true;
+        return seek(at_ + 1);
     }
-    if (step == Step::more && !is_final_) return false;
-    is_seeking_ = true;
-    return seek_event(at_ + 1);
+    missing_commas += !is_fresh_ && !had_comma_;
+    is_fresh_ = had_comma_ = false;
+    if (is_event) {
+        keep(at_, at);
+        take(at);
+    } else {
+        lose(at, Loss::element);
+    }
+    return true;
 }
 
 // Goes on at the next event that is one for sure: it has a phase, and what follows it is a comma or the end of the list.
-bool Scanner::seek_event(const char* from) {
-    for (const char* at = from; at < end_; ++at) {
-        at = static_cast<const char*>(std::memchr(at, '{', static_cast<size_t>(end_ - at)));
-        if (at == nullptr) break;
-        const char* stop = at;
-        const size_t known = events.begin.size();
-        Step step = event(stop);
-        if (step == Step::done) {
-            const char* behind = stop;
-            space(behind);
-            if (is_out(behind)) {
-                step = is_final_ ? Step::done : Step::more;
-            } else {
-                step = *behind == ',' || *behind == ']' ? Step::done : Step::bad;
-            }
-            if (events.phase.back() == 0) step = Step::bad;
-            if (step != Step::done && events.begin.size() > known) forget();
-        }
-        if (step == Step::bad || (step == Step::more && is_final_)) continue;
-        lose(at);
-        if (step == Step::more) return false;
-        is_seeking_ = is_fresh_ = had_comma_ = false;
-        take(stop);
-        return true;
-    }
-    lose(end_);
-    return false;
-}
-
-// Goes on at the list of events.
-bool Scanner::seek_list(const char* from) {
-    const std::string_view rest{from, static_cast<size_t>(end_ - from)};
-    for (size_t found = rest.find(kQuotedList); found != std::string_view::npos; found = rest.find(kQuotedList, found + 1)) {
-        const char* at = from + found + kQuotedList.size();
-        space(at);
-        if (*at == ':') {
-            ++at;
+// Outside of the list at the list, too.
+bool Scanner::seek(const char* from) {
+    const bool is_in_list = state_ == State::events;
+    const Loss loss = is_in_list ? Loss::broken : Loss::outside;
+    const std::string_view all{from, static_cast<size_t>(end_ - from)};
+    size_t list = is_in_list ? std::string_view::npos : all.find(kQuotedList);
+    for (size_t place = 0;; ++place) {
+        size_t brace = is_in_list || !has_list ? all.find('{', place) : std::string_view::npos;
+        if (effort_ > kSpareEffort + kEffortRatio * static_cast<uint64_t>(size)) brace = std::string_view::npos;
+        place = std::min(list, brace);
+        if (place == std::string_view::npos) break;
+        const char* const begin = from + place;
+        const char* at = begin;
+        Step step = Step::done;
+        if (place == list) {
+            at += kQuotedList.size();
             space(at);
+            if (*at == ':') ++at;
+            space(at);
+            if (is_out(at)) step = is_final_ ? Step::bad : Step::more;
+            if (step == Step::done && *at == '[') {
+                lose(begin, loss);
+                is_cut_ = false;
+                return enter_list(at);
+            }
+            if (step == Step::done) step = Step::bad;
+            if (step == Step::bad) list = all.find(kQuotedList, list + 1);
+        } else {
+            step = event(at);
+            effort_ += static_cast<uint64_t>(at - begin);
+            if (step == Step::done) {
+                const char* behind = at;
+                space(behind);
+                const bool is_next = is_out(behind) ? is_final_ : *behind == ',' || *behind == ']';
+                if (!is_next) step = is_out(behind) ? Step::more : Step::bad;
+                if ((fresh_.flags & 0xFF) == 0) step = Step::bad;
+            }
+            if (step == Step::done) {
+                lose(begin, loss);
+                state_ = State::events;
+                has_list = true;
+                is_seeking_ = is_cut_ = is_fresh_ = had_comma_ = false;
+                keep(begin, at);
+                take(at);
+                return true;
+            }
         }
-        if (is_out(at) && !is_final_) {
-            lose(from + found);
+        if (step == Step::more && !is_final_) {
+            lose(begin, loss);
             return false;
         }
-        if (is_out(at) || *at != '[') continue;
-        lose(from + found);
-        take(at + 1);
-        state_ = State::events;
-        has_list = is_fresh_ = true;
-        is_seeking_ = had_comma_ = false;
-        return true;
     }
-    // The begin of its name may be all that is there.
-    const size_t kept = is_final_ ? 0 : std::min(kQuotedList.size() - 1, static_cast<size_t>(end_ - at_));
-    lose(end_ - kept);
+    // The begin of the list's name may be all that is there.
+    const size_t kept = is_final_ || is_in_list ? 0 : std::min(kQuotedList.size() - 1, static_cast<size_t>(end_ - at_));
+    lose(end_ - kept, is_cut_ ? Loss::cut : loss);
     return false;
-}
-
-bool Scanner::tail() {
-    lose(end_);
-    return false;
-}
-
-int32_t Scanner::place_of(const Place& place) {
-    if (last_place_ >= 0 && places[static_cast<size_t>(last_place_)] == place) return last_place_;
-    constexpr uint64_t factor = 0x9E3779B97F4A7C15;
-    uint64_t hash = (static_cast<uint64_t>(place.process) * factor) ^ static_cast<uint64_t>(place.thread);
-    hash = (hash ^ hash >> 31) * factor;
-    size_t slot = (hash >> 32) & (place_slots_.size() - 1);
-    for (; place_slots_[slot] >= 0; slot = (slot + 1) & (place_slots_.size() - 1)) {
-        if (places[static_cast<size_t>(place_slots_[slot])] == place) return last_place_ = place_slots_[slot];
-    }
-    places.push_back(place);
-    place_slots_[slot] = last_place_ = static_cast<int32_t>(places.size() - 1);
-    if (places.size() * 2 > place_slots_.size()) {
-        place_slots_.assign(place_slots_.size() * 4, -1);
-        for (size_t i = 0; i < places.size(); ++i) {
-            hash = (static_cast<uint64_t>(places[i].process) * factor) ^ static_cast<uint64_t>(places[i].thread);
-            hash = (hash ^ hash >> 31) * factor;
-            slot = (hash >> 32) & (place_slots_.size() - 1);
-            while (place_slots_[slot] >= 0) slot = (slot + 1) & (place_slots_.size() - 1);
-            place_slots_[slot] = static_cast<int32_t>(i);
-        }
-    }
-    return last_place_;
-}
-
-void Scanner::keep(const char* begin, const char* end, const Fresh& fresh) {
-    events.begin.push_back(offset(begin));
-    events.size.push_back(static_cast<uint32_t>(end - begin));
-    events.phase.push_back(fresh.phase);
-    events.bits.push_back(fresh.bits);
-    events.name.push_back(fresh.name);
-    events.category.push_back(fresh.category);
-    events.ts.push_back(fresh.ts);
-    events.dur.push_back(fresh.dur);
-    events.place.push_back(place_of(fresh.place));
-    events.id.push_back(fresh.id);
-    const bool has_args = fresh.args_begin != nullptr && (fresh.bits & kHasArgs) != 0;
-    events.args_begin.push_back(has_args ? static_cast<uint32_t>(fresh.args_begin - begin) : 0);
-    events.args_size.push_back(has_args ? static_cast<uint32_t>(fresh.args_end - fresh.args_begin) : 0);
-}
-
-// Takes back what the event being read has put into columns of its keys.
-void Scanner::undo() {
-    for (const uint32_t column : touched_) {
-        Values& found = values[column & ~kOdd];
-        if (column & kOdd) {
-            found.odd.pop_back();
-            continue;
-        }
-        found.event.pop_back();
-        found.value.resize(found.value.size() - (found.kind == ValueKind::triple ? 3 : 1));
-    }
-    touched_.clear();
-}
-
-// Takes back the event that was read last.
-void Scanner::forget() {
-    undo();
-    const auto number = static_cast<int64_t>(events.begin.size() - 1);
-    while (!series.event.empty() && series.event.back() == number) {
-        series.event.pop_back();
-        series.key.pop_back();
-        series.value.pop_back();
-    }
-    events.begin.pop_back();
-    events.size.pop_back();
-    events.phase.pop_back();
-    events.bits.pop_back();
-    events.name.pop_back();
-    events.category.pop_back();
-    events.ts.pop_back();
-    events.dur.pop_back();
-    events.place.pop_back();
-    events.id.pop_back();
-    events.args_begin.pop_back();
-    events.args_size.pop_back();
 }
 
 }  // namespace lanescope::trace_events

@@ -3,21 +3,24 @@
 //
 // The text comes in pieces of any size. An event is read when all of it is there, so how the text is cut changes nothing.
 // Anything else in the list is lost: the bytes from its begin to the begin of the next event are one run.
+//
+// Source: "Trace Event Format" (Chromium project), and what writers make of it.
 #pragma once
 #include <array>
 #include <cstddef>
 #include <cstdint>
-#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include "core/wire/growing.hpp"
+#include "core/wire/trace_events/characters.hpp"
 #include "core/wire/trace_events/interner.hpp"
 
 namespace lanescope::trace_events {
 
-// What a wanted value is. `integer` takes texts of digits, too; `text` takes any value as it stands in the file. A value
-// of another type is counted as odd; `null` is the same as missing.
+// What a wanted argument is. `integer` takes texts of digits, too; `text` takes any value as it stands in the file. A
+// value of another type is counted as odd; `null` is the same as missing.
 enum class ValueKind : uint8_t { integer, number, text, triple, boolean };
 
 struct Wanted {
@@ -25,43 +28,84 @@ struct Wanted {
     uint32_t column = 0;  // several keys may share one
 };
 
-// Values of one key, of the events that have it.
+// Values of one argument, of the events that have it.
 struct Values {
-    ValueKind kind = ValueKind::integer;
-    std::vector<int64_t> event;
-    std::vector<int64_t> value;  // bits of a double; code of a text; three in a row of a triple
-    std::vector<int64_t> odd;  // events with a value of another type
+    explicit Values(ValueKind of) : kind(of) {}
+    ValueKind kind;
+    Growing<int64_t> event;
+    Growing<int64_t> value;  // bits of a double; code of a text; three in a row of a triple
+    Growing<int64_t> odd;  // events with a value of another type
 };
 
-// Bits of an event.
-enum Bit : uint16_t {
-    kHasTs = 1 << 0,
-    kHasDur = 1 << 1,
-    kRounded = 1 << 2,  // a time has digits below a nanosecond
-    kBadTs = 1 << 3,  // no number, or beyond 62 bits
-    kBadDur = 1 << 4,
-    kTextTime = 1 << 5,  // a time is written as a text
-    kHasId = 1 << 6,
-    kTextId = 1 << 7,  // `id` is the code of a text
-    kHasArgs = 1 << 8,
-    kOtherKeys = 1 << 9,  // it has keys besides the wanted ones
-    kRepeatedKey = 1 << 10,  // a key comes twice: the last one counts
+// Bits of `flags` above the phase, which is the low byte: 0 where an event has none of one character.
+enum Bit : uint32_t {
+    kHasTime = 1u << 8,
+    kHasDuration = 1u << 9,
+    kBadTime = 1u << 10,  // there is one that is not a number, or does not fit
+    kBadDuration = 1u << 11,
+    kRounded = 1u << 12,  // finer than a nanosecond
+    kRepeatedKey = 1u << 13,  // the last value is taken
+    kTooDeep = 1u << 14,  // arguments are left out
+    kEnclosing = 1u << 15,  // bp is "e"
+    kFlowIn = 1u << 16,
+    kFlowOut = 1u << 17,
+    kProcessScope = 1u << 18,
+    kGlobalScope = 1u << 19,
+    kHasArguments = 1u << 20,
+    kTextTime = 1u << 21,  // the time is a text
+    kBadSeries = 1u << 22,  // a value of a counter is not a number
+    kHasId = 1u << 23,
+    kHasBindId = 1u << 24,
+    kHasStack = 1u << 25,  // refers to stack frames
+    kHasThreadTime = 1u << 26,  // tts or tdur
+    kHasFacts = 1u << 27,  // arguments begin with what our own writer says of an unusual event
 };
 
-enum class PlaceKind : uint8_t { none, integer, text };
+// What an id is: of a number (or a hexadecimal text) the value, else the code of its text.
+enum IdKind : uint8_t { kNumberId = 1, kTextId = 2, kLocalId = 4, kGlobalId = 8 };
 
-// A process and a thread.
+struct Ids {
+    Growing<int64_t> event;
+    Growing<uint64_t> value;
+    Growing<uint8_t> kind;
+};
+
+// Columns by event.
+struct Events {
+    Growing<int64_t> begin;  // in the file
+    Growing<uint32_t> size;
+    Growing<uint32_t> flags;
+    Growing<int64_t> ts, dur;  // ns; 0 without
+    Growing<int32_t> place;
+    Growing<int32_t> name, category;  // codes, -1: none
+    Growing<uint32_t> args_begin;  // from `begin`
+    Growing<uint32_t> args_size;
+};
+
+// Values of counters.
+struct Series {
+    Growing<int64_t> event;
+    Growing<int32_t> key;  // code of a text
+    Growing<double> value;
+    int64_t odd = 0;  // values that are no number
+};
+
+// A process and a thread: twice the code of a text, plus 1 if it stands in quotes; -1: none.
 struct Place {
-    int64_t process = 0;  // of a text its code
-    int64_t thread = 0;
-    PlaceKind process_kind = PlaceKind::none;
-    PlaceKind thread_kind = PlaceKind::none;
+    int32_t process = -1;
+    int32_t thread = -1;
     bool operator==(const Place&) const = default;
 };
+
+// Why bytes are lost: they are not JSON, and stand in the list or outside; they are an element of the list, but not an
+// event; the file ends inside of them; or they follow its end.
+enum class Loss : uint8_t { broken, outside, element, cut, trailing };
 
 struct Run {
     int64_t begin = 0;
     int64_t end = 0;
+    Loss loss = Loss::broken;
+    bool is_in_list = false;
 };
 
 struct Member {
@@ -71,118 +115,158 @@ struct Member {
     int64_t end = 0;
 };
 
-// A value of a counter.
-struct Series {
-    std::vector<int64_t> event;
-    std::vector<int32_t> key;  // code of a text
-    std::vector<double> value;
-    int64_t odd = 0;  // values that are no number
-};
-
-struct Events {
-    std::vector<int64_t> begin;  // in the file
-    std::vector<uint32_t> size;
-    std::vector<uint8_t> phase;  // a character; 0: missing, or more than one
-    std::vector<uint16_t> bits;
-    std::vector<int32_t> name;  // -1: missing
-    std::vector<int32_t> category;
-    std::vector<int64_t> ts;  // ns
-    std::vector<int64_t> dur;
-    std::vector<int32_t> place;
-    std::vector<int64_t> id;
-    std::vector<uint32_t> args_begin;  // from `begin`
-    std::vector<uint32_t> args_size;
-};
-
 enum class Ending : uint8_t { open, whole, unterminated, foreign };
 
 class Scanner {
 public:
-    // No event and no other member is longer.
+    // No event, and no other unit but a member's value, is longer.
     static constexpr size_t kMostUnit = size_t{256} << 20;
-    static constexpr size_t kMaxDepth = 100;
+    // Arguments that are nested deeper are left out.
+    static constexpr size_t kMostDepth = 100;
 
-    Scanner(std::vector<ValueKind> kinds, const std::vector<Wanted>& members, const std::vector<Wanted>& args);
+    Scanner(const std::vector<ValueKind>& kinds, const std::vector<Wanted>& args);
 
     void feed(std::string_view bytes);
     void finish();
 
     Events events;
+    Ids ids, bind_ids;
     Series series;
     std::vector<Values> values;
     std::vector<Place> places;
     std::vector<Member> members;
     std::vector<Run> lost;
-    std::vector<uint8_t> lost_is_event;  // whether a run lies in the list
     Interner names, categories, texts;
     int64_t size = 0;
     int64_t decoded = 0;  // bytes; `size` less those of `lost` at the end
     int64_t extra_commas = 0;
-    int64_t missing_commas = 0;
+    int64_t missing_commas = 0;  // between elements of the list
+    int64_t missing_member_commas = 0;
+    bool has_trailing_comma = false;  // at the end of the list
     bool is_bare = false;  // the list alone
     bool has_list = false;
     Ending ending = Ending::open;
 
 private:
-    enum class State : uint8_t { start, members, events, tail };
-    enum class Step : uint8_t { done, more, bad };
+    enum class State : uint8_t { start, members, value, events, tail };
+    enum class Step : uint8_t { done, more, bad, closed };
+    // What a key of an event, or of its arguments, is.
+    enum class Role : uint8_t {
+        other, ph, ts, dur, pid, tid, name, cat, args, id, id2, bp, s, bind_id, thread_time, flow_in, flow_out, stack, wanted
+    };
 
     struct Key {
         std::string text;
+        Role role = Role::other;
         uint32_t column = 0;
-        int32_t next = -1;  // with the same hash
     };
-    struct Keys {
-        static constexpr size_t kSlots = 512;
-        std::vector<Key> keys;
-        std::array<int32_t, kSlots> slots{};
-        std::vector<int32_t> following;  // by key + 1, which one came next last time
+    // Keys of one kind of object, and what was seen between the end of the value of each and the begin of the next value.
+    // Writers repeat themselves: mostly what follows is that once more.
+    class Keys {
+    public:
+        static constexpr int32_t kNone = -1, kClosed = -2;
+        // `separator` stands from the end of one value to the begin of the next one, or behind the closing bracket.
+        struct Following {
+            static constexpr size_t kMost = 48;
+            char separator[kMost] = {};
+            int32_t key = kNone;
+            uint32_t size = 0;
+        };
+        // Two of them, as events of several kinds take turns; `last` is the one that came last.
+        struct Both {
+            Following of[2];
+            uint32_t last = 0;
+        };
 
-        explicit Keys(const std::vector<Wanted>& wanted);
-        int32_t find(std::string_view key, int32_t previous);
+        Keys() : following_(1) { slots_.fill(kNone); }
+        void add(std::string_view key, Role role, uint32_t column = 0);
+        int32_t find(std::string_view key) const;
+        int32_t find_or_add(std::string_view key);
+        const Key& operator[](int32_t number) const { return keys_[static_cast<size_t>(number)]; }
+        // Steps over what was seen behind the value of `previous` before; false if it is something else.
+        bool skip(const char*& at, int32_t previous, int32_t* key);
+        void learn(int32_t previous, int32_t key, std::string_view separator);
+
+    private:
+        static constexpr size_t kMostKeys = 1024;
+        static size_t slot_of(std::string_view key);
+        std::vector<Key> keys_;
+        std::vector<int32_t> next_;  // of the same slot
+        std::array<int32_t, 512> slots_{};
+        std::vector<Both> following_;  // by key + 1
     };
-    struct Fresh;
+    struct Id {
+        uint64_t value = 0;
+        uint8_t kind = 0;
+    };
+    struct Found {
+        uint32_t column = 0;
+        bool is_odd = false;
+        int64_t value[3] = {};
+    };
+    // A text that was read last, with its code: often it comes again.
+    struct Last {
+        std::string text;
+        int32_t code = -1;
+    };
+    struct Fresh {
+        uint32_t flags = 0;
+        int32_t name = -1, category = -1;
+        int64_t ts = 0, dur = 0;
+        Place place;
+        Id id, bind_id;
+        const char* args_begin = nullptr;
+        const char* args_end = nullptr;
+    };
 
     void run();
     bool step();
     bool start();
     bool member();
+    bool member_value();
     bool element();
-    bool seek_event(const char* from);
-    bool seek_list(const char* from);
-    bool tail();
+    bool enter_list(const char* at);
+    bool seek(const char* from);
     bool is_out(const char* at) const { return at >= end_; }
     Step out_or_bad(const char* at) const { return at >= end_ ? Step::more : Step::bad; }
     void take(const char* to) {
         decoded += to - at_;
         at_ = to;
     }
-    void lose(const char* to);
+    void lose(const char* to, Loss loss);
+    void lose_member(Loss loss);
     int64_t offset(const char* at) const { return base_ + (at - buffer_.data()); }
 
-    void space(const char*& at) const;
+    static void space(const char*& at) {
+        while (is_space(*at)) ++at;
+    }
     Step text(const char*& at, std::string_view* out) const;
-    Step skip(const char*& at) const;
-    Step skip_nested(const char*& at) const;
-    Step key(const char*& at, std::string_view* out) const;
+    Step skip(const char*& at, bool* is_deep = nullptr) const;
+    Step skip_nested(const char*& at, bool* is_deep) const;
+    Step skip_word(const char*& at) const;
+    Step skip_number(const char*& at) const;
+    Step next_value(const char*& at, Keys& keys, int32_t previous, int32_t* key) const;
     Step event(const char*& at);
-    Step event_key(const char*& at, std::string_view key, Fresh& fresh);
-    Step time(const char*& at, Fresh& fresh, int64_t* out, uint16_t has, uint16_t bad);
-    Step place_part(const char*& at, int64_t* out, PlaceKind* kind);
-    Step args(const char*& at, Fresh& fresh);
+    Step value_of(const char*& at, const Key& key);
+    Step time(const char*& at, int64_t* out, uint32_t has, uint32_t bad);
+    Step place_part(const char*& at, int32_t* out, Last& last);
+    Step name_or_category(const char*& at, Interner& into, Last& last, int32_t* out);
+    Step id(const char*& at, Id* out, uint8_t scope);
+    Step scoped_id(const char*& at);
+    Step args(const char*& at);
     Step wanted(const char*& at, uint32_t column);
-    Step triple(const char*& at, uint32_t column);
-    Step counters(const char* at, const char* end);
+    bool triple(std::string_view text, int64_t* out) const;
+    void counters();
     int32_t place_of(const Place& place);
-    void keep(const char* begin, const char* end, const Fresh& fresh);
-    void undo();
-    void forget();
+    void keep(const char* begin, const char* end);
 
-    Keys member_keys_, arg_keys_;
-    std::vector<uint32_t> touched_;  // columns of `values` that the event being read has a value in
-    int32_t previous_member_ = -1;
+    Keys member_keys_, arg_keys_, id_keys_;
+    Fresh fresh_;  // the event being read
+    uint32_t seen_ = 0;  // its keys, by role
+    std::vector<Found> found_;  // its wanted arguments
     std::vector<int32_t> place_slots_;
     int32_t last_place_ = -1;
+    Last last_process_, last_thread_, last_name_, last_category_;
 
     std::string buffer_;
     const char* at_ = nullptr;
@@ -194,6 +278,13 @@ private:
     bool had_comma_ = false;
     bool is_seeking_ = false;
     bool is_final_ = false;
+    uint64_t effort_ = 0;  // bytes of trials while seeking
+    // Of the value of a member; its end is how far it was looked at.
+    Member member_;
+    int64_t member_begin_ = 0;
+    std::string nest_;  // the brackets that close it
+    bool is_in_text_ = false;
+    bool is_cut_ = false;  // the file ends in it
 };
 
 }  // namespace lanescope::trace_events

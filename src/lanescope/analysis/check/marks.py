@@ -34,6 +34,7 @@ FLAGS: dict[Flag, Carrier] = {
     ),
     Flag.NEGATIVE_DURATION: Carrier("LS301"),
     Flag.AFTER_GAP: Carrier("LS104"),
+    Flag.CUT: Carrier(reason="the window was asked for, and the slice goes on outside of it"),
 }
 QUALITIES: dict[str, Carrier] = {
     "exact": Carrier(reason="recorded, or determined by what was recorded"),

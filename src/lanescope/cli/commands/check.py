@@ -7,10 +7,10 @@ import sys
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from lanescope.cli.arguments import add_input
+from lanescope.cli.arguments import add_input, add_window
 from lanescope.cli.check_settings import CheckSettings, add_settings, check_settings
 from lanescope.cli.console import echo, print_json, warn
-from lanescope.cli.context import close
+from lanescope.cli.context import close, window_of
 from lanescope.cli.reading import opened, passed
 from lanescope.cli.settings import FAIL_ON, Settings
 from lanescope.errors import UsageError
@@ -39,6 +39,7 @@ class _Report(NamedTuple):
         totals: sums over all slices, and over those that are no evidence; None where they are not printed.
         evidence: the rows that ``--show`` asks for; None without it.
         unit: unit of times.
+        window: the window, as JSON documents have it; empty for all of the capture.
     """
 
     findings: list[Finding]
@@ -47,6 +48,7 @@ class _Report(NamedTuple):
     totals: tuple[Totals, Totals] | None
     evidence: list[EvidenceRow] | None
     unit: str
+    window: dict[str, Any]
 
 
 def configure(parser: argparse.ArgumentParser, families: Sequence[Family], arguments: Sequence[str]) -> None:
@@ -55,6 +57,7 @@ def configure(parser: argparse.ArgumentParser, families: Sequence[Family], argum
         parser.add_argument("--explain", metavar="CODE", help="describe a rule and exit")
         return
     add_input(parser, families)
+    add_window(parser)
     parser.add_argument("--select", metavar="CODES", help="rules or prefixes to apply, e.g. LS101,LS2")
     parser.add_argument("--ignore", metavar="CODES", help="rules or prefixes to skip")
     parser.add_argument("--fail-on", choices=FAIL_ON, help="lowest severity that sets exit status 1 (default: warning)")
@@ -99,6 +102,7 @@ def run(args: argparse.Namespace) -> int:
         None if totals is None else totals.result(findings),
         None if rows is None else list(rows.result()),
         last.time.time_unit,
+        window_of(last),
     )
     _print(args, report)
     if not findings:
@@ -172,6 +176,7 @@ def _document(report: _Report) -> dict[str, Any]:
     assert report.totals is not None, "--json has them"
     everything, sound = report.totals
     content: dict[str, Any] = {
+        **report.window,
         "findings": [finding.to_dict() for finding in report.findings],
         "totals": {"all": _values(everything), "without_affected": _values(sound)},
         "rules": [rule.code for rule in report.rules],

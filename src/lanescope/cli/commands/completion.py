@@ -56,7 +56,7 @@ def full_parser() -> Parser:
     for verb, line in cli.COMMANDS.items():
         of_verb = verbs.add_parser(verb, help=line, allow_abbrev=False)
         of_verb.shown = names
-        import_module(f"lanescope.cli.commands.{verb}").configure(of_verb, families, [])
+        import_module(f"lanescope.cli.commands.{verb.replace('-', '_')}").configure(of_verb, families, [])
         _hint_all(of_verb, names)
     known = set(cli.COMMANDS)
     for family in families:

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from lanescope.cli.arguments import add_input
+from lanescope.cli.arguments import add_input, add_window, parse_window
 from lanescope.cli.check_settings import add_settings, check_settings
 from lanescope.cli.console import check_output, echo, format_row_counts, is_stdout, print_written, warn
 from lanescope.cli.context import close, read_all
@@ -33,6 +33,7 @@ _NAMES_INPUTS = ("perfetto", "parquet")
 def configure(parser: argparse.ArgumentParser, families: Sequence[Family], arguments: Sequence[str]) -> None:
     """Add the arguments."""
     add_input(parser, families, many=True)
+    add_window(parser)
     own = [export.name for family in families for export in family.exports]
     parser.add_argument(
         "-o", "--output", metavar="OUT", required=True, help="output file, whose suffix selects the format"
@@ -142,7 +143,7 @@ def _merged(args: argparse.Namespace) -> InMemory:
     from lanescope.pipeline import session
     from lanescope.pipeline.sources import InMemory
 
-    traces = read_all(args.inputs, args)
+    traces = read_all(args.inputs, args, is_windowed=False)
     placements = session.align(traces, side_by_side=args.side_by_side, inside=args.inside)
     for path, trace, placement in zip(args.inputs, traces, placements, strict=True):
         error = "unknown error" if placement.error_ns is None else f"error at most {placement.error_ns:,} ns"
@@ -162,4 +163,5 @@ def _merged(args: argparse.Namespace) -> InMemory:
             )
     if axes := max(placement.axis for placement in placements):
         warn(f"no common clock: the captures are on {axes + 1} time axes, whose times are not comparable (LS305)")
-    return InMemory(session.merge(traces, side_by_side=args.side_by_side, inside=args.inside))
+    merged = session.merge(traces, side_by_side=args.side_by_side, inside=args.inside)
+    return InMemory(session.windowed(merged, parse_window(args)))

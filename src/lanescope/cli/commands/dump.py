@@ -7,8 +7,9 @@ from collections.abc import Iterator, Sequence
 from itertools import islice
 from typing import TYPE_CHECKING
 
-from lanescope.cli.arguments import add_input, positive
+from lanescope.cli.arguments import add_input, add_window, positive
 from lanescope.cli.reading import opened
+from lanescope.errors import UsageError
 from lanescope.families.family import STAGES, Family
 from lanescope.view.formatting import escape
 
@@ -21,6 +22,7 @@ EXAMPLES = ("lanescope dump capture.bin --stage record --limit 20", "lanescope d
 def configure(parser: argparse.ArgumentParser, families: Sequence[Family], arguments: Sequence[str]) -> None:
     """Add the arguments."""
     add_input(parser, families, is_strict=False)
+    add_window(parser)
     parser.add_argument("--stage", choices=STAGES, default="record", help="decode stage to print (default: record)")
     parser.add_argument("--limit", metavar="N", type=positive, help="print only the first N lines")
 
@@ -41,11 +43,13 @@ def stage_lines(source: CaptureSource, stage: str) -> Iterator[str]:
         stage: one of ``STAGES``: ``row`` is the same for all families, the others are the format's own.
 
     Raises:
-        UsageError: an option or a stage that there is not.
+        UsageError: an option or a stage that there is not; or a window for stages that have no times of the trace.
     """
     if stage == "row":
         from lanescope import Trace
         from lanescope.view.row_lines import row_lines
 
         return row_lines(Trace.concat(source.batches()))
+    if source.has_window:
+        raise UsageError(f"a window requires rows, and --stage {stage} prints {stage}s", hint="use --stage row")
     return source.lines(stage)

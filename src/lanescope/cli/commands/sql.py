@@ -9,9 +9,9 @@ import shlex
 from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
-from lanescope.cli.arguments import add_input
+from lanescope.cli.arguments import add_input, add_window
 from lanescope.cli.console import print_json
-from lanescope.cli.context import close
+from lanescope.cli.context import close, window_of
 from lanescope.cli.reading import opened, passed
 from lanescope.cli.signals import ending_at_once
 from lanescope.errors import UsageError
@@ -36,6 +36,7 @@ _ROWS_AT_ONCE = 10_000
 def configure(parser: argparse.ArgumentParser, families: Sequence[Family], arguments: Sequence[str]) -> None:
     """Add the arguments."""
     add_input(parser, families)
+    add_window(parser)
     parser.add_argument("query", metavar="QUERY", nargs="?", help="one SQL statement")
     parser.add_argument("--json", action="store_true", help="one JSON document, schema lanescope.sql/1")
 
@@ -49,7 +50,7 @@ def run(args: argparse.Namespace) -> int:
         passed(source, args.input, observers=[whole])
     trace = whole.result()
     if args.query is None:
-        _print(args, _COLUMNS, _declarations(trace))
+        _print(args, _COLUMNS, _declarations(trace), window_of(trace))
         return close(trace, args)
     # DuckDB looks for signals at times only, and in some plans never.
     with ending_at_once(), duckdb_sql.connect(trace, session.derived_tables(trace).values()) as connection:
@@ -57,7 +58,7 @@ def run(args: argparse.Namespace) -> int:
             answer = connection.execute(args.query)
             description = (answer.description if answer is not None else None) or ()
             columns = [(str(name), str(type_)) for name, type_, *_ in description]
-            _print(args, columns, _rows(answer) if columns else ())
+            _print(args, columns, _rows(answer) if columns else (), window_of(trace))
         except duckdb_sql.Error as error:
             raise _usage_error(str(error), args.input) from None
     return close(trace, args)
@@ -87,11 +88,17 @@ def _rows(answer: Any) -> Iterator[Sequence[Any]]:
         yield from rows
 
 
-def _print(args: argparse.Namespace, columns: Sequence[tuple[str, str]], rows: Iterable[Sequence[Any]]) -> None:
+def _print(
+    args: argparse.Namespace,
+    columns: Sequence[tuple[str, str]],
+    rows: Iterable[Sequence[Any]],
+    window: dict[str, Any],
+) -> None:
     if args.json:
         # Columns by position: a query may give two of them one name.
         print_json(
             "lanescope.sql/1",
+            **window,
             columns=[{"name": name, "type": type_} for name, type_ in columns],
             rows=[[_json(value, type_) for value, (_, type_) in zip(row, columns, strict=True)] for row in rows],
         )

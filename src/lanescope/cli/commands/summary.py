@@ -11,10 +11,10 @@ import time
 from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
-from lanescope.cli.arguments import add_input, positive
+from lanescope.cli.arguments import add_input, add_window, parse_window, positive
 from lanescope.cli.check_settings import add_settings, check_settings
 from lanescope.cli.console import echo, print_json
-from lanescope.cli.context import close
+from lanescope.cli.context import close, window_of
 from lanescope.cli.reading import opened, passed
 from lanescope.cli.suspects_output import Suspects, described, of_groups, of_tables, print_suspects
 from lanescope.errors import UsageError
@@ -46,6 +46,7 @@ _BAR = " ▏▎▍▌▋▊▉█"
 def configure(parser: argparse.ArgumentParser, families: Sequence[Family], arguments: Sequence[str]) -> None:
     """Add the arguments."""
     add_input(parser, families, many=True)
+    add_window(parser)
     own = [summary.name for family in families for summary in family.summaries]
     choices = dict.fromkeys((*_GROUPS, *_ANALYSES, *_UNITS, *own))
     text = f"grouping or analysis (default: name): {', '.join(choices)}"
@@ -90,7 +91,7 @@ def run(args: argparse.Namespace) -> int:
             last = passed(source, args.input, observers=[sums] if codes == [] else [sums, totals]).last
             table, unit = sums.result(), last.time.time_unit
             suspects = of_groups(table, args.by, args.limit, totals.result())
-            _print_summary(args, table, unit, suspects)
+            _print_summary(args, table, last, suspects)
             if not args.json:
                 print_suspects(suspects, unit)
             return close(last, args)
@@ -102,6 +103,8 @@ def run(args: argparse.Namespace) -> int:
     from lanescope.analysis.analysis_cache import AnalysisCache
 
     family_table, remarks = _family_summary(args, trace)
+    if family_table is None and args.by not in ("region", "overlap"):
+        _require_all_slices(trace, args.by)
     shared = AnalysisCache(trace, _merged(args.classify), settings.islands)
 
     def tables_of(part: Trace) -> Sequence[Table]:
@@ -112,12 +115,20 @@ def run(args: argparse.Namespace) -> int:
 
     suspects = Suspects() if codes == [] else of_tables(trace, tables_of, settings.thresholds, codes)
     if family_table is not None:
-        _print_summary(args, family_table, shared.unit, suspects, remarks)
+        _print_summary(args, family_table, trace, suspects, remarks)
     else:
         _regions(args, shared, suspects)
     if not args.json:
         print_suspects(suspects, shared.unit)
     return close(trace, args)
+
+
+def _require_all_slices(trace: Trace, by: str) -> None:
+    """Refuse idle times of lanes some of whose slices a window leaves out."""
+    if window_of(trace):
+        from lanescope.analysis.windows.report import require_all_slices
+
+        require_all_slices(trace, f"summary --by {by}")
 
 
 def _followed(args: argparse.Namespace) -> int:
@@ -130,6 +141,8 @@ def _followed(args: argparse.Namespace) -> int:
 
     if len(args.inputs) > 1:
         raise UsageError("--follow takes one capture")
+    if parse_window(args) is not None:
+        raise UsageError("--follow takes the whole capture", hint="remove --start, --end, --lane, --name, --where")
     families = _families(args.by, [family.name for family in registry.builtin()])
     if not families:
         raise UsageError(f"summary --by {args.by} cannot follow a capture", hint="use --by tally")
@@ -150,7 +163,7 @@ def _followed(args: argparse.Namespace) -> int:
     if args.beside:
         echo(f"live tally: {looks} looks, {time.process_time():.1f} s of processor time")
     elif table is not None:
-        _print_summary(args, table, "ns", Suspects())
+        _print_summary(args, table, None, Suspects())
     return status
 
 
@@ -174,7 +187,7 @@ def _of_several(args: argparse.Namespace) -> int:
             yield path, trace
 
     table = families[0].summarise_all(args.by, traces())
-    _print_summary(args, table, last[0].time.time_unit, Suspects(), families[0].remarks(args.by, table))
+    _print_summary(args, table, last[0], Suspects(), families[0].remarks(args.by, table))
     return status
 
 
@@ -196,17 +209,19 @@ def _answers(args: argparse.Namespace, shared: AnalysisCache) -> list[Table]:
 
 
 def _print_summary(
-    args: argparse.Namespace, table: Table, unit: str, suspects: Suspects, remarks: Sequence[str] = ()
+    args: argparse.Namespace, table: Table, trace: Trace | None, suspects: Suspects, remarks: Sequence[str] = ()
 ) -> None:
     """Print sums by group: the common ones with the unit in the names of JSON keys, those of a family as they are.
 
     Args:
         args: the command line.
         table: the sums.
-        unit: time unit of the trace.
+        trace: the trace, or the last batch of it; None: there is none, and times are in ns.
         suspects: what suspect rows make of them.
         remarks: sentences that say what the table means.
     """
+    unit = "ns" if trace is None else trace.time.time_unit
+    window = {} if trace is None else window_of(trace)
     rows = list(table.rows())[: args.limit or None]
     columns = [name for name in table.spec.names if name != "id"]
     if args.json:
@@ -214,7 +229,7 @@ def _print_summary(
             key = {spec.name: f"{spec.name}_{unit}" if spec.unit == unit else spec.name for spec in table.spec.columns}
             rows = [{key[name]: value for name, value in row.items()} for row in rows]
         more = described(suspects, unit) | ({"remarks": list(remarks)} if remarks else {})
-        print_json("lanescope.summary/1", by=args.by, unit=unit, rows=rows, **more)
+        print_json("lanescope.summary/1", by=args.by, unit=unit, **window, rows=rows, **more)
         return
     values = [[row[name] for name in columns] for row in rows]
     if "share" in columns and is_terminal(sys.stdout):
@@ -228,7 +243,7 @@ def _print_summary(
         columns, values, hidden = fitted(columns, values, width)
         parts = blocks(columns, values, width)
     for place, (columns, values) in enumerate(parts):
-        show(columns, values, title="" if place else f"times in {unit}")
+        show(columns, values, title="" if place else f"times in {unit}{', in the window' if window else ''}")
     if hidden:
         echo(f"0 or unknown in all rows: {', '.join(hidden)}")
     for remark in remarks:
@@ -289,7 +304,7 @@ def _regions(args: argparse.Namespace, shared: AnalysisCache, suspects: Suspects
     unit = shared.unit
     role = args.within or shared.known(*_ANALYSES.get(args.by, ()))
     drawn = is_terminal(sys.stdout) and not args.json
-    more: dict[str, Any] = {"within": role, **described(suspects, unit)}
+    more: dict[str, Any] = {**window_of(shared.trace), "within": role, **described(suspects, unit)}
     if args.by == "region":
         table = region_stats.regions(shared, role)
         if drawn:
@@ -324,7 +339,7 @@ def _regions(args: argparse.Namespace, shared: AnalysisCache, suspects: Suspects
         _print(args, parts, unit, more)
         return
     else:
-        more = described(suspects, unit)
+        more = {**window_of(shared.trace), **described(suspects, unit)}
         table = occupancy.utilization(shared, args.by)
         if drawn:
             _show_units(table, args, unit)

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from lanescope.cli.arguments import add_input, non_negative_int
+from lanescope.cli.arguments import add_input, add_window, non_negative_int
 from lanescope.cli.check_settings import add_settings, check_settings
 from lanescope.cli.console import echo, warn
 from lanescope.cli.context import close
@@ -24,6 +24,7 @@ EXAMPLES = ("lanescope view capture.bin", "lanescope view --no-browser capture.b
 def configure(parser: argparse.ArgumentParser, families: Sequence[Family], arguments: Sequence[str]) -> None:
     """Add the arguments."""
     add_input(parser, families)
+    add_window(parser)
     parser.add_argument(
         "--no-browser", dest="browser", action="store_false", help="print the address, do not start a browser"
     )

@@ -77,6 +77,7 @@ FAMILY = Family(
     limits=_HERE + "analysis.limits:LIMITS",
     tables=_HERE + "schema:TABLES",
     derived=_HERE + "analysis.derived_tables:DERIVED",
+    bounds=_HERE + "analysis.bounds:bounds",
     summaries=(
         Summary(
             "tile",
@@ -138,6 +139,7 @@ FAMILY = Family(
             takes_capture=True,
         ),
     ),
+    causes=_HERE + "analysis.causes:causes",
     simulator=Simulator(
         _HERE + "simulate.simulator:simulate",
         options=(

@@ -118,6 +118,7 @@ FAMILY = Family(
     stats=_HERE + "schema:STATS",
     # 50 MHz up to generation A3, 1 GHz from A5 on.
     clocks=(ClockSpec("syscnt", ((49e6, 51e6), (0.98e9, 1.02e9))),),
+    bounds=_HERE + "analysis.bounds:bounds",
     summaries=(
         _summary("phase", "phases of one kind, of all scheduler threads"),
         _summary("thread-phase", "phases of one kind of one scheduler thread"),
@@ -149,6 +150,7 @@ FAMILY = Family(
             has_output=True,
         ),
     ),
+    causes=_HERE + "analysis.causes:causes",
     simulator=Simulator(
         _HERE + "simulate:simulate",
         options=(

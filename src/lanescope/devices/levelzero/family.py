@@ -134,6 +134,7 @@ FAMILY = Family(
             examples=("lanescope levelzero-tally ~/lttng-traces/run", "lanescope levelzero-tally --json run"),
         ),
     ),
+    causes=_HERE + "analysis.causes:causes",
     simulator=Simulator(
         _HERE + "simulate.simulator:simulate",
         options=(

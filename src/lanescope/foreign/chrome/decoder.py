@@ -12,11 +12,12 @@ from lanescope.common.stat_tally import StatTally
 from lanescope.foreign.chrome.emit.own import OwnTimeline
 from lanescope.foreign.chrome.emit.timeline import Timeline
 from lanescope.foreign.chrome.formats import layout
-from lanescope.foreign.chrome.formats.events import EventFile, Events, FileText
+from lanescope.foreign.chrome.formats.events import Events, FileText, read_events
 from lanescope.foreign.chrome.formats.own import Written, written
 from lanescope.foreign.chrome.interpret.places import Places
 from lanescope.foreign.chrome.schema import EVENT, STATS, TABLES
 from lanescope.trace import Column, Dictionary, Table, TimeBase, Trace, TraceBuilder
+from lanescope.wire.trace_events import TraceEventReader
 
 if TYPE_CHECKING:
     from lanescope.source import Capture
@@ -25,6 +26,14 @@ if TYPE_CHECKING:
 _LONGEST_VALUE = 1 << 16
 #: Times in files of lanescope are below: durations are added to them.
 _LATEST = 3 << 61
+#: Stats of bytes that are lost, by the reason.
+_LOSSES = {
+    "broken": "chrome_broken",
+    "outside": "chrome_broken",
+    "element": "chrome_not_an_event",
+    "cut": "truncated",
+    "trailing": "chrome_trailing",
+}
 #: Stats of bits of the flags of events.
 _BITS = {
     layout.ROUNDED: "chrome_rounded",
@@ -46,16 +55,17 @@ class ChromeDecoder:
 
     def __init__(self, capture: Capture, options: Mapping[str, Any]) -> None:
         self._capture = capture
-        self._file = EventFile()
+        self._reader = TraceEventReader()
 
     def feed(self, data: memoryview) -> list[Trace]:
         """Take the next bytes."""
-        self._file.feed(data)
+        self._reader.feed(data)
         return []
 
     def finish(self) -> list[Trace]:
         """Return the trace."""
-        events, text = self._file.finish(), FileText(self._capture.main)
+        text = FileText(self._capture.main)
+        events = Events(self._reader.finish(), text)
         places = Places.of(events, text)
         about = _about(events, text)
         stats = StatTally(STATS)
@@ -67,8 +77,8 @@ class ChromeDecoder:
             OwnTimeline(builder, events, places, text, stats, about).draw()
         _append_metadata(builder, events, places, text)
         decoded = _count(events, stats)
-        lost = builder.add_bytes(decoded=self._capture.main.size - events.tally["lost_bytes"])
-        assert lost == events.tally["lost_bytes"]
+        lost = builder.add_bytes(decoded=events.read.decoded)
+        assert lost == sum(run.end - run.begin for run in events.read.lost)
         unread = int(events.size[~decoded].sum()) + sum(end - begin for _, begin, end in _unread(events))
         content = int(events.size[decoded].sum())
         total = self._capture.main.size - lost
@@ -106,7 +116,7 @@ class ChromeDecoder:
 
 def _about(events: Events, text: FileText) -> Written | None:
     """Return what our own writer says of the file; None for a file of others."""
-    found = [(begin, end) for key, begin, end in events.entries if key == b"metadata"]
+    found = [(begin, end) for key, begin, end in events.entries if key == "metadata"]
     if not found:
         return None
     begin, end = found[-1]
@@ -134,7 +144,7 @@ def _append_metadata(builder: TraceBuilder, events: Events, places: Places, text
     ]
     for key, begin, end in events.entries:
         is_kept = end - begin <= _LONGEST_VALUE
-        rows.append((None, None, events.texts.decoded(key), text.read(begin, end - begin) if is_kept else None))
+        rows.append((None, None, key, text.read(begin, end - begin) if is_kept else None))
     if not rows:
         return
     columns = list(zip(*rows, strict=True))
@@ -148,29 +158,26 @@ def _append_metadata(builder: TraceBuilder, events: Events, places: Places, text
     builder.append("chrome_metadata", **made)
 
 
-def _unread(events: Events) -> list[tuple[bytes, int, int]]:
+def _unread(events: Events) -> list[tuple[str, int, int]]:
     """Return the values next to the list of events that are not drawn."""
-    return [entry for entry in events.entries if entry[0].decode(errors="replace") in layout.NOT_READ_KEYS]
+    return [entry for entry in events.entries if entry[0] in layout.NOT_READ_KEYS]
 
 
 def _count(events: Events, stats: StatTally) -> Any:
     """Count what is not drawn and what is unusual; return which events are read, bool [n].
 
-    An event of a kind that is drawn, but without a readable time, is not; ``chrome_missing_time`` counts those.
+    An event of a kind that is drawn, but without a readable time or the id that it needs, is not;
+    ``chrome_missing_time`` and ``chrome_missing_id`` count those.
     """
-    tally = events.tally
-    for stat, count, first in (
-        ("chrome_broken", "broken", "first_broken"),
-        ("chrome_trailing", "has_trailing", "first_trailing"),
-        ("truncated", "is_cut", "first_cut"),
-        ("chrome_not_an_event", "not_events", "first_not_event"),
-    ):
-        stats.add(stat, int(tally[count]), offset=tally[first])
-    stats.add("chrome_unterminated", int(tally["is_unterminated"] or tally["is_trailing_comma"]))
+    read = events.read
+    for run in read.lost:
+        stats.add(_LOSSES[run.loss], offset=run.begin)
+    is_unterminated = read.ending == "unterminated" or (read.ending == "foreign" and not read.lost)
+    stats.add("chrome_unterminated", int(is_unterminated or read.has_trailing_comma))
     stats.add("chrome_no_events", int(not len(events)))
-    stats.add("chrome_missing_comma", tally["missing_commas"])
-    stats.add("chrome_bad_text", events.texts.bad)
-    stats.add("chrome_long_text", events.texts.long)
+    stats.add("chrome_missing_comma", read.missing_commas)
+    stats.add("chrome_bad_text", events.bad_texts)
+    stats.add("chrome_long_text", events.long_texts)
     by_phase = events.by_phase
     is_read = np.zeros(256, np.bool_)
     is_read[list(layout.READ)] = True
@@ -182,13 +189,17 @@ def _count(events: Events, stats: StatTally) -> Any:
     unknown = tuple(phase for phase in np.flatnonzero(by_phase).tolist() if phase not in counted)
     _count_phases(events, stats, "chrome_unknown_phase", by_phase, unknown)
     for key, begin, _ in _unread(events):
-        stats.add(layout.NOT_READ_KEYS[key.decode()], offset=begin)
+        stats.add(layout.NOT_READ_KEYS[key], offset=begin)
     if len(events) and int(np.bitwise_or.reduce(events.flags)) & sum(_BITS):
         for bit, stat in _BITS.items():
             has = (events.flags & bit) != 0
             stats.add_rows(stat, has, offset=events.offset)
     has_time = (events.flags & layout.HAS_TIME) != 0
-    return is_read[events.phase] & (has_time | (events.phase == layout.METADATA))
+    needs_id = np.zeros(256, np.bool_)
+    needs_id[list(layout.WITH_ID)] = True
+    has_id = (events.flags & layout.HAS_ID) != 0
+    found = is_read[events.phase] & (has_time | (events.phase == layout.METADATA))
+    return found & (has_id | ~needs_id[events.phase])
 
 
 def _count_phases(events: Events, stats: StatTally, stat: str, by_phase: Any, phases: tuple[int, ...]) -> None:
@@ -199,13 +210,8 @@ def _count_phases(events: Events, stats: StatTally, stat: str, by_phase: Any, ph
 
 def event_table(text: FileText) -> Table:
     """Return the events of a file as they stand in it, read once more."""
-    file = EventFile()
-    for chunk in text.chunks():
-        file.feed(chunk)
-    events = file.finish()
-    texts = events.texts.texts
-    process, thread = (np.array([lane[side] for lane in events.lanes], np.int64) for side in (0, 1))
-    all_texts = np.array(texts, object)
+    events = read_events(text)
+    process, thread = (np.array([lane[side] for lane in events.lanes], object) for side in (0, 1))
     columns: dict[str, Column] = {
         "offset": Column.array(events.offset),
         "size": Column.array(events.size.astype(np.int64)),
@@ -213,10 +219,12 @@ def event_table(text: FileText) -> Table:
         "ts": Column.array(events.ts, valid=(events.flags & layout.HAS_TIME) != 0),
         "dur": Column.array(events.dur, valid=(events.flags & layout.HAS_DURATION) != 0),
     }
-    for name, codes in (("process", process), ("thread", thread)):
-        found = all_texts[codes[events.lane]] if len(events) else np.empty(0, object)
-        columns[name] = Column.array(found)
-    for name, values in (("name", events.name), ("category", events.category)):
+    for name, of_lane in (("process", process), ("thread", thread)):
+        columns[name] = Column.array(of_lane[events.lane] if len(events) else np.empty(0, object))
+    for name, texts, values in (
+        ("name", events.names, events.name),
+        ("category", events.categories, events.category),
+    ):
         dictionary = Dictionary()
         mapping = dictionary.codes(texts)
         columns[name] = Column.array(mapping[values], dictionary=dictionary)

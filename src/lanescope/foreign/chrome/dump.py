@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from lanescope.foreign.chrome.decoder import event_table
-from lanescope.foreign.chrome.formats.events import EventFile, FileText
+from lanescope.foreign.chrome.formats.events import FileText, read_events
 from lanescope.source import Capture
 
 #: Longer events are shown in part.
@@ -17,10 +17,8 @@ _LONGEST = 1 << 12
 
 def packet_lines(capture: Capture, options: Mapping[str, Any]) -> Iterator[str]:
     """Yield a line for each event as it stands in the file, with its offset."""
-    text, file = FileText(capture.main), EventFile()
-    for chunk in text.chunks():
-        file.feed(chunk)
-    events = file.finish()
+    text = FileText(capture.main)
+    events = read_events(text)
     size = np.minimum(events.size, _LONGEST).astype(np.int64)
     for offset, length, shown in zip(
         events.offset.tolist(), events.size.tolist(), text.at(events.offset, size), strict=True

@@ -42,7 +42,9 @@ FAMILY = Family(
             _HERE + "analysis.breakdown:combinations_before_last_step",
         ),
     ),
+    bounds=_HERE + "analysis.bounds:bounds",
     kernels=_HERE + "analysis.kernel_spans:kernel_spans",
+    causes=_HERE + "analysis.causes:causes",
     simulator=Simulator(
         _HERE + "simulate.simulator:simulate",
         options=(

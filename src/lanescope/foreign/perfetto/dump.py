@@ -60,7 +60,7 @@ def _end(data: bytes, at: int) -> tuple[int, int] | None:
 
 def record_lines(capture: Capture, options: Mapping[str, Any]) -> Iterator[str]:
     """Yield a line per event, in the order of the file, with its time on its own clock."""
-    reader = PacketReader()
+    reader = PacketReader(keeps_events=True)
     for data in capture.main.chunks():
         reader.feed(data)
     found = reader.finish()
@@ -71,7 +71,7 @@ def record_lines(capture: Capture, options: Mapping[str, Any]) -> Iterator[str]:
     for number, (ts, clock, track, kind, name, category) in enumerate(columns):
         fields: dict[str, Any] = {"ts": ts, "clock": clock, "track": track}
         if name >= 0:
-            fields["name"] = found.texts[name]
+            fields["name"] = found.names[name]
         if category >= 0:
-            fields["category"] = found.texts[category]
+            fields["category"] = found.categories[category]
         yield f"{number:>8}  {_TYPES[kind]:7}  {' '.join(f'{key}={value}' for key, value in fields.items())}"

@@ -91,11 +91,17 @@ def _all(
         decoded = buffer.decode(part, **rules)
         summaries.append(decoded.summary)
         steps.append(decoded.resolution_ticks)
-    summary: Summary = {
-        name: np.concatenate([s[name] for s in summaries]) if len(parts) > 1 else summaries[0][name]
-        for name in summaries[0]
-    }
+    summary: Summary = dict(summaries[0])
+    if len(parts) > 1:
+        summary = {name: _end_to_end([s[name] for s in summaries]) for name in summary}
     return summary, _common_step(summaries, steps), decoded if len(parts) == 1 else None
+
+
+def _end_to_end(parts: list[I64]) -> I64:
+    """Return the parts of a column of lanes as one; zeros that nobody writes to take no memory."""
+    if any(part.any() for part in parts):
+        return np.concatenate(parts)
+    return np.zeros(sum(map(len, parts)), np.int64)
 
 
 def _part(making: TraceAssembly, joined: Joined, decoded: Decoded) -> None:
@@ -156,24 +162,30 @@ def _slices(making: TraceAssembly, decoded: Decoded) -> int:
         inferred = (flags & np.uint32(Flag.INFERRED_IDENTITY)) != 0
         quality = np.where(inferred, qualities.code("inferred"), qualities.code(quality)).astype(np.int32)
     length = Column.array(dur, valid=valid)
+    names = making.event_names(rows, "begin_index", "begin")
+    for flag, stat in _FLAG_STATS.items():
+        if seen & flag:
+            making.stat_flagged(stat, flag, rows, "begin_index", "begin")
+    ts_ticks = Column.array(begin)
+    if last_seen is None and not making.buffer.in_cycles and not making.buffer.has_special:
+        # The ticks are read by few and made from the times again, which take their memory.
+        begin -= making.t0
+        ts, ts_ticks = Column.array(begin), Column.derived(count, lambda: begin + making.t0)
     track_of = making.tree.lane[decoded.base : decoded.base + len(decoded.summary["records"])]
     first = making.builder.append(
         "slices",
-        track_id=Column.derived(count, lambda: rows.to_rows(track_of)),
+        track_id=rows.lane_column(track_of),
         ts=ts,
         dur=length,
-        ts_ticks=Column.array(begin),
+        ts_ticks=ts_ticks,
         dur_ticks=Column.array(dur_ticks, valid=valid) if mapped else length,
-        name=making.event_names(rows, "begin_index", "begin"),
+        name=names,
         category=REGION,
         quality=quality,
         flags=flags if seen else 0,
         last_known_ts=last_seen,
         last_known_ts_valid=is_open,
     )
-    for flag, stat in _FLAG_STATS.items():
-        if seen & flag:
-            making.stat_rows(stat, (flags & np.uint32(flag)) != 0, rows, "begin_index", "begin")
     slots_of, begin_index, end_index = making.buffer.slots_of, rows["begin_index"], rows["end_index"]
 
     def end_slots() -> I64:

@@ -119,8 +119,13 @@ def lane_details(making: TraceAssembly, found: LossBounds) -> None:
     known = np.flatnonzero(making.known)
     if not len(known):
         return
-    has_time = summary["records"][known] > 0
+    is_all = len(known) == len(making.known)
 
+    def of(column: I64) -> Any:
+        """Return the values of the known lanes; what is 0 in all of them is one value for a million lanes."""
+        return (column if is_all else column[known]) if column.any() else 0
+
+    has_time = summary["records"][known] > 0
     columns: dict[str, Any] = {}
     for name in ("sm", "warp", "cluster_rank"):
         column = getattr(grid, name)
@@ -129,11 +134,11 @@ def lane_details(making: TraceAssembly, found: LossBounds) -> None:
             columns[f"{name}_valid"] = column[known] >= 0
     for name in ("grid_id", "capacity"):
         column = getattr(grid, name)
-        columns[name] = None if column is None else column[known]
+        columns[name] = None if column is None else of(column)
     for name, column in (("attempted", grid.offered), ("dropped", grid.lost)):
-        columns[name] = None if column is None else column[known]
+        columns[name] = None if column is None else of(column)
         if column is not None and grid.counted is not None:
-            columns[f"{name}_valid"] = grid.counted[known]
+            columns[name], columns[f"{name}_valid"] = column[known], grid.counted[known]
 
     def time(name: str) -> I64:
         return making.lane_ns(known, summary[name][known]) - making.t0
@@ -142,21 +147,21 @@ def lane_details(making: TraceAssembly, found: LossBounds) -> None:
     making.builder.append(
         LANES.name,
         track_id=tree.lane[known],
-        block=grid.block[known],
-        group=grid.group[known],
+        block=of(grid.block),
+        group=of(grid.group),
         first_ts=time("first"),
         first_ts_valid=has_time,
         last_ts=time("last"),
         last_ts_valid=has_time,
-        finalize_ts=time("finalize"),
-        finalize_ts_valid=finalized,
-        unreadable=summary["bad"][known],
-        unmatched_ends=summary["unmatched"][known],
-        unfinished_regions=summary["open"][known],
+        finalize_ts=time("finalize") if finalized.any() else None,
+        finalize_ts_valid=finalized if finalized.any() else None,
+        unreadable=of(summary["bad"]),
+        unmatched_ends=of(summary["unmatched"]),
+        unfinished_regions=of(summary["open"]),
         is_full=summary["full"][known] != 0,
-        dropped_at_least=found.at_least[known],
-        missing_slots=summary["missing"][known],
-        clock_reversals=summary["backward"][known],
-        **{name: summary[name][known] for name in ("records", "launches", "wraps")},
+        dropped_at_least=of(found.at_least),
+        missing_slots=of(summary["missing"]),
+        clock_reversals=of(summary["backward"]),
+        **{name: of(summary[name]) for name in ("records", "launches", "wraps")},
         **columns,
     )

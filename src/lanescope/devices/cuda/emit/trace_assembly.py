@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
+from lanescope._native import core
 from lanescope.common.distinct import distinct
 from lanescope.common.stat_tally import StatTally
 from lanescope.devices.cuda.emit.tracks import Tree
@@ -262,16 +263,7 @@ class TraceAssembly:
 
     def stat_rows(self, name: str, mask: Mask, rows: Rows, index: str, tick: str, *, by_lane: bool = False) -> None:
         """Count the rows under ``mask``, with the place of the first; ``by_lane``: of each lane."""
-
-        def lane(row: int) -> I64:
-            return np.searchsorted(np.cumsum(rows.counts), [row], side="right").astype(np.int64) + rows.base
-
-        def offset(row: int) -> int:
-            return int(self.offsets(lane(row), rows[index][row : row + 1])[0])
-
-        def ts(row: int) -> int:
-            return int(self.lane_ns(lane(row), rows[tick][row : row + 1])[0]) - self.t0
-
+        offset, ts = self._offset_of(rows, index), self._ts_of(rows, tick)
         if not by_lane:
             self.stats.add_rows(name, mask, offset=offset, ts=ts)
             return
@@ -280,3 +272,19 @@ class TraceAssembly:
         lanes, first, counts = np.unique(rows.lane[found], return_index=True, return_counts=True)
         for at, row, count in zip(lanes.tolist(), found[first].tolist(), counts.tolist(), strict=True):
             self.stats.add(name, count, offset=offset(row), ts=ts(row), track=int(self.tree.lane[at]))
+
+    def stat_flagged(self, name: str, flag: int, rows: Rows, index: str, tick: str) -> None:
+        """Count the rows that have a flag, with the place of the first."""
+        count, row = core.cuda_flagged(rows["flags"], flag)
+        if count:
+            self.stats.add(name, count, offset=self._offset_of(rows, index)(row), ts=self._ts_of(rows, tick)(row))
+
+    @staticmethod
+    def _lane_of(rows: Rows, row: int) -> I64:
+        return np.searchsorted(np.cumsum(rows.counts), [row], side="right").astype(np.int64) + rows.base
+
+    def _offset_of(self, rows: Rows, index: str) -> Callable[[int], int]:
+        return lambda row: int(self.offsets(self._lane_of(rows, row), rows[index][row : row + 1])[0])
+
+    def _ts_of(self, rows: Rows, tick: str) -> Callable[[int], int]:
+        return lambda row: int(self.lane_ns(self._lane_of(rows, row), rows[tick][row : row + 1])[0]) - self.t0

@@ -7,8 +7,9 @@ from collections.abc import Mapping
 import numpy as np
 import numpy.typing as npt
 
+from lanescope.common.distinct import distinct
 from lanescope.devices.cuda.formats.buffer import Grid
-from lanescope.trace import TraceBuilder
+from lanescope.trace import Column, Dictionary, TraceBuilder
 
 I64 = npt.NDArray[np.int64]
 
@@ -42,37 +43,54 @@ class Tree:
         self._builder, self._grid, self._clock_of, self._input = builder, grid, clock_of, input_id
         self._groups = groups
         self.lane = np.full(len(grid), -1, np.int64)
-        self._parent: dict[int, int] = {}
+        self._parent = np.full(len(grid), -1, np.int64)
         self._further: dict[tuple[int, int], int] = {}
         root = builder.track(device, kind="group", role="device", input_id=input_id)
         lanes = np.flatnonzero(known)
         if grid.sm is not None:
             lanes = lanes[np.lexsort((grid.group[lanes], grid.block[lanes], self._sm_of_blocks(lanes)))]
-        # One row a track, made without a call for each: there may be a million lanes.
-        rows: list[tuple[int | None, str, str, str, int, str, int | None]] = []
-        names: dict[int, str] = {}
-        sms: dict[int, int] = {}
-        block, parent, track = -1, root, root
-        of_lanes = (column[lanes].tolist() for column in (grid.block, grid.group, clock_of))
-        for lane, at, group, clock in zip(lanes.tolist(), *of_lanes, strict=True):
-            if at != block:
-                block, parent = at, root
-                sm = -1 if grid.sm is None else self._block_sm[block]
-                if sm >= 0:
-                    if sm not in sms:
-                        sms[sm] = track = track + 1
-                        rows.append((root, "group", "sm", f"SM {sm}", sm, "disjoint", None))
-                    parent = sms[sm]
-                rows.append((parent, "group", "block", f"block {block}", block, "disjoint", None))
-                parent = track = track + 1
-            if group not in names:
-                names[group] = self._name(group)
-            rows.append((parent, "lane", "group", names[group], group, "nested", clock))
-            track += 1
-            self._parent[lane] = parent
-            self.lane[lane] = track
-        first = builder.tracks(rows, input_id=input_id)
-        assert first == root + 1
+        if len(lanes):
+            self._grow(root, lanes)
+
+    def _grow(self, root: int, lanes: I64) -> None:
+        """Add the tracks of lanes, in this order: a table of columns, as there may be a million of them."""
+        grid = self._grid
+        block, group = grid.block[lanes], grid.group[lanes]
+        begins_block = np.diff(block, prepend=block[:1] - 1) != 0
+        sm = np.full(len(lanes), -1, np.int64) if grid.sm is None else self._sm_of_blocks(lanes)
+        # Blocks come by SM, those without one first.
+        begins_sm = begins_block & (sm >= 0) & (np.diff(sm, prepend=-1) != 0)
+        at = np.cumsum(1 + begins_block + begins_sm) - 1  # of each lane among the new tracks
+        block_at, sm_at = at[begins_block] - 1, at[begins_sm] - 2
+        count = int(at[-1]) + 1
+        role = np.zeros(count, np.int32)
+        role[block_at], role[sm_at] = 1, 2
+        sort_key, clock, parent = np.empty(count, np.int64), np.zeros(count, np.int64), np.full(count, root, np.int64)
+        name = np.empty(count, object)
+        sort_key[at], sort_key[block_at], sort_key[sm_at] = group, block[begins_block], sm[begins_sm]
+        clock[at] = self._clock_of[lanes]
+        first = root + 1
+        number_of_sm = np.cumsum(begins_sm)[begins_block]
+        parent[block_at] = np.where(number_of_sm > 0, first + np.append(root, sm_at)[number_of_sm], root)
+        parent[at] = first + block_at[np.cumsum(begins_block) - 1]
+        numbers = distinct(group)
+        names = np.array([self._name(number) for number in numbers.tolist()], object)
+        name[at] = names[np.searchsorted(numbers, group)]
+        name[block_at] = [f"block {number}" for number in block[begins_block].tolist()]
+        name[sm_at] = [f"SM {number}" for number in sm[begins_sm].tolist()]
+        is_group = (role > 0).astype(np.int32)
+        added = self._builder.tracks(
+            parent_id=parent,
+            kind=Column.array(is_group, dictionary=Dictionary(["lane", "group"])),
+            role=Column.array(role, dictionary=Dictionary(["group", "block", "sm"])),
+            name=name,
+            sort_key=sort_key,
+            nesting=Column.array(is_group, dictionary=Dictionary(["nested", "disjoint"])),
+            clock_id=Column.array(clock, valid=is_group == 0),
+            input_id=self._input,
+        )
+        assert added == first
+        self._parent[lanes], self.lane[lanes] = parent[at], first + at
 
     def _sm_of_blocks(self, lanes: I64) -> I64:
         """Return the SM of each lane's block: that of its first lane that names one."""
@@ -97,7 +115,7 @@ class Tree:
                 f"{self.name(lane)} async",
                 kind="lane",
                 role="async",
-                parent=self._parent[lane],
+                parent=int(self._parent[lane]),
                 input_id=self._input,
                 nesting="free",
                 clock_id=int(self._clock_of[lane]),
@@ -112,7 +130,7 @@ class Tree:
                 f"{self.name(lane)} {name}",
                 kind="counter",
                 role="counter",
-                parent=self._parent[lane],
+                parent=int(self._parent[lane]),
                 input_id=self._input,
                 clock_id=int(self._clock_of[lane]),
                 sort_key=self._grid.num_groups + event,

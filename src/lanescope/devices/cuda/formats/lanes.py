@@ -17,6 +17,7 @@ import numpy.typing as npt
 
 from lanescope._native import core
 from lanescope.common.wrapping_counters import at_or_after, circular_start
+from lanescope.trace import Column
 
 I64 = npt.NDArray[np.int64]
 U32 = npt.NDArray[np.uint32]
@@ -114,6 +115,10 @@ class Rows:
         found = np.empty(len(self), np.int32)
         core.cuda_look_up(self["event"], table, found)
         return found
+
+    def lane_column(self, values: I64) -> Column:
+        """Return a value of the lane for each row, a column, from a value for each lane, int64 [lanes]."""
+        return Column.repeated((values, self.counts), lambda: self.to_rows(values))
 
     def to_rows(self, values: npt.NDArray[Any]) -> npt.NDArray[Any]:
         """Return a value of the lane for each row, [n], from a value for each lane, [lanes]."""

@@ -210,7 +210,7 @@ class OwnTimeline(Timeline):
         is_owner[events.of_phase(layout.COMPLETE, layout.BEGIN, *layout.INSTANTS)] = True
         owner = np.maximum.accumulate(np.where(is_owner, np.arange(len(events)), 0))
         kinds = self.builder.dictionary("flows", "kind")
-        codes = self._codes(kinds, events.name[rows[linked.source]])
+        codes = self._codes(kinds, events.names, events.name[rows[linked.source]])
         own_times = events.ts.copy()
         events.ts[rows] = own_times[owner[rows]]  # an end at the end of its slice is drawn just before it
         self.append_flows(linked, rows, self._track[rows], self._of_event[owner[rows]], codes)

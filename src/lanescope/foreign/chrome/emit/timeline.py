@@ -46,14 +46,13 @@ class Timeline:
         self.zero = zero
         self.tracks = Tracks(builder, places)
         self.place = places.place[events.lane] if len(events) else _NONE
-        self.names = self._codes(builder.names, events.name)
-        self.categories = self._codes(builder.categories, events.category)
+        self.names = self._codes(builder.names, events.names, events.name)
+        self.categories = self._codes(builder.categories, events.categories, events.category)
         # What flows may be bound to, slices of threads: rows, tracks, durations and ids.
         self._slices: list[tuple[Int64, Int64, Int64, Int64]] = []
 
-    def _codes(self, dictionary: Dictionary, codes: Int32) -> Int32:
-        """Return codes of a dictionary of the trace for codes of the file."""
-        texts = self.events.texts.texts
+    def _codes(self, dictionary: Dictionary, texts: list[str], codes: Int32) -> Int32:
+        """Return codes of a dictionary of the trace for codes of texts of the file."""
         mapping = np.zeros(len(texts), np.int32)  # the last one is that of no text
         if len(codes):
             found = np.flatnonzero(np.bincount(codes + 1)) - 1
@@ -177,7 +176,8 @@ class Timeline:
         value, kind = events.id_value[place], events.id_kind[place]
         is_local = (kind & layout.LOCAL_ID) != 0
         processes = self._process_codes(rows)
-        columns = [self.categories[rows], value, kind & layout.TEXT_ID, np.where(is_local, processes, -1)]
+        scope = np.where(is_local, processes, -1)
+        columns: list[npt.NDArray[Any]] = [self.categories[rows], value, kind & layout.TEXT_ID, scope]
         if is_named:
             columns.append(self.names[rows])
         stack = codes_of(*columns)
@@ -230,7 +230,7 @@ class Timeline:
         return Column.derived(len(value), lambda: self._id_texts(value, kind))
 
     def _id_texts(self, value: npt.NDArray[np.uint64], kind: npt.NDArray[np.uint8]) -> npt.NDArray[np.object_]:
-        texts = self.events.texts.texts
+        texts = self.events.texts
         made = np.empty(len(value), object)
         made[:] = [
             texts[number] if what & layout.TEXT_ID else hex(number)
@@ -287,7 +287,7 @@ class Timeline:
         first = np.full(int(group.max()) + 1, len(rows))
         np.minimum.at(first, group, np.arange(len(rows)))
         track = np.zeros(len(first), np.int64)
-        texts = events.texts.texts
+        texts = events.texts
         for code in np.argsort(first).tolist():
             at = first[code]
             row = rows[at]
@@ -340,8 +340,11 @@ class Timeline:
         self.append_flows(linked, all_rows, track, slice_at, "signal")
         destination = all_rows[linked.destination]
         columns = {
-            name: self._codes(self.builder.dictionary("chrome_flows", name), codes[destination])
-            for name, codes in (("name", self.events.name), ("category", self.events.category))
+            name: self._codes(self.builder.dictionary("chrome_flows", name), texts, codes[destination])
+            for name, texts, codes in (
+                ("name", events.names, events.name),
+                ("category", events.categories, events.category),
+            )
         }
         ids = self._id_column(value[linked.destination], kind[linked.destination])
         self.builder.append("chrome_flows", flow_id=np.arange(len(destination)), key=ids, **columns)

@@ -4,31 +4,21 @@ from __future__ import annotations
 
 from types import MappingProxyType
 
+from lanescope.wire import trace_events
+
 FORMAT = "chrome-json"
 
-#: Bits of ``flags`` above the phase, as the native reader sets them; those that are asked for here.
-HAS_TIME = 1 << 8
-HAS_DURATION = 1 << 9
-ROUNDED = 1 << 12
-REPEATED_KEY = 1 << 13
-TOO_DEEP = 1 << 14
-ENCLOSING = 1 << 15
-FLOW_IN = 1 << 16
-FLOW_OUT = 1 << 17
-PROCESS_SCOPE = 1 << 18
-GLOBAL_SCOPE = 1 << 19
-TEXT_TIME = 1 << 21
-BAD_SERIES = 1 << 22
-HAS_ID = 1 << 23
-HAS_STACK = 1 << 25
-HAS_THREAD_TIME = 1 << 26
-HAS_FACTS = 1 << 27
-
+_Bit = trace_events.Bit
+#: Bits of ``flags`` that are asked for here, as numbers that numpy takes for what they are.
+HAS_TIME, HAS_DURATION, HAS_ID = int(_Bit.HAS_TIME), int(_Bit.HAS_DURATION), int(_Bit.HAS_ID)
+ENCLOSING, FLOW_IN, FLOW_OUT = int(_Bit.ENCLOSING), int(_Bit.FLOW_IN), int(_Bit.FLOW_OUT)
+PROCESS_SCOPE, GLOBAL_SCOPE = int(_Bit.PROCESS_SCOPE), int(_Bit.GLOBAL_SCOPE)
+ROUNDED, TEXT_TIME, REPEATED_KEY = int(_Bit.ROUNDED), int(_Bit.TEXT_TIME), int(_Bit.REPEATED_KEY)
+TOO_DEEP, BAD_SERIES = int(_Bit.TOO_DEEP), int(_Bit.BAD_SERIES)
+HAS_STACK, HAS_THREAD_TIME, HAS_FACTS = int(_Bit.HAS_STACK), int(_Bit.HAS_THREAD_TIME), int(_Bit.HAS_FACTS)
 #: Bits of the kind of an id.
-NUMBER_ID, TEXT_ID, LOCAL_ID, GLOBAL_ID = 1, 2, 4, 8
+TEXT_ID, LOCAL_ID = trace_events.TEXT_ID, trace_events.LOCAL_ID
 
-#: Zeros that the reader wants behind a window.
-PADDING = 64
 #: Texts are cut here.
 MOST_CHARACTERS = 1 << 16
 
@@ -47,6 +37,11 @@ NOT_READ = MappingProxyType(
         "chrome_contexts": tuple(map(ord, "()=")),
         "chrome_clock_syncs": tuple(map(ord, "c")),
     }
+)
+#: Phases whose events mean nothing without an id.
+WITH_ID = (
+    *(ASYNC_BEGIN, ASYNC_END, ASYNC_INSTANT, OLD_BEGIN, OLD_END, *OLD_STEPS),
+    *(FLOW_BEGIN, FLOW_STEP, FLOW_END),
 )
 #: Phases that are drawn, or name what is.
 READ = tuple(map(ord, "XBECMiIRbenSFTpstf"))

@@ -52,16 +52,15 @@ class Places:
     def of(cls, events: Events, file: FileText) -> Places:
         """Find the places of events, and read metadata events."""
         made = cls()
-        texts = [plain_number(text) for text in events.texts.texts]
         by_key: dict[tuple[str, str], int] = {}
         place = []
         for process, thread in events.lanes:
-            place.append(by_key.setdefault((texts[process], texts[thread]), len(by_key)))
+            place.append(by_key.setdefault((plain_number(process), plain_number(thread)), len(by_key)))
         made.keys = list(by_key)
         made.place = np.array(place, np.int64)
         for row, arguments in made._metadata_events(events, file):
             process, thread = made.keys[made.place[events.lane[row]]]
-            made._tell(process, thread, events.texts.texts[events.name[row]], arguments)
+            made._tell(process, thread, events.names[events.name[row]], arguments)
         return made
 
     def _metadata_events(self, events: Events, file: FileText) -> Iterator[tuple[int, bytes]]:

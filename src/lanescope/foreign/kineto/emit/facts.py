@@ -144,12 +144,12 @@ def add_stats(
     def stat(name: str, count: int, offset: int | None = None) -> None:
         builder.add_stat(name, count, input_id=0, first_offset=offset)
 
-    in_list = [run for run in events.lost if run.is_event]
-    outside = [run for run in events.lost if not run.is_event]
+    in_list = [run for run in events.lost if run.is_in_list]
+    outside = [run for run in events.lost if not run.is_in_list]
     is_cut = events.ending == "unterminated"
     if is_cut:
         stat("truncated", 1, events.file_size)
-        # The event that the file ends in is not one more fault.
+        # What the file ends in is not one more fault.
         in_list = [run for run in in_list if run.end != events.file_size]
     stat("kineto_unreadable_event", len(in_list), in_list[0].begin if in_list else None)
     stat("kineto_unreadable_bytes", sum(run.end - run.begin for run in outside), outside[0].begin if outside else None)
@@ -163,7 +163,7 @@ def add_stats(
     is_slice = events.of_phase("X") & events.has_ts
     stat("kineto_unfinished", *first(is_slice & ~events.has_dur))
     stat("kineto_negative_duration", *first(is_slice & events.has_dur & (events.dur < 0)))
-    stat("kineto_rounded_time", *first((events.bits & Bit.ROUNDED) != 0))
+    stat("kineto_rounded_time", *first(events.has(Bit.ROUNDED)))
     stat("kineto_inexact_float", inexact_floats(events.ts, timed & events.has_ts))
     if metadata.base_ns is None and not is_absolute and is_slice.any():
         stat("kineto_missing_base", 1)
@@ -178,9 +178,9 @@ def add_stats(
     rows = np.sort(rows[classes.is_work[rows] & is_slice[rows]])
     stat("kineto_odd_argument", len(rows), int(events.begin[rows[0]]) if len(rows) else None)
     stat("kineto_damaged_text", events.damaged_texts)
-    count, offset = first((events.bits & Bit.REPEATED_KEY) != 0)
+    count, offset = first(events.has(Bit.REPEATED_KEY))
     stat("kineto_repeated_key", count + metadata.repeated, offset)
-    stat("kineto_comma", events.extra_commas + events.missing_commas)
+    stat("kineto_comma", events.extra_commas + events.missing_commas + events.missing_member_commas)
     if not (timed & events.has_ts).any():
         stat("kineto_empty", 1)
 

@@ -10,7 +10,7 @@ import numpy.typing as npt
 
 from lanescope.foreign.kineto.formats import layout
 from lanescope.foreign.kineto.interpret.classes import Classes
-from lanescope.wire.trace_events import Bit, TraceEvents
+from lanescope.wire.trace_events import TraceEvents
 
 Int64 = npt.NDArray[np.int64]
 
@@ -79,13 +79,12 @@ def join_flows(events: TraceEvents, categories: frozenset[str]) -> Pairs:
     mine = table[events.category]
     starts = np.flatnonzero(mine & events.of_phase("s"))
     ends = np.flatnonzero(mine & events.of_phase("f"))
-    waiting: dict[tuple[int, bool], deque[int]] = {}
-    is_text = (events.bits & Bit.TEXT_ID) != 0
-    for row in starts.tolist():
-        waiting.setdefault((int(events.id[row]), bool(is_text[row])), deque()).append(row)
+    waiting: dict[tuple[int, int], deque[int]] = {}
+    for row, key in zip(starts.tolist(), _ids(events, starts), strict=True):
+        waiting.setdefault(key, deque()).append(row)
     pairs, alone = [], []
-    for row in ends.tolist():
-        queue = waiting.get((int(events.id[row]), bool(is_text[row])))
+    for row, key in zip(ends.tolist(), _ids(events, ends), strict=True):
+        queue = waiting.get(key)
         if queue:
             pairs.append((queue.popleft(), row))
         else:
@@ -93,3 +92,14 @@ def join_flows(events: TraceEvents, categories: frozenset[str]) -> Pairs:
     alone += [row for queue in waiting.values() for row in queue]
     found = np.array(sorted(pairs), np.int64).reshape(-1, 2)
     return Pairs(found[:, 0], found[:, 1], np.array(sorted(alone), np.int64))
+
+
+def _ids(events: TraceEvents, rows: Int64) -> list[tuple[int, int]]:
+    """Return number and kind of the id of each of ``rows``, zeros without one."""
+    ids = events.ids
+    at = np.minimum(np.searchsorted(ids.event, rows), max(len(ids.event) - 1, 0))
+    if not len(ids.event):
+        return [(0, 0)] * len(rows)
+    has = ids.event[at] == rows
+    value, kind = np.where(has, ids.value[at], np.uint64(0)), np.where(has, ids.kind[at], np.uint8(0))
+    return list(zip(value.tolist(), kind.tolist(), strict=True))

@@ -8,6 +8,8 @@ import numpy as np
 import numpy.typing as npt
 
 from lanescope.foreign.perfetto.interpret import flows, own_traces
+from lanescope.foreign.perfetto.interpret.legacy import LegacyEvents
+from lanescope.foreign.perfetto.interpret.rows import BEGIN, END, INSTANT, EventTimes
 from lanescope.trace import TraceBuilder
 
 if TYPE_CHECKING:
@@ -31,103 +33,118 @@ class FlowRows:
 
     def add(self, builder: TraceBuilder, input_id: int) -> None:
         """Append them; count those with one end."""
+        rows = self._line.rows
         columns = self._line.found.tables["flows"]
-        rows = np.flatnonzero(self._line.known[columns["event"]])
-        event = columns["event"][rows]
-        found = [flows.chains(event, columns["id"][rows], columns["role"][rows], self._line.ts[event])]
-        if self._line.legacy is not None:
-            found.append(
-                flows.from_one([bind for bind in self._line.legacy.bind if self._line.known[bind[0]]], self._line.ts)
-            )
-            found.append(self._legacy_chains())
+        own = np.flatnonzero(rows.flows >= 0)
+        places = rows.flows[own]
+        found = [flows.chains(places, columns["id"][own], columns["role"][own], rows.ends(places)[1])]
+        legacy, events = self._line.legacy, rows.events
+        if legacy is not None and events is not None:
+            bound = flows.from_one([bind for bind in legacy.bind if events.known[bind[0]]], events.ts)
+            found.append(flows.Arrows(events.places[bound.source], events.places[bound.destination], bound.lone))
+            found.append(self._legacy_chains(legacy, events))
         source = np.concatenate([each.source for each in found])
         destination = np.concatenate([each.destination for each in found])
         builder.add_stat("perfetto_flow_unmatched", sum(each.lone for each in found), input_id=input_id)
+        is_there = (source >= 0) & (destination >= 0)
+        ends = [_End(self._line, places[is_there]) for places in (source, destination)]
         # An end that lies on nothing that is drawn does not count.
-        is_drawn = (self._lane_of(source) >= 0) & (self._lane_of(destination) >= 0)
-        source, destination = source[is_drawn], destination[is_drawn]
-        if not len(source):
+        is_drawn = (ends[0].lane >= 0) & (ends[1].lane >= 0)
+        ends = [end.only(is_drawn) for end in ends]
+        if not len(ends[0].places):
             return
-        src, dst = self._line.slice_of[source], self._line.slice_of[destination]
+        src, dst = ends
         builder.append(
             "flows",
-            kind=self._kinds(source, destination),
-            src_track_id=self._lane_of(source),
-            src_ts=self._end_ts(source, src),
-            dst_track_id=self._lane_of(destination),
-            dst_ts=self._end_ts(destination, dst),
-            src_slice_id=np.maximum(src, 0),
-            src_slice_id_valid=src >= 0,
-            dst_slice_id=np.maximum(dst, 0),
-            dst_slice_id_valid=dst >= 0,
+            kind=self._kinds(ends),
+            src_track_id=src.lane,
+            src_ts=src.ts,
+            dst_track_id=dst.lane,
+            dst_ts=dst.ts,
+            src_slice_id=np.maximum(src.slice, 0),
+            src_slice_id_valid=src.slice >= 0,
+            dst_slice_id=np.maximum(dst.slice, 0),
+            dst_slice_id_valid=dst.slice >= 0,
         )
 
-    def _lane_of(self, event: Int64) -> Int64:
-        return self._line.lanes[self._line.track[event]]
-
-    def _end_ts(self, event: Int64, row: Int64) -> Int64:
-        """Return the time of an end of a flow: that of its event, in a trace of our own that of its slice's start."""
-        ts = self._line.ts[event]
-        if self._line.is_own and len(self._line.slice_ts):
-            ts = np.where(row >= 0, self._line.slice_ts[row], ts)
-        return np.asarray(ts - self._line.zero, np.int64)
-
-    def _kinds(self, source: Int64, destination: Int64) -> Any:
+    def _kinds(self, ends: list[_End]) -> Any:
         """Return the kinds of flows: where an end of one is drawn as an instant, that is named after it."""
         if not self._line.is_own:
             return "dependency"
-        texts = self._line.found.texts
-        kinds = np.full(len(source), "dependency", object)
-        for end in (source, destination):
-            for row in np.flatnonzero(self._line.is_category(end, own_traces.FLOW)).tolist():
-                kinds[row] = texts[int(self._line.events["name"][end[row]])]
+        found, instants = self._line.found, self._line.rows.instants
+        kinds = np.full(len(ends[0].places), "dependency", object)
+        if own_traces.FLOW not in found.categories:
+            return kinds.tolist()
+        flow = found.categories.index(own_traces.FLOW)
+        for end in ends:
+            rows = np.flatnonzero(end.places & 3 == INSTANT)
+            at = end.places[rows] >> 2
+            is_named = instants["category"][at] == flow
+            for row, instant in zip(rows[is_named].tolist(), at[is_named].tolist(), strict=True):
+                kinds[row] = found.names[int(instants["name"][instant])]
         return kinds.tolist()
 
-    def _legacy_chains(self) -> flows.Arrows:
+    def _legacy_chains(self, legacy: LegacyEvents, events: EventTimes) -> flows.Arrows:
         """Join the ends of arrows that are events of their own, at the slices around or after them."""
-        assert self._line.legacy is not None
         numbers: dict[tuple[str, int, int], int] = {}
-        event, key, role, ts = [], [], [], []
+        place, key, role, ts = [], [], [], []
         lone = 0
-        ends = zip(
-            self._line.legacy.flow_event,
-            self._line.legacy.flow_key,
-            self._line.legacy.flow_role,
-            self._line.legacy.is_next,
-            strict=True,
-        )
-        order = (
-            np.lexsort((self._line.slice_ts, self._line.track[self._line.begin]))
-            if len(self._line.begin)
-            else self._line.begin
-        )
-        track, starts = self._line.track[self._line.begin][order], self._line.slice_ts[order]
+        ends = zip(legacy.flow_event, legacy.flow_key, legacy.flow_role, legacy.is_next, strict=True)
+        slices = self._line.rows.slices
+        order = np.lexsort((slices["ts"], slices["track"]))
+        track, starts = slices["track"][order], slices["ts"][order]
         for at, name, role_, is_next in ends:
-            if not self._line.known[at]:
+            if not events.known[at]:
                 continue
-            row = self._around(order, track, starts, at, is_next=is_next)
+            row = self._around(order, track, starts, (int(events.ts[at]), int(events.track[at])), is_next=is_next)
             if row < 0:
                 lone += 1
                 continue
-            event.append(int(self._line.begin[row]))
+            place.append(4 * row + BEGIN)
             key.append(numbers.setdefault(name, len(numbers)))
             role.append(role_)
-            ts.append(int(self._line.ts[at]))
+            ts.append(int(events.ts[at]))
         found = flows.chains(
-            np.array(event, np.int64), np.array(key, np.uint64), np.array(role, np.uint8), np.array(ts, np.int64)
+            np.array(place, np.int64), np.array(key, np.uint64), np.array(role, np.uint8), np.array(ts, np.int64)
         )
         return found._replace(lone=found.lone + lone)
 
-    def _around(self, order: Int64, track: Int64, starts: Int64, event: int, *, is_next: bool) -> int:
-        """Return the innermost slice around an event, or the next one of its track; -1: none."""
-        ts, own = int(self._line.ts[event]), int(self._line.track[event])
+    def _around(self, order: Int64, track: Int64, starts: Int64, event: tuple[int, int], *, is_next: bool) -> int:
+        """Return the innermost slice around an event, by time and track, or the next one of its track; -1: none."""
+        ts, own = event
         first, behind = np.searchsorted(track, [own, own + 1]).tolist()
         if is_next:
             place = first + int(np.searchsorted(starts[first:behind], ts, side="left"))
             return int(order[place]) if place < behind else -1
         place = first + int(np.searchsorted(starts[first:behind], ts, side="right"))
+        dur = self._line.rows.slices["dur"]
         for back in range(place - 1, max(first, place - _MOST_AROUND) - 1, -1):
             row = int(order[back])
-            if self._line.end[row] < 0 or starts[back] + self._line.slice_dur[row] >= ts:
+            if dur[row] < 0 or starts[back] + dur[row] >= ts:
                 return row
         return -1
+
+
+class _End:
+    """One end of each flow.
+
+    Args:
+        line: the timeline.
+        places: int64 [n], places of the events, all known.
+    """
+
+    def __init__(self, line: Timeline, places: Int64) -> None:
+        self._line, self.places = line, places
+        track, ts = line.rows.ends(places)
+        self.lane: Int64 = line.lanes[track]
+        self.slice: Int64 = np.where(places & 3 <= END, places >> 2, -1)
+        if line.is_own:  # there flows lie at the starts of slices
+            starts = np.flatnonzero(self.slice >= 0)
+            ts[starts] = line.rows.slices["ts"][self.slice[starts]]
+        if line.slice_id is not None:
+            self.slice = np.where(self.slice >= 0, line.slice_id[self.slice], -1)
+        self.ts: Int64 = ts - line.zero
+
+    def only(self, kept: npt.NDArray[np.bool_]) -> _End:
+        """Return the ends of some of the flows."""
+        return self if kept.all() else _End(self._line, self.places[kept])

@@ -72,10 +72,10 @@ def _add_sequence_losses(line: Timeline, builder: TraceBuilder, input_id: int) -
         facts = {"track_id": lanes[sequence], "input_id": input_id, "first_offset": offset}
         builder.add_stat("perfetto_missing_state", packets, **facts)
         builder.add_stat("perfetto_producer_dropped", dropped, **facts)
-    before, after = losses["before"], losses["after"]
-    is_begun, is_resumed = _is_known(line, before), _is_known(line, after)
-    begin = np.where(is_begun, line.ts[before] - line.zero, 0) if len(line.ts) else np.zeros(len(before), np.int64)
-    end = np.where(is_resumed, line.ts[after] - line.zero, begin) if len(line.ts) else begin
+    begin, is_begun = _moved(line, losses, "before")
+    end, is_resumed = _moved(line, losses, "after")
+    begin = np.where(is_begun, begin - line.zero, 0)
+    end = np.where(is_resumed, end - line.zero, begin)
     builder.append(
         "gaps",
         track_id=np.array([lanes[sequence] for sequence in sequences], np.int64),
@@ -90,6 +90,9 @@ def _add_sequence_losses(line: Timeline, builder: TraceBuilder, input_id: int) -
     )
 
 
-def _is_known(line: Timeline, events: Int64) -> Mask:
-    """Return which of the events there are and have a time, bool [n]."""
-    return np.asarray((events >= 0) & line.known[events] if len(line.known) else events > events, np.bool_)
+def _moved(line: Timeline, losses: Columns, side: str) -> tuple[Int64, Mask]:
+    """Return the times of the events on one side of losses, and which of them there are and have a time."""
+    clock = losses[f"{side}_clock"]
+    is_there = clock >= 0
+    found, known = line.clock.moved(losses[side], np.where(is_there, clock, line.clock.any_used()).astype(np.int32))
+    return found, np.asarray(known & is_there, np.bool_)

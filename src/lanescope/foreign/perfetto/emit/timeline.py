@@ -2,27 +2,26 @@
 
 from __future__ import annotations
 
-from functools import cached_property
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from lanescope._native import core
 from lanescope.foreign.perfetto.emit import tracks
 from lanescope.foreign.perfetto.emit.flow_rows import FlowRows
 from lanescope.foreign.perfetto.formats.packets import Columns, Found
 from lanescope.foreign.perfetto.interpret import clocks, legacy, own_traces
 from lanescope.foreign.perfetto.interpret.clocks import ClockMap
-from lanescope.foreign.perfetto.schema import DETAILS, EVENTS, STATS
-from lanescope.trace import Table, TimeBase, TraceBuilder
-from lanescope.trace.column import Column
+from lanescope.foreign.perfetto.interpret.rows import BEGIN, END, INSTANT, Rows, found_on_the_way, from_events
+from lanescope.foreign.perfetto.schema import DETAILS, STATS
+from lanescope.trace import TimeBase, TraceBuilder
+from lanescope.trace.column import Column, Dictionary
 from lanescope.trace.schema import QUALITIES, Flag
 
 Int64 = npt.NDArray[np.int64]
 Mask = npt.NDArray[np.bool_]
 
-_BEGIN, _END, _INSTANT, _COMPLETE = 1, 2, 3, 6
 #: Integers beyond are rounded in a counter.
 _EXACT = 1 << 53
 
@@ -32,30 +31,48 @@ class Timeline:
 
     Args:
         found: what the file has.
+        clock: moves times to the clock of the trace.
+        rows: slices and instants; None: they are found here, from all events.
     """
 
-    def __init__(self, found: Found) -> None:
+    def __init__(self, found: Found, clock: ClockMap, rows: Rows | None) -> None:
         self.found = found
         tables = found.tables
-        self.events, self.samples = tables["events"], tables["samples"]
-        self.clock = ClockMap(tables["clocks"], tables["snapshots"], found.primary_clock, found.used_clocks)
-        self.ts, self.known = self.clock.moved(self.events["ts"], self.events["clock"])
-        self.sample_ts, self.sample_known = self.clock.moved(self.samples["ts"], self.samples["clock"])
+        self.samples = tables["samples"]
+        self.clock = clock
+        self.sample_ts, self.sample_known = clock.moved(self.samples["ts"], self.samples["clock"])
         messages = tables["messages"]
-        rows = zip(*(messages[name].tolist() for name in ("field", "sequence", "offset", "size")), strict=True)
-        self.described = tracks.read(rows, found.message_bytes)
-        self.track = self.events["track"]
-        self.legacy = self._legacy()
+        listed = zip(*(messages[name].tolist() for name in ("field", "sequence", "offset", "size")), strict=True)
+        self.described = tracks.read(listed, found.message_bytes)
+        self.legacy: legacy.LegacyEvents | None = None
+        if rows is None:
+            self.legacy, track = self._legacy()
+            rows = from_events(found, clock, track, self.legacy)
+        self.rows = rows
         self.tree = self._tree()
         self.is_own = self.tree.time is not None
         self.zero = 0 if self.is_own else self._earliest()
+        #: The row in ``slices`` of each slice that was found; None: the same.
+        self.slice_id: Int64 | None = None
+
+    @classmethod
+    def of(cls, found: Found) -> Timeline | None:
+        """Return the timeline of a file; None where only all of its events together tell."""
+        tables = found.tables
+        clock = ClockMap(tables["clocks"], tables["snapshots"], found.primary_clock, found.used_clocks)
+        if found.rows is None:
+            return cls(found, clock, None)
+        rows = found_on_the_way(found, clock)
+        return None if rows is None else cls(found, clock, rows)
 
     # --- the parts --------------------------------------------------------------------------------------------
 
-    def _legacy(self) -> legacy.LegacyEvents | None:
-        columns = self.found.tables["legacy"]
+    def _legacy(self) -> tuple[legacy.LegacyEvents | None, npt.NDArray[np.int32]]:
+        """Return what the older events say, and the track of each event."""
+        columns, events = self.found.tables["legacy"], self.found.tables["events"]
+        track = events["track"]
         if not len(columns["event"]):
-            return None
+            return None, track
         sequences = self.found.tables["tracks"]["sequence"].tolist()
         uuids = self.found.tables["tracks"]["uuid"].tolist()
         pids = np.full(len(sequences), -1, np.int64)
@@ -64,47 +81,41 @@ class Timeline:
             described = self.described.tracks.get(uuid)
             pid = key.pid if key is not None else described.pid if described is not None else None
             pids[number] = -1 if pid is None else pid
-        found = legacy.read(columns, self.events, self.found.texts, pids[self.track[columns["event"]]])
+        found = legacy.read(columns, events, self.found, pids[track[columns["event"]]])
         if found.event:
-            self.track = self.track.copy()
-            self.track[np.array(found.event)] = np.array(found.row, np.int32) + len(sequences)
-        return found
+            track = track.copy()
+            track[np.array(found.event)] = np.array(found.row, np.int32) + len(sequences)
+        return found, track
 
     def _tree(self) -> tracks.TrackTree:
         table = self.found.tables["tracks"]
         further = [] if self.legacy is None else list(zip(self.legacy.rows, self.legacy.names, strict=True))
-        texts = self.found.texts
+        names = self.found.names
+        described = self.described.tracks
         return tracks.TrackTree(
             self.described,
             table["uuid"].tolist(),
             table["sequence"].tolist(),
-            [(key, texts[name] if name >= 0 else "") for key, name in further],
-            self._first_names(len(table["uuid"])),
+            [(key, names[name] if name >= 0 else "") for key, name in further],
+            {
+                number: names[name]
+                for number, (uuid, name) in enumerate(
+                    zip(table["uuid"].tolist(), self.rows.first_name.tolist(), strict=False)
+                )
+                if uuid not in described and name >= 0
+            },
         )
 
-    def _first_names(self, count: int) -> dict[int, str]:
-        """Return the name of the first named event on each track that nothing describes."""
-        described = self.described.tracks
-        uuids = self.found.tables["tracks"]["uuid"].tolist()
-        bare = [number for number, uuid in enumerate(uuids) if uuid not in described]
-        names: dict[int, str] = {}
-        if not bare:
-            return names
-        is_bare = np.zeros(count + (0 if self.legacy is None else len(self.legacy.rows)), np.bool_)
-        is_bare[bare] = True
-        rows = np.flatnonzero(is_bare[self.track] & (self.events["name"] >= 0))
-        numbers, first = np.unique(self.track[rows], return_index=True)
-        for number, row in zip(numbers.tolist(), rows[first].tolist(), strict=True):
-            names[number] = self.found.texts[int(self.events["name"][row])]
-        return names
-
     def _earliest(self) -> int:
-        firsts = [int(ts[known].min()) for ts, known in self.times() if known.any()]
+        firsts = [] if self.rows.earliest is None else [self.rows.earliest]
+        if self.sample_known.any():
+            firsts.append(int(self.sample_ts[self.sample_known].min()))
         return min(firsts, default=0)
 
-    def times(self) -> tuple[tuple[Int64, Mask], ...]:
-        """Return times of events and of samples, and which of them are known."""
-        return (self.ts, self.known), (self.sample_ts, self.sample_known)
+    def times(self) -> list[tuple[Int64, Mask]]:
+        """Return times of samples, and of events if any may be unknown, and which of them are known."""
+        events = self.rows.events
+        return [(self.sample_ts, self.sample_known)] + ([] if events is None else [(events.ts, events.known)])
 
     # --- the time base ----------------------------------------------------------------------------------------
 
@@ -122,123 +133,87 @@ class Timeline:
         return TimeBase(self.zero, "first_event")
 
     def add_clocks(self, builder: TraceBuilder) -> None:
-        """Add the clocks that the file relates to its own, with their readings."""
+        """Add the clocks that the file relates to its own, with their readings.
+
+        A reading is as good as the readings agree: their distances differ by how long the clocks took to read, and by
+        how far they ran apart between the first one and the last. Of a single one the error is not known.
+        """
         for number, reading in self.clock.readings():
             name = clocks.NAMES.get(number, f"clock {number}")
-            clock = builder.clock(name=name, device="", frequency=1_000_000_000)
+            device = "host" if number == clocks.MONOTONIC else ""
+            clock = builder.clock(name=name, device=device, frequency=1_000_000_000)
+            error = int(np.ptp(reading.to - reading.of)) if len(reading.of) > 1 else None
             for ticks, ts in zip(reading.of.tolist(), reading.to.tolist(), strict=True):
-                builder.anchor(clock_id=clock, ticks=ticks, ts=ts - self.zero)
+                builder.anchor(clock_id=clock, ticks=ticks, ts=ts - self.zero, error_ns=error)
 
     # --- rows -------------------------------------------------------------------------------------------------
 
     def draw(self, builder: TraceBuilder, input_id: int) -> None:
         """Append all rows."""
-        events = self.events
-        kept = self._kept()
-        rows = np.flatnonzero(kept) if not kept.all() else None
-        columns = [self.ts, self.track, events["type"], events["name"], events["category"]]
-        ts, track, kind, name, category = (
-            np.ascontiguousarray(column if rows is None else column[rows]) for column in columns
-        )
-        slices = core.perfetto_pair_slices(ts, track, kind, name, category, len(self.tree.nodes))
-        if rows is not None:
-            for column in ("begin", "end", "instants", "unmatched"):
-                slices[column] = np.where(slices[column] < 0, -1, rows[slices[column]])
-        instants = slices["instants"]
-        is_lane = np.zeros(len(self.tree.nodes), np.bool_)
-        is_lane[slices["track"]] = True
-        is_lane[self.track[instants]] = True
         has_samples = np.bincount(self.samples["track"][self.sample_known], minlength=len(self.tree.nodes))
-        self.tree.make(builder, np.flatnonzero(is_lane).tolist(), np.flatnonzero(has_samples).tolist(), input_id)
+        has_rows = np.flatnonzero(self.rows.has_rows).tolist()
+        self.tree.make(builder, has_rows, np.flatnonzero(has_samples).tolist(), input_id)
         self.lanes = self.tree.lanes()
-        self._names = self._codes(builder, "name")
-        self._categories = self._codes(builder, "category")
-        self._add_slices(builder, slices, input_id)
-        self._add_instants(builder, instants)
+        self._names = _codes(builder.names, self.found.names)
+        self._categories = _codes(builder.categories, self.found.categories)
+        self._add_slices(builder, input_id)
+        self._add_instants(builder)
         self._add_samples(builder, input_id)
         FlowRows(self).add(builder, input_id)
-        builder.add_stat("perfetto_end_unmatched", len(slices["unmatched"]), input_id=input_id)
-        builder.records("perfetto.events", self._records)
+        builder.add_stat("perfetto_end_unmatched", len(self.rows.lone["ts"]), input_id=input_id)
 
-    def _kept(self) -> Mask:
-        """Return the events that are drawn as they are."""
-        kept = self.known
-        if self.legacy is not None and self.legacy.flow_event:
-            kept = kept.copy()
-            kept[np.array(self.legacy.flow_event)] = False
-        return kept
-
-    def _codes(self, builder: TraceBuilder, column: str) -> npt.NDArray[np.int32]:
-        """Return the builder's codes of names or categories, by code of the file; the last one is that of -1."""
-        dictionary = builder.dictionary("slices", column)
-        texts = self.found.texts
-        is_used = np.zeros(len(texts) + 1, np.bool_)
-        is_used[self.events[column]] = True
-        used = np.flatnonzero(is_used)
-        mapping = np.zeros(len(texts) + 1, np.int32)
-        mapping[used] = dictionary.codes(texts[code] if code < len(texts) else "" for code in used.tolist())
-        return mapping
-
-    def _add_slices(self, builder: TraceBuilder, slices: Columns, input_id: int) -> None:
-        if self.legacy is not None and self.legacy.complete:
-            self._complete(slices)
-        is_open = slices["is_open"].view(np.bool_)
-        restored = np.zeros(len(is_open), np.bool_)
-        columns = {
+    def _add_slices(self, builder: TraceBuilder, input_id: int) -> None:
+        rows, zero = self.rows, self.zero
+        slices = rows.slices
+        count = len(slices["ts"])
+        if not count:
+            return
+        columns: Columns = {
             "track_id": self.lanes[slices["track"]],
-            "ts": slices["ts"] - self.zero if self.zero else slices["ts"],
+            "ts": slices["ts"] - zero if zero else slices["ts"],
             "dur": slices["dur"],
-            "dur_valid": ~is_open,
-            "flags": slices["crosses"].astype(np.uint32) * np.uint32(Flag.PARTIAL_OVERLAP),
-            "name": self._names[slices["name"]],
-            "category": self._categories[slices["category"]],
+            "name": self._names(slices["name"]),
         }
-        is_annotated = self.is_own and len(self.found.tables["annotated"]["event"]) > 0
-        if is_annotated or is_open.any():
+        if len(slices["category"]):
+            columns["category"] = self._categories(slices["category"])
+        is_annotated = self.is_own and len(rows.annotated) > 0
+        is_open: Mask = slices["dur"] < 0 if rows.open else np.zeros(0, np.bool_)
+        restored = np.zeros(count if is_annotated else 0, np.bool_)
+        if len(rows.crossing) or is_annotated or rows.open:
+            columns["flags"] = np.zeros(count, np.uint32)
+            columns["flags"][rows.crossing] = np.uint32(Flag.PARTIAL_OVERLAP)
+        if is_annotated or rows.open:
+            is_open = is_open if len(is_open) else np.zeros(count, np.bool_)
+            columns["dur_valid"] = ~is_open
             columns["flags"][is_open] |= np.uint32(Flag.UNFINISHED)
-            columns["quality"] = np.zeros(len(is_open), np.int32)
-            columns["last_known_ts"] = np.where(is_open, slices["last"] - self.zero, 0)
+            columns["quality"] = np.zeros(count, np.int32)
+            columns["last_known_ts"] = np.where(is_open, rows.last[slices["track"]] - zero, 0)
             columns["last_known_ts_valid"] = is_open
-        self.begin, self.end = slices["begin"], slices["end"]
-        self.slice_ts, self.slice_dur = slices["ts"], slices["dur"]
-        if self.is_own:
-            restored = self._restore(self.begin, columns) if is_annotated else restored
-            is_gap = slices["category"] == self.code_of(own_traces.GAP)
-            if is_gap.any():
-                self._add_gaps(builder, self.begin[is_gap], columns, is_gap, input_id)
-                kept = np.flatnonzero(~is_gap)
-                columns = {name: column[kept] for name, column in columns.items()}
-                self.begin, self.end, is_open, restored = (
-                    self.begin[kept],
-                    self.end[kept],
-                    is_open[kept],
-                    restored[kept],
-                )
-                self.slice_ts, self.slice_dur = self.slice_ts[kept], self.slice_dur[kept]
-        unfinished = int(np.count_nonzero(is_open & ~restored))
-        builder.add_stat("perfetto_unfinished_slice", unfinished, input_id=input_id)
-        if len(self.begin):
+        if is_annotated:
+            restored = self._restore(self._annotations(BEGIN, count), columns)
+        kept = self._keep_gaps(builder, columns, input_id) if self.is_own else None
+        if kept is not None:
+            columns = {name: column[kept] for name, column in columns.items()}
+            is_open, restored = (each[kept] if len(each) else each for each in (is_open, restored))
+            count = len(kept)
+        unfinished = np.count_nonzero(is_open & ~restored) if len(restored) else np.count_nonzero(is_open)
+        builder.add_stat("perfetto_unfinished_slice", int(unfinished), input_id=input_id)
+        if count:
             quality = self._qualities(builder, columns.pop("quality", None))
             first = builder.append("slices", quality=quality, **columns)
-            self._add_arguments(builder, "perfetto_slices", "slice_id", self.begin, self.end, first)
+            self._add_arguments(builder, "perfetto_slices", "slice_id", first)
 
-    def _complete(self, slices: Columns) -> None:
-        """Give slices of the older form their durations."""
-        assert self.legacy is not None
-        given = np.full(len(self.ts), -1, np.int64)
-        given[np.array(self.legacy.complete)] = np.array(self.legacy.dur, np.int64)
-        known = given[slices["begin"]] >= 0
-        slices["dur"] = np.where(known, np.minimum(given[slices["begin"]], clocks.LATEST), slices["dur"])
-        slices["is_open"] = np.where(known, np.uint8(0), slices["is_open"])
-
-    @cached_property
-    def slice_of(self) -> Int64:
-        """The slice that each event begins or ends, int64 [events], -1: none."""
-        found = np.full(len(self.ts), -1, np.int64)
-        ended = np.flatnonzero(self.end >= 0)
-        found[self.end[ended]] = ended
-        found[self.begin] = np.arange(len(self.begin))
-        return found
+    def _keep_gaps(self, builder: TraceBuilder, columns: Columns, input_id: int) -> Int64 | None:
+        """Append the gaps that lanescope drew; return the slices that are none, None: all."""
+        category = self.rows.slices["category"]
+        is_gap = category == _code_of(self.found.categories, own_traces.GAP)
+        if not len(category) or not is_gap.any():
+            return None
+        self._add_gaps(builder, columns, is_gap, input_id)
+        kept = np.flatnonzero(~is_gap)
+        self.slice_id = np.full(len(is_gap), -1, np.int64)
+        self.slice_id[kept] = np.arange(len(kept))
+        return kept
 
     def _qualities(self, builder: TraceBuilder, places: npt.NDArray[np.int32] | None) -> Any:
         if places is None or not places.any():
@@ -246,60 +221,65 @@ class Timeline:
         codes = builder.dictionary("slices", "quality").codes(QUALITIES)
         return codes[places]
 
-    def code_of(self, text: str) -> int:
-        """Return the code of a text of the file, -2 where it has none."""
-        return self.found.texts.index(text) if text in self.found.texts else -2
-
-    def is_category(self, events: Int64, text: str) -> Mask:
-        """Return which events have a category, bool [n]."""
-        return np.asarray(self.events["category"][events] == self.code_of(text), np.bool_)
-
-    def _add_instants(self, builder: TraceBuilder, instants: Int64) -> None:
+    def _add_instants(self, builder: TraceBuilder) -> None:
+        instants = self.rows.instants
+        kept: Any = slice(None)
         if self.is_own:
-            is_finding = self.is_category(instants, own_traces.FINDING)
+            categories = self.found.categories
+            is_finding = instants["category"] == _code_of(categories, own_traces.FINDING)
             builder.add_stat("perfetto_drawn_finding", int(np.count_nonzero(is_finding)), input_id=0)
-            instants = instants[~(is_finding | self.is_category(instants, own_traces.FLOW))]
-        if not len(instants):
+            kept = np.flatnonzero(~(is_finding | (instants["category"] == _code_of(categories, own_traces.FLOW))))
+        count = len(instants["ts"][kept])
+        if not count:
             return
-        columns: Columns = {
-            "quality": np.zeros(len(instants), np.int32),
-            "flags": np.zeros(len(instants), np.uint32),
-        }
-        if self.is_own:
-            self._restore(instants, columns)
+        columns: Columns = {"quality": np.zeros(count, np.int32), "flags": np.zeros(count, np.uint32)}
+        if self.is_own and len(self.rows.annotated):
+            self._restore(self._annotations(INSTANT, len(instants["ts"]))[kept], columns)
         first = builder.append(
             "instants",
-            track_id=self.lanes[self.track[instants]],
-            ts=self.ts[instants] - self.zero,
-            name=self._names[self.events["name"][instants]],
-            category=self._categories[self.events["category"][instants]],
+            track_id=self.lanes[instants["track"][kept]],
+            ts=instants["ts"][kept] - self.zero,
+            name=self._names(instants["name"][kept]),
+            category=self._categories(instants["category"][kept]),
             quality=self._qualities(builder, columns["quality"]),
             flags=columns["flags"],
         )
-        none = np.full(len(instants), -1, np.int64)
-        self._add_arguments(builder, "perfetto_instants", "instant_id", instants, none, first)
+        self._add_arguments(builder, "perfetto_instants", "instant_id", first, kept)
 
-    def _add_arguments(self, builder: TraceBuilder, table: str, key: str, begin: Int64, end: Int64, first: int) -> None:
+    def _add_arguments(self, builder: TraceBuilder, table: str, key: str, first: int, kept: Any = None) -> None:
         """Append the arguments of slices or instants that have any; they are rendered when they are read."""
-        annotated = self.found.tables["annotated"]["event"]
-        correlations = self.found.tables["correlations"]
-        if not len(annotated) and not len(correlations["event"]):
+        rows = self.rows
+        if not len(rows.annotated) and not len(rows.correlated):
             return
-        row_of = self._annotation_of
-        correlated = np.full(len(self.ts) + 1, -1, np.int64)
-        correlated[correlations["event"]] = np.arange(len(correlations["event"]))
-        has = (row_of[begin] >= 0) | (row_of[end] >= 0) | (correlated[begin] >= 0) | (correlated[end] >= 0)
-        rows = np.flatnonzero(has)
-        if not len(rows):
+        if table == "perfetto_slices":
+            count, kept = len(rows.slices["ts"]), self.slice_id
+            kept = None if kept is None else np.flatnonzero(kept >= 0)
+            roles = (BEGIN, END)
+        else:
+            count, roles = len(rows.instants["ts"]), (INSTANT, INSTANT)
+            kept = kept if isinstance(kept, np.ndarray) else None
+        alone = _alone(rows.annotated, rows.correlated, roles[0]) if kept is None else None
+        if alone is not None:
+            own = alone >> 2
+            one, number = np.arange(len(rows.annotated)), np.arange(len(rows.correlated))
+            other = np.full(len(one), -1, np.int64)
+        else:
+            owners = [_by_row(rows.annotated, role, count) for role in roles]
+            numbers = [_by_row(rows.correlated, role, count) for role in roles]
+            if kept is not None:
+                owners, numbers = ([column[kept] for column in columns] for columns in (owners, numbers))
+            number = np.where(numbers[0] >= 0, *numbers)
+            own = np.flatnonzero((owners[0] >= 0) | (owners[1] >= 0) | (number >= 0))
+            one, number = owners[0][own].astype(np.int64), number[own].astype(np.int64)
+            other = np.full(len(own), -1, np.int64) if roles[0] == roles[1] else owners[1][own].astype(np.int64)
+        if not len(own):
             return
-        one, other = row_of[begin[rows]], row_of[end[rows]]
-        number = np.where(correlated[begin[rows]] >= 0, correlated[begin[rows]], correlated[end[rows]])
-        reader = self.found.reader
+        reader, size = self.found.reader, len(own)
         builder.append(
             table,
-            **{key: first + rows},
-            correlation=Column.derived(len(rows), lambda: self._correlation_texts(number)),
-            arguments=Column.derived(len(rows), lambda: _objects(reader.arguments(one, other))),
+            **{key: first + own if first else own},
+            correlation=Column.derived(size, lambda: self._correlation_texts(number)) if len(number) else "",
+            arguments=Column.derived(size, lambda: _objects(reader.arguments(one, other))) if len(one) else "{}",
         )
 
     def _correlation_texts(self, number: Int64) -> npt.NDArray[np.object_]:
@@ -312,21 +292,19 @@ class Timeline:
 
     # --- traces of our own ------------------------------------------------------------------------------------
 
-    @cached_property
-    def _annotation_of(self) -> Int64:
-        """The row of the annotations of each event, int64 [events + 1], -1: none."""
-        annotated = self.found.tables["annotated"]["event"]
-        found = np.full(len(self.ts) + 1, -1, np.int64)
-        found[annotated] = np.arange(len(annotated))
-        return found
+    def _annotations(self, role: int, count: int) -> Int64:
+        """Return the annotations of slices or instants, int64 [count], -1: none."""
+        return _by_row(self.rows.annotated, role, count).astype(np.int64)
 
-    def _restore(self, events: Int64, columns: Columns) -> Mask:
-        """Put back flags, quality and last known times; return which rows have any of them, bool [n]."""
-        count = len(self.found.tables["annotated"]["event"])
-        restored = np.zeros(len(events), np.bool_)
-        if not count or not len(events):
-            return restored
-        at = self._annotation_of[events]
+    def _restore(self, at: Int64, columns: Columns) -> Mask:
+        """Put back flags, quality and last known times; return which rows have any of them, bool [n].
+
+        Args:
+            at: int64 [n], annotations of each row, -1: none.
+            columns: those of the rows.
+        """
+        count = len(self.rows.annotated)
+        restored = np.zeros(len(at), np.bool_)
         rows = np.flatnonzero(at >= 0)
         at = at[rows]
         reader = self.found.reader
@@ -343,22 +321,18 @@ class Timeline:
             columns["last_known_ts_valid"][rows] = last.known[at]
         return restored
 
-    def _add_gaps(self, builder: TraceBuilder, begin: Int64, columns: Columns, is_gap: Mask, input_id: int) -> None:
-        count = len(self.found.tables["annotated"]["event"])
-        at = self._annotation_of[begin]
+    def _add_gaps(self, builder: TraceBuilder, columns: Columns, is_gap: Mask, input_id: int) -> None:
+        count = len(self.rows.annotated)
+        at = self._annotations(BEGIN, len(is_gap))[is_gap]
         facts: dict[str, Any] = {}
         for name in ("lost_count", "first_offset"):
             found = own_traces.number(self.found.reader, name, count + 1)  # the last one is that of none
             facts[name] = np.where(at >= 0, found.values[at], 0)
             facts[f"{name}_valid"] = (at >= 0) & found.known[at]
-        texts = self.found.texts
-        builder.append(
-            "gaps",
-            **{name: columns[name][is_gap] for name in ("track_id", "ts", "dur", "dur_valid")},
-            cause=[texts[code] if code >= 0 else "" for code in self.events["name"][begin].tolist()],
-            input_id=input_id,
-            **facts,
-        )
+        names = self.found.names
+        given = {name: columns[name][is_gap] for name in ("track_id", "ts", "dur", "dur_valid") if name in columns}
+        causes = [names[code] if code >= 0 else "" for code in self.rows.slices["name"][is_gap].tolist()]
+        builder.append("gaps", **given, cause=causes, input_id=input_id, **facts)
 
     # --- counters ---------------------------------------------------------------------------------------------
 
@@ -384,17 +358,40 @@ class Timeline:
         order = np.lexsort((ts, lanes))
         builder.append("counters", track_id=lanes[order], ts=ts[order], value=values[order])
 
-    def _records(self) -> Table:
-        texts, codes = self.found.texts, self.events["name"]
-        return Table.from_arrays(
-            EVENTS,
-            {
-                "ts": self.ts,
-                "track": self.track,
-                "type": self.events["type"],
-                "name": [texts[code] if code >= 0 else "" for code in codes.tolist()],
-            },
-        )
+
+def _by_row(places: Int64, role: int, count: int) -> npt.NDArray[np.int32]:
+    """Return which of the places is that of each row in a role, int32 [count], -1: none."""
+    found = np.full(count, -1, np.int32)
+    own = np.flatnonzero((places >= 0) & (places & 3 == role))
+    found[places[own] >> 2] = own
+    return found
+
+
+def _alone(annotated: Int64, correlated: Int64, role: int) -> Int64 | None:
+    """Return the places of annotations and correlation IDs if they are the same, in order of the rows; else None."""
+    if len(annotated) and len(correlated) and not np.array_equal(annotated, correlated):
+        return None
+    places = annotated if len(annotated) else correlated
+    # Of rows without a place, and of those in another role, the last bits differ.
+    return places if bool((places & 3 == role).all()) and bool((places[1:] > places[:-1]).all()) else None
+
+
+def _code_of(texts: list[str], text: str) -> int:
+    """Return the code of a text, -2 where there is none."""
+    return texts.index(text) if text in texts else -2
+
+
+def _codes(dictionary: Dictionary, texts: list[str]) -> Callable[[npt.NDArray[np.int32]], npt.NDArray[np.int32]]:
+    """Return what turns codes of the file, -1 for none, into those of a dictionary."""
+    mapping = dictionary.codes(texts)
+    is_same = bool((mapping == np.arange(len(mapping))).all())
+
+    def translate(codes: npt.NDArray[np.int32]) -> npt.NDArray[np.int32]:
+        if len(codes) and int(codes.min()) < 0:
+            return np.append(mapping, np.int32(dictionary.code("")))[codes]
+        return codes if is_same else mapping[codes]
+
+    return translate
 
 
 def _objects(texts: list[str]) -> npt.NDArray[np.object_]:

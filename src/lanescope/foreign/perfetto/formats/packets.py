@@ -26,7 +26,9 @@ class Found:
 
     Attributes:
         tables: columns by table and name, as the native reader gives them.
-        texts: all texts, by code.
+        rows: slices, instants and facts of tracks, as the native reader gives them; None where events were kept.
+        names, categories: those of events, by code.
+        texts: other texts, by code.
         message_bytes: descriptors and statistics, end to end.
         faults: count and first offset by kind.
         other: packets and bytes by field, of other data sources.
@@ -41,6 +43,9 @@ class Found:
     """
 
     tables: dict[str, Columns]
+    rows: dict[str, Any] | None
+    names: list[str]
+    categories: list[str]
     texts: list[str]
     message_bytes: bytes
     faults: dict[str, tuple[int, int]]
@@ -59,13 +64,25 @@ class Found:
 
 
 class PacketReader:
-    """Reads a file piece by piece."""
+    """Reads a file piece by piece.
 
-    def __init__(self) -> None:
-        self._reader = core.PerfettoReader()
+    Args:
+        size: of the file, as far as it is known.
+        keeps_events: keep all events, in order of the file; else slices are found on the way.
+    """
+
+    def __init__(self, size: int = 0, *, keeps_events: bool = False) -> None:
+        self._reader = core.PerfettoReader(keeps_events)
+        self._reader.expect(size)
+        self._keeps_events = keeps_events
         self._rest = bytearray()
         self._offset = 0  # of the rest, in the file
         self._zstd = (0, -1)
+
+    @property
+    def needs_events(self) -> bool:
+        """Whether what was read so far can only be understood with all events at hand."""
+        return not self._keeps_events and self._reader.needs_events
 
     def feed(self, data: memoryview) -> None:
         """Read the next bytes."""
@@ -86,7 +103,10 @@ class PacketReader:
         decoded, padding, lost = reader.bytes
         return Found(
             reader.take(),
-            _texts(*reader.texts()),
+            None if self._keeps_events else reader.take_rows(),
+            _texts(*reader.names),
+            _texts(*reader.categories),
+            _texts(*reader.texts),
             reader.message_bytes(),
             reader.faults,
             reader.other,

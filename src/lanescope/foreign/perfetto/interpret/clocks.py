@@ -12,6 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
+from lanescope.common.distinct import distinct
 from lanescope.foreign.perfetto.formats.packets import Columns
 
 Int64 = npt.NDArray[np.int64]
@@ -97,6 +98,28 @@ class ClockMap:
         if len(found) and (int(found.min()) < 0 or int(found.max()) >= LATEST):
             known &= (found >= 0) & (found < LATEST)
         return found, known
+
+    def any_used(self) -> int:
+        """Return the number of a clock that events count on."""
+        return self._used[0] if self._used else 0
+
+    def _steps(self) -> list[tuple[Reading, ...]]:
+        """Return the readings that lead from each used clock to that of the trace."""
+        paths = (() if number in (0, self._target) else self._path(number) for number in self._used)
+        return [path for path in paths if path is not None]
+
+    def is_same(self) -> bool:
+        """Return whether all events count on the clock of the trace, or on clocks that show the same."""
+        return not any(self._steps())
+
+    def is_constant(self) -> bool:
+        """Return whether no clock drifts against that of the trace."""
+        return all(len(distinct(step.to - step.of)) == 1 for path in self._steps() for step in path)
+
+    def keeps_order(self) -> bool:
+        """Return whether of two times on one clock the later one is never the earlier one on that of the trace."""
+        # From one nanosecond to the next the time may stand still where a reading sets the clock back by that much.
+        return all(bool((np.diff(step.to - step.of) >= -1).all()) for path in self._steps() for step in path)
 
     def _path(self, number: int) -> tuple[Reading, ...] | None:
         """Return the readings that lead from a clock to that of the trace; None where none do."""

@@ -12,7 +12,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from lanescope.foreign.perfetto.formats.packets import Columns
+from lanescope.foreign.perfetto.formats.packets import Columns, Found
 
 Int64 = npt.NDArray[np.int64]
 
@@ -64,13 +64,13 @@ class LegacyEvents:
     bind: list[tuple[int, int, bool, bool]] = field(default_factory=list)
 
 
-def read(legacy: Columns, events: Columns, texts: list[str], pids: Int64) -> LegacyEvents:
+def read(legacy: Columns, events: Columns, file: Found, pids: Int64) -> LegacyEvents:
     """Return what the older events mean.
 
     Args:
         legacy: their columns.
         events: columns of all events.
-        texts: texts by code.
+        file: what the file has, for its texts.
         pids: int64 [events of ``legacy``], the process of each by its track, -1: unknown.
     """
     found = LegacyEvents()
@@ -85,16 +85,16 @@ def read(legacy: Columns, events: Columns, texts: list[str], pids: Int64) -> Leg
         if phase in _FLOW:
             name = int(events["name"][event])
             found.flow_event.append(event)
-            found.flow_key.append((texts[category] if category >= 0 else "", name, number or bind_id))
+            found.flow_key.append((file.categories[category] if category >= 0 else "", name, number or bind_id))
             found.flow_role.append(_FLOW[phase])
             found.is_next.append(phase == ord("f") and not flow & _ENCLOSING)
         elif bind_id and flow & (_FLOW_IN | _FLOW_OUT):
             found.bind.append((event, bind_id, bool(flow & _FLOW_OUT), bool(flow & _FLOW_IN)))
         key: AsyncKey | ThreadKey | None = None
         if phase in _ASYNC and id_kind:
-            named = texts[category] if category >= 0 else ""
+            named = file.categories[category] if category >= 0 else ""
             if scope >= 0:
-                named = f"{named}:{texts[scope]}"
+                named = f"{named}:{file.texts[scope]}"
             key = AsyncKey(process if id_kind == _LOCAL else None, named, number)
         elif tid >= 0 or pid >= 0:
             key = ThreadKey(process, tid if tid >= 0 else process or 0)

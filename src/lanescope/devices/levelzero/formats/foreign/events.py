@@ -255,12 +255,6 @@ class _Maker:
         if not self._special:
             return
         reader = PayloadReader(self._rows, [process for process, _ in self._found.threads])
-        texts, ends, size = [], [], 0
-        for _, number, row, rows, _ in self._special:
-            text, end = payloads(self._found.streams[number], row, rows)
-            texts.append(text)
-            ends.append(end + size)
-            size += len(text)
         names = [self._found.streams[number].trace.reader.events[row][1].name for _, number, row, _, _ in self._special]
         lengths = [len(rows) for _, _, _, rows, _ in self._special]
         of_stream = [(self._found.streams[number], rows) for _, number, _, rows, _ in self._special]
@@ -271,8 +265,7 @@ class _Maker:
             seq=np.concatenate([seq for seq, *_ in self._special]),
             ts=np.concatenate([stream.ts[rows] for stream, rows in of_stream]),
             threads=np.concatenate([stream.thread[rows] for stream, rows in of_stream]).astype(np.int64),
-            payloads=b"".join(texts),
-            ends=np.concatenate(ends),
+            payloads=[payloads(self._found.streams[number], row, rows) for _, number, row, rows, _ in self._special],
         )
         for group, count in reader.read(records).items():
             key = self._special[group][1], names[group]

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from itertools import accumulate
 from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
+from lanescope._native import core
 from lanescope.devices.levelzero.formats.event_model import Rows
 from lanescope.devices.levelzero.formats.fields import BadField
 from lanescope.devices.levelzero.formats.text_records import Handler
@@ -16,7 +18,7 @@ from lanescope.devices.levelzero.formats.text_shapes import Shapes
 
 
 class Records(NamedTuple):
-    """Records whose times and threads are known, in any order.
+    """Records whose times and threads are known: those of the first kind, then those of the next.
 
     Attributes:
         names: what the kinds are called, ``PROVIDER:EVENT``.
@@ -25,8 +27,7 @@ class Records(NamedTuple):
         seq: int64 [n], position in the order of all records.
         ts: int64 [n], ns.
         threads: int64 [n], row of threads.
-        payloads: the fields of all records, one behind the other.
-        ends: int64 [n], where the payload of each ends.
+        payloads: the fields of each kind.
     """
 
     names: Sequence[str]
@@ -35,8 +36,7 @@ class Records(NamedTuple):
     seq: npt.NDArray[np.int64]
     ts: npt.NDArray[np.int64]
     threads: npt.NDArray[np.int64]
-    payloads: bytes
-    ends: npt.NDArray[np.int64]
+    payloads: Sequence[core.LevelZeroColumns]
 
 
 class PayloadReader:
@@ -56,17 +56,18 @@ class PayloadReader:
         """Read records in their order; return by kind how many have fields that are not what they have to be."""
         order = np.argsort(records.seq, kind="stable")
         bad: dict[int, int] = {}
-        place, columns = 0, (records.kinds, records.seq, records.ts, records.threads, records.ends)
+        place, columns = 0, (records.kinds, records.seq, records.ts, records.threads)
+        begins = list(accumulate(map(len, records.payloads), initial=0))
         while True:
             place = self._shapes.scanner.take_records(records.names, order, *columns, records.payloads, place)
             if place == len(order):
                 return bad
             at = int(order[place])
             group = int(records.kinds[at])
-            begin = int(records.ends[at - 1]) if at else 0
             stamp = int(records.seq[at]), int(records.ts[at]), int(records.threads[at])
             try:
-                records.handlers[group](self._recorder, stamp, records.payloads[begin : int(records.ends[at])])
+                payload = records.payloads[group].payload(at - begins[group])
+                records.handlers[group](self._recorder, stamp, payload)
             except BadField:
                 bad[group] = bad.get(group, 0) + 1
             self._learn(records.names[group].encode())

@@ -20,7 +20,7 @@ _UInt64 = npt.NDArray[np.uint64]
 _Field = tuple[str, str, _UInt64, _UInt64, list[tuple[int, str]], list[tuple[str, int, int]], bytes]
 
 
-def payloads(stream: Stream, row: int, rows: Int64) -> tuple[bytes, Int64]:
+def payloads(stream: Stream, row: int, rows: Int64) -> core.LevelZeroColumns:
     """Return the payloads of events.
 
     Args:
@@ -29,7 +29,7 @@ def payloads(stream: Stream, row: int, rows: Int64) -> tuple[bytes, Int64]:
         rows: which events, int64 [n]; all of that kind.
 
     Returns:
-        The payloads one behind the other, and where each ends, int64 [n].
+        Their fields. They are written as text only where a reader needs that.
     """
     event = stream.trace.reader.events[row][1].name.partition(":")[2]
     fields = []
@@ -37,8 +37,7 @@ def payloads(stream: Stream, row: int, rows: Int64) -> tuple[bytes, Int64]:
         root, _, name = name.partition(":")
         if root == "event.fields" and not name.startswith("_") and "." not in name:
             fields.append(_field(event, name, column))
-    made: tuple[bytes, Int64] = core.levelzero_payloads(fields, stream.walk.data, len(rows))
-    return made
+    return core.LevelZeroColumns(fields, stream.walk.data, len(rows))
 
 
 def _field(event: str, name: str, column: tsdl.Columns) -> _Field:

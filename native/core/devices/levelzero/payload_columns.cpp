@@ -1,0 +1,238 @@
+#include "core/devices/levelzero/payload_columns.hpp"
+
+#include <algorithm>
+#include <charconv>
+#include <cstring>
+#include <string_view>
+#include <utility>
+
+namespace lanescope::levelzero {
+namespace {
+
+// As many fields as a reader of texts takes.
+constexpr size_t kMostFields = 64;
+constexpr std::array<std::string_view, 2> kMarks{"hSignalEvent", "hCommandList"};
+
+void put(Values* values, int cell, uint64_t value) {
+    values->cells[static_cast<size_t>(cell)] = value;
+    values->present |= uint32_t{1} << cell;
+}
+
+bool is_plain(std::span<const uint8_t> bytes) {
+    return std::ranges::all_of(bytes, [](uint8_t c) { return c >= 32 && c < 127 && c != '"' && c != '\\'; });
+}
+
+}  // namespace
+
+PayloadColumns::PayloadColumns(std::vector<Field> fields, std::span<const uint8_t> data, size_t count)
+    : fields_(std::move(fields)), data_(data), count_(count) {
+    has_plain_names_ = fields_.size() <= kMostFields;
+    for (const Field& field : fields_) {
+        for (const Field& other : fields_) {
+            if (&field != &other && field.name == other.name) has_plain_names_ = false;
+        }
+        // Members, labels and texts are searched for names where they stand.
+        has_texts_ = has_texts_ || field.form == Form::text || field.form == Form::written || field.form == Form::structure ||
+                     !field.labels.empty();
+        for (size_t mark = 0; mark < kMarks.size(); ++mark) {
+            if (field.name.ends_with(kMarks[mark])) marked_[mark].push_back(&field);
+        }
+    }
+}
+
+void PayloadColumns::forget() {
+    for (Plan& plan : plans_) {
+        for (Step& step : plan.steps) step.kept = {};
+    }
+}
+
+bool PayloadColumns::has_fields(size_t row) const {
+    return std::ranges::any_of(fields_, [&](const Field& field) { return field.extents[row] != 0; });
+}
+
+bool PayloadColumns::mentions(size_t row, Mark mark) {
+    const auto number = static_cast<size_t>(mark);
+    for (const Field* field : marked_[number]) {
+        if (field->extents[row] != 0) return true;
+    }
+    if (!has_texts_) return false;
+    scratch_.clear();
+    if (!write(row, &scratch_)) return false;
+    return scratch_.find(std::string(kMarks[number]) + ": ") != std::string::npos;
+}
+
+PayloadColumns::Plan& PayloadColumns::plan_of(const Shape& shape) {
+    for (Plan& plan : plans_) {
+        if (plan.shape == shape.id()) return plan;
+    }
+    plans_.push_back(made(shape));
+    return plans_.back();
+}
+
+PayloadColumns::Plan PayloadColumns::made(const Shape& shape) const {
+    Plan plan{shape.id(), has_plain_names_, {}};
+    const auto& cells = shape.cells_;
+    for (size_t i = 0; i < cells.size(); ++i) {
+        for (size_t other = 0; other < i; ++other) {
+            if (cells[i].group == cells[other].group && cells[i].name == cells[other].name) plan.is_clear = false;
+        }
+    }
+    for (const Field& field : fields_) {
+        Step step{&field, kNone};
+        for (size_t i = 0; i < cells.size(); ++i) {
+            if (shape.group_of_[i] == 0 && cells[i].name == field.name) step.cell = static_cast<int>(i);
+        }
+        for (size_t group = 1; group < shape.groups_.size(); ++group) {
+            if (shape.groups_[group] == field.name) step.group = static_cast<int>(group);
+        }
+        if (step.cell == kNone && step.group == kNone) continue;
+        for (const Member& member : field.members) {
+            for (size_t i = 0; i < cells.size(); ++i) {
+                if (shape.group_of_[i] != step.group || cells[i].name != member.name) continue;
+                step.parts.push_back({member.offset, member.size, static_cast<int>(i)});
+            }
+        }
+        plan.steps.push_back(std::move(step));
+    }
+    return plan;
+}
+
+bool PayloadColumns::read(size_t row, const Shape& shape, const std::vector<TextCodes>& texts, Values* values) {
+    Plan& plan = plan_of(shape);
+    if (!plan.is_clear) return false;
+    values->present = 0;
+    values->list.clear();
+    for (Step& step : plan.steps) {
+        if (step.field->extents[row] != 0 && !take(step, row, shape, texts, values)) return false;
+    }
+    return (values->present & shape.required_[0]) == shape.required_[0];
+}
+
+bool PayloadColumns::take(Step& step, size_t row, const Shape& shape, const std::vector<TextCodes>& texts,
+                          Values* values) const {
+    const Field& field = *step.field;
+    if ((step.group != kNone) != (field.form == Form::structure) || (step.cell == kNone) != (field.form == Form::structure)) {
+        return false;
+    }
+    if (field.form == Form::structure) return take_structure(step, row, shape, values);
+    const Cell& cell = shape.cells_[static_cast<size_t>(step.cell)];
+    const uint64_t value = field.values[row];
+    std::span<const uint8_t> part;
+    switch (field.form) {
+        case Form::signed_number:
+            if (value >> 63 != 0) return false;
+            [[fallthrough]];
+        case Form::number:
+            return take_number(step, value, cell, texts, values);
+        case Form::text:
+            if (!within(data_, value, field.extents[row] - 1, 1, &part) || !is_plain(part)) return false;
+            return take_text(step, {reinterpret_cast<const char*>(part.data()), part.size()}, cell, texts, values);
+        case Form::words32:
+            return take_words<uint32_t>(step, row, cell, values);
+        case Form::words64:
+            return take_words<uint64_t>(step, row, cell, values);
+        case Form::written: {
+            uint64_t number = 0;
+            if (cell.kind != CellKind::nanoseconds || value > field.written.size()) return false;
+            if (!read_nanoseconds(field.written.substr(value, field.extents[row] - 1), &number)) return false;
+            put(values, step.cell, number);
+            return true;
+        }
+        case Form::structure:
+            return false;
+    }
+    return false;
+}
+
+bool PayloadColumns::take_number(Step& step, uint64_t value, const Cell& cell, const std::vector<TextCodes>& texts,
+                                 Values* values) const {
+    const auto& labels = step.field->labels;
+    if (cell.kind == CellKind::text || cell.kind == CellKind::maybe_text) {
+        Kept& kept = step.kept[(value ^ value >> 28) % kKept];
+        if (!kept.is_known || kept.value != value) {
+            std::array<char, 24> digits;
+            std::string_view text;
+            if (const auto label = labels.find(value); label != labels.end()) {
+                text = label->second;
+            } else {
+                text = {digits.data(), std::to_chars(digits.data(), digits.data() + digits.size(), value).ptr};
+            }
+            const uint64_t* code = text.empty() ? nullptr : texts[cell.texts].find(text);
+            if (code == nullptr) return false;
+            kept = {value, *code, true};
+        }
+        put(values, step.cell, kept.code);
+        return true;
+    }
+    if (!labels.empty() && labels.contains(value)) return false;
+    switch (cell.kind) {
+        case CellKind::integer:
+            break;
+        case CellKind::small:
+            if (value >> 63 != 0) return false;
+            break;
+        case CellKind::flag:
+            if (value > 1) return false;
+            break;
+        case CellKind::integers:
+            values->list.push_back(value);
+            value = 1;
+            break;
+        default:
+            return false;
+    }
+    put(values, step.cell, value);
+    return true;
+}
+
+bool PayloadColumns::take_text(const Step& step, std::string_view text, const Cell& cell, const std::vector<TextCodes>& texts,
+                               Values* values) const {
+    if (cell.kind != CellKind::text && cell.kind != CellKind::maybe_text) return false;
+    if (text.empty()) return cell.kind == CellKind::maybe_text;
+    const uint64_t* code = texts[cell.texts].find(text);
+    if (code == nullptr) return false;
+    put(values, step.cell, *code);
+    return true;
+}
+
+template <class T>
+bool PayloadColumns::take_words(const Step& step, size_t row, const Cell& cell, Values* values) const {
+    const Field& field = *step.field;
+    const uint64_t bit = field.values[row];
+    std::span<const uint8_t> part;
+    if (cell.kind != CellKind::integers || bit % 8 != 0) return false;
+    if (!within(data_, bit / 8, field.extents[row] - 1, sizeof(T), &part)) return false;
+    for (size_t at = 0; at < part.size(); at += sizeof(T)) {
+        T value;
+        std::memcpy(&value, part.data() + at, sizeof value);
+        values->list.push_back(value);
+    }
+    put(values, step.cell, values->list.size());
+    return true;
+}
+
+bool PayloadColumns::take_structure(const Step& step, size_t row, const Shape& shape, Values* values) const {
+    const Field& field = *step.field;
+    const uint64_t bit = field.values[row], size = field.extents[row] - 1;
+    std::span<const uint8_t> part;
+    if (bit % 8 != 0 || !within(data_, bit / 8, size, 1, &part)) return false;
+    // One without any member is as good as none.
+    bool is_empty = true;
+    const auto lies_within = [&](const auto& member) {
+        return member.offset <= size && member.size <= size - member.offset && member.size <= sizeof(uint64_t);
+    };
+    for (const Member& member : field.members) is_empty = is_empty && !lies_within(member);
+    if (is_empty) return true;
+    for (const Part& each : step.parts) {
+        if (!lies_within(each)) continue;
+        const Cell& cell = shape.cells_[static_cast<size_t>(each.cell)];
+        uint64_t value = 0;
+        std::memcpy(&value, part.data() + each.offset, each.size);
+        if (cell.kind != CellKind::integer && (cell.kind != CellKind::small || value >> 63 != 0)) return false;
+        put(values, each.cell, value);
+    }
+    const uint32_t required = shape.required_[static_cast<size_t>(step.group)];
+    return (values->present & required) == required;
+}
+
+}  // namespace lanescope::levelzero

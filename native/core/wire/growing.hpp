@@ -1,0 +1,110 @@
+// Arrays that grow at their end; a caller may take the memory. Huge pages were slower: the system looks for them at each
+// fault.
+#pragma once
+#include <sys/mman.h>
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdlib>
+#include <cstring>
+#include <new>
+#include <utility>
+
+namespace lanescope {
+
+// Memory without an owner: the one who has it frees it.
+struct Memory {
+    void* data = nullptr;
+    size_t mapped = 0;  // bytes; 0: of malloc
+
+    void free() const {
+        if (mapped != 0) {
+            ::munmap(data, mapped);
+        } else {
+            std::free(data);
+        }
+    }
+};
+
+template <class T>
+class Growing {
+public:
+    Growing() = default;
+    Growing(const Growing&) = delete;
+    Growing& operator=(const Growing&) = delete;
+    Growing(Growing&& other) noexcept
+        : data_(std::exchange(other.data_, nullptr)), mapped_(std::exchange(other.mapped_, 0)),
+          size_(std::exchange(other.size_, 0)), room_(std::exchange(other.room_, 0)), expected_(other.expected_) {}
+    ~Growing() { Memory{data_, mapped_}.free(); }
+
+    void push_back(T value) {
+        if (size_ == room_) [[unlikely]] grow();
+        data_[size_++] = value;
+    }
+    // For columns of one length: the first one's `is_full` tells when to `grow` all, then each takes a value.
+    bool is_full() const { return size_ == room_; }
+    void grow(size_t least = 0) { make_room(std::max<size_t>({kFirst, 2 * room_, expected_, least})); }
+    void push_within(T value) { data_[size_++] = value; }
+    size_t room() const { return room_; }
+    void append(const T* values, size_t count) {
+        if (count > room_ - size_) [[unlikely]] grow(size_ + count);
+        if (count != 0) std::memcpy(data_ + size_, values, count * sizeof(T));
+        size_ += count;
+    }
+    void reserve(size_t room) {
+        if (room > room_) make_room(room);
+    }
+    // So many values may come: address space for them is taken at once, memory only as they do.
+    void expect(size_t count) { expected_ = count * sizeof(T) < kLarge ? 0 : count; }
+    void fill_up(size_t count, T value) {
+        while (size_ < count) push_back(value);
+    }
+    void shorten(size_t count) { size_ = std::min(size_, count); }
+    size_t size() const { return size_; }
+    bool empty() const { return size_ == 0; }
+    T& operator[](size_t i) { return data_[i]; }
+    const T& operator[](size_t i) const { return data_[i]; }
+    T& back() { return data_[size_ - 1]; }
+    T* data() { return data_; }
+    const T* data() const { return data_; }
+
+    // Return the memory and how many values are in it.
+    std::pair<Memory, size_t> release() {
+        room_ = 0;
+        return {Memory{std::exchange(data_, nullptr), std::exchange(mapped_, 0)}, std::exchange(size_, 0)};
+    }
+
+private:
+    static constexpr size_t kFirst = 64;
+    static constexpr size_t kPage = size_t{2} << 20;
+    static constexpr size_t kLarge = 2 * kPage;
+
+    // Raise what running out of memory raises.
+    static void fail() { ::operator delete(::operator new(~size_t{0} >> 1)); }
+    void make_room(size_t room) {
+        const size_t bytes = room * sizeof(T);
+        if (bytes < kLarge) {
+            void* const moved = std::realloc(data_, bytes);
+            if (moved == nullptr) fail();
+            data_ = static_cast<T*>(moved);
+            room_ = room;
+            return;
+        }
+        const size_t wanted = (bytes + kPage - 1) / kPage * kPage;
+        void* const found = ::mmap(nullptr, wanted, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+        if (found == MAP_FAILED) fail();
+        if (size_ != 0) std::memcpy(found, data_, size_ * sizeof(T));
+        Memory{data_, mapped_}.free();
+        data_ = static_cast<T*>(found);
+        mapped_ = wanted;
+        room_ = wanted / sizeof(T);
+    }
+
+    T* data_ = nullptr;
+    size_t mapped_ = 0;
+    size_t size_ = 0;
+    size_t room_ = 0;
+    size_t expected_ = 0;
+};
+
+}  // namespace lanescope

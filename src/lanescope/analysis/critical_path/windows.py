@@ -1,0 +1,251 @@
+"""Windows and sinks: which stretches of time have a path, and the event at which each path ends."""
+
+from __future__ import annotations
+
+from fnmatch import fnmatchcase
+from typing import NamedTuple
+
+import numpy as np
+
+from lanescope.analysis.critical_path.event_graph import Mask
+from lanescope.analysis.critical_path.trace_graph import TraceGraph
+from lanescope.analysis.windows.window import moment
+from lanescope.common.distinct import distinct
+from lanescope.errors import UsageError
+from lanescope.families.causes import NaturalWindow
+
+_END = 1
+#: Ordinals have so many digits at most.
+_DIGITS = 18
+
+
+class PathWindow(NamedTuple):
+    """A window, and where its path ends.
+
+    Attributes:
+        name: what it is called; empty for the whole trace.
+        begin: begin of the window.
+        end: its end.
+        sink: the node at which the path ends.
+        cut: the node behind it whose piece reaches over the window's end; -1: nothing runs there.
+        reason: why the path ends there.
+        outlive: slices of it that begin inside and end behind.
+    """
+
+    name: str
+    begin: int
+    end: int
+    sink: int
+    cut: int
+    reason: str
+    outlive: int
+
+
+class WindowChoice(NamedTuple):
+    """Which windows are wanted.
+
+    Attributes:
+        name: name of a slice or window, with ``#k`` for the kth one from 0; empty: those that the families declare.
+        begin: begin of the only window, a time as ``lanescope.window`` takes it; None: that of the first slice.
+        end: its end; None: that of the last slice.
+        sink: path of the lane at whose last end the path ends, a glob pattern; empty: any.
+        device: path of the device whose lanes count, likewise.
+    """
+
+    name: str = ""
+    begin: str | int | None = None
+    end: str | int | None = None
+    sink: str = ""
+    device: str = ""
+
+
+class _Sinks:
+    """Finds the event at which a path ends."""
+
+    def __init__(self, made: TraceGraph) -> None:
+        self.made = made
+        graph = made.graph
+        self.time, self.rows = graph.time, graph.rows
+        nodes = graph.nodes
+        self.row, self.event, self.before = nodes["row"], nodes["event"], nodes["before"]
+        self.has_edges = np.zeros(len(made.cache.trace.tracks), bool)
+        self.has_edges[self.rows.lane[self.row[graph.edges["target"]]]] = True
+
+    def find(self, name: str, begin: int, end: int, lanes: Mask | None, reason: str) -> PathWindow:
+        """Return the window whose path ends with the last event at or before its end.
+
+        Raises:
+            UsageError: nothing begins before the end.
+        """
+        rows = self.rows
+        inside = np.ones(len(rows.lane), bool) if lanes is None else lanes[rows.lane]
+        of_node = inside[self.row] & (self.time <= end)
+        if not of_node.any():
+            raise UsageError(f"no slice starts before the end of the window at {end:,}", hint="use a later --to")
+        outlive = inside & (rows.begin >= begin) & (rows.begin < end) & (rows.end > end)
+        last = int(self.time[of_node].max())
+        running = np.flatnonzero(inside & (rows.begin < end) & (rows.end > end)) if last < end else ()
+        cut = -1
+        if len(running):
+            begins = rows.begin[running]
+            sink = int(self.made.graph.begin_of[running[np.flatnonzero(begins == begins.max())[0]]])
+            while sink + 1 < len(self.time) and self.before[sink + 1] == sink and self.time[sink + 1] <= end:
+                sink += 1
+            cut = sink + 1
+        else:
+            nodes = np.flatnonzero(of_node & (self.time == last))
+            row = self.row[nodes]
+            order = np.lexsort((row, self.event[nodes] != _END, ~self.has_edges[rows.lane[row]]))
+            sink = int(nodes[order[0]])
+        return PathWindow(name, begin, end, sink, cut, reason, int(np.count_nonzero(outlive)))
+
+    def at_end_of(self, name: str, row: int, begin: int, end: int, reason: str) -> PathWindow:
+        """Return the window whose path ends with the end of a row."""
+        rows = self.rows
+        outlive = (rows.begin >= begin) & (rows.begin < end) & (rows.end > end)
+        sink = int(self.made.graph.end_of[row])
+        return PathWindow(name, begin, end, sink, -1, reason, int(np.count_nonzero(outlive)))
+
+
+def windows(made: TraceGraph, choice: WindowChoice) -> list[PathWindow]:
+    """Return the windows that are wanted, each with its sink.
+
+    Raises:
+        UsageError: no window, lane or device is called so, or the window is empty.
+    """
+    if not len(made.slice_of):
+        raise UsageError("the capture has no slices that work or wait", hint="see 'lanescope info CAPTURE'")
+    sinks, rows = _Sinks(made), made.graph.rows
+    lanes = _lanes(made, choice)
+    why = "last end of lane " + choice.sink if choice.sink else "last end"
+    why += f" on device {choice.device}" if choice.device else ""
+    if choice.name:
+        return [_named(made, sinks, choice.name, lanes, why)]
+    first, last = int(rows.begin.min()), int(rows.end.max())
+    if choice.begin is not None or choice.end is not None:
+        begin = first if choice.begin is None else _time_of(made, "--from", choice.begin, is_end=False)
+        end = last if choice.end is None else _time_of(made, "--to", choice.end, is_end=True)
+        if begin >= end:
+            raise UsageError(f"the window from {begin:,} to {end:,} is empty", hint="use --from before --to")
+        return [sinks.find("", begin, end, lanes, why)]
+    if made.windows and lanes is None:
+        return [_natural(made, sinks, window, None, why) for window in made.windows]
+    if lanes is None:
+        parts = _unjoined_devices(made)
+        if len(parts) > 1:
+            tree = made.cache.time.tree
+            found = []
+            for device, mask in parts:
+                mine = mask[rows.lane]
+                begin, end = int(rows.begin[mine].min()), int(rows.end[mine].max())
+                found.append(sinks.find(tree.path(device), begin, end, mask, "last end of the device"))
+            return found
+    return [sinks.find("", first, last, lanes, why)]
+
+
+def _time_of(made: TraceGraph, option: str, given: str | int, *, is_end: bool) -> int:
+    """Return the time that a text, or an integer, asks for; errors as ``moment``, or there is no such slice."""
+    if isinstance(given, int):
+        return given
+    asked = moment(option, given)
+    if asked.instance is not None:
+        each = _instance(made, asked.instance.name, asked.instance.ordinal, given)
+        extents = made.cache.time.extents
+        return int((extents.end if is_end else extents.begin)[each])
+    first, last = made.cache.time.window
+    return asked.offset + {"zero": 0, "first": first, "last": last}[asked.origin]
+
+
+def _instance(made: TraceGraph, name: str, place: int, text: str) -> int:
+    """Return the slice of a name that begins as the kth, from 0, from the last if negative."""
+    cache = made.cache
+    code = cache.names.texts.index(name) if name in cache.names.texts else -1
+    found = np.flatnonzero(cache.name_of == code)
+    found = found[np.lexsort((cache.time.extents.end[found], cache.time.extents.begin[found]))]
+    if not -len(found) <= place < len(found):
+        known = [window.name for window in made.windows[:8]]
+        hint = f"use 0 to {len(found) - 1}" if len(found) else "run 'lanescope summary CAPTURE' to list names"
+        if known:
+            hint = "use one of " + ", ".join(known)
+        raise UsageError(f"no slice or window {text!r}: {len(found):,} slices of this name", hint=hint)
+    return int(found[place])
+
+
+def _lanes(made: TraceGraph, choice: WindowChoice) -> Mask | None:
+    """Return the tracks whose events may be sinks, bool [tracks]; None: all."""
+    if not choice.sink and not choice.device:
+        return None
+    tree = made.cache.time.tree
+    paths = [tree.path(track) for track in range(len(tree))]
+    found = np.ones(len(tree), bool)
+    used = np.zeros(len(tree), bool)
+    used[made.graph.rows.lane] = True
+    if choice.sink:
+        found &= np.array([_fits(path, choice.sink) for path in paths])
+    if choice.device:
+        devices = made.device_of
+        found &= np.array([_fits(paths[device], choice.device) for device in devices.tolist()])
+    if not (found & used).any():
+        what = f"lane {choice.sink!r}" if choice.sink else f"device {choice.device!r}"
+        among = sorted({paths[device] for device in made.device_of[used].tolist()})
+        known = [paths[track] for track in np.flatnonzero(used).tolist()] if choice.sink else among
+        raise UsageError(f"no {what} has slices", hint="use one of " + ", ".join(known[:8]))
+    return found
+
+
+def _fits(path: str, pattern: str) -> bool:
+    return fnmatchcase(path, pattern) or fnmatchcase(path.rpartition("/")[2], pattern)
+
+
+def _named(made: TraceGraph, sinks: _Sinks, text: str, lanes: Mask | None, why: str) -> PathWindow:
+    """Return the kth window or slice of a name."""
+    natural = [window for window in made.windows if window.name == text]
+    if natural:
+        return _natural(made, sinks, natural[0], lanes, why)
+    name, mark, number = text.rpartition("#")
+    is_numbered = bool(mark) and number.removeprefix("-").isdecimal() and len(number) < _DIGITS
+    name = name if is_numbered else text
+    each = _instance(made, name, int(number) if is_numbered else 0, text)
+    cache = made.cache
+    begin, end = int(cache.time.extents.begin[each]), int(cache.time.extents.end[each])
+    if begin == end:
+        raise UsageError(f"{text!r} takes no time", hint="use another slice of the name")
+    row = int(made.row_of[each])
+    if row >= 0 and lanes is None:
+        return sinks.at_end_of(text, row, begin, end, f"end of {name}")
+    return sinks.find(text, begin, end, lanes, f"{why} in {name}")
+
+
+def _natural(made: TraceGraph, sinks: _Sinks, window: NaturalWindow, lanes: Mask | None, why: str) -> PathWindow:
+    name, begin, end = window.name, window.begin, window.end
+    row = -1 if window.sink is None else int(made.row_of[window.sink])
+    if row >= 0 and lanes is None:
+        return sinks.at_end_of(name, row, begin, end, f"last end of {name}")
+    return sinks.find(name, begin, end, lanes, f"{why} in {name}")
+
+
+def _unjoined_devices(made: TraceGraph) -> list[tuple[int, Mask]]:
+    """Return devices that no cause joins, each with the tracks of what is joined to it, bool [tracks]."""
+    graph, device = made.graph, made.device_of
+    roles = made.cache.trace.tracks.values("role")
+    used = distinct(device[graph.rows.lane])
+    parent = {int(each): int(each) for each in used}
+
+    def root(each: int) -> int:
+        while parent[each] != each:
+            each = parent[each]
+        return each
+
+    nodes, edges = graph.nodes["row"], graph.edges
+    source = device[graph.rows.lane[nodes[edges["source"]]]]
+    target = device[graph.rows.lane[nodes[edges["target"]]]]
+    pairs = distinct(source * len(device) + target) if len(source) else source
+    for pair in pairs.tolist():
+        parent[root(pair // len(device))] = root(pair % len(device))
+    found = []
+    for top in sorted({root(int(each)) for each in used}):
+        members = [int(each) for each in used if root(int(each)) == top]
+        devices = [each for each in members if roles[each] == "device"]
+        if devices:
+            found.append((devices[0], np.isin(device, members)))
+    return found

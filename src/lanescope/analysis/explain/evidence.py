@@ -1,0 +1,342 @@
+"""What verdicts rest on: facts of one trace, each computed when a rule asks for it."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from lanescope.analysis import idle, occupancy
+from lanescope.analysis.analysis_cache import AnalysisCache, instances
+from lanescope.analysis.instances import Instances
+from lanescope.analysis.partition import BUSY, LOST, UNRECORDED
+from lanescope.analysis.work_classes import CLASSES, COMPUTE, LOAD
+from lanescope.common.distinct import distinct
+from lanescope.common.intervals import Intervals, Ints, complement, depth, hulls, subtract, sums, total_length, union
+from lanescope.errors import LanescopeError
+from lanescope.trace import Trace
+from lanescope.trace.column import Mask
+from lanescope.trace.row_packing import rows_of
+
+if TYPE_CHECKING:
+    from lanescope.families.bounds import Bound
+
+#: What does the work of a run, the finest first; blocks run on SMs, and queues of one device share it.
+WORKERS = ("core", "sm", "block", "device")
+#: Lanes of these roles are views of others, or what a profiler says of itself.
+_VIEWS = ("flight", "profiler")
+#: Host calls that wait, whatever their words are taken for elsewhere.
+_HOST_WAITS = "*Synchronize*"
+_NUMBER = re.compile(r"[\W_]*\d+$")
+
+
+@dataclass(frozen=True, eq=False)
+class Workers:
+    """Cores, SMs or devices of one kind; int64 [n] each, in the trace's time unit.
+
+    Attributes:
+        role: one of ``WORKERS``.
+        kind: what their names begin with: ``AIC``.
+        labels: their names.
+        busy: time in regions that work.
+        unknown: time in which nothing is known of them.
+        first: begin of the first region of each.
+        last: end of the last region of each.
+    """
+
+    role: str
+    kind: str
+    labels: Sequence[str]
+    busy: Ints
+    unknown: Ints
+    first: Ints
+    last: Ints
+
+    def __len__(self) -> int:
+        return len(self.labels)
+
+    @property
+    def begin(self) -> int:
+        """Begin of the first region of any."""
+        return int(self.first.min())
+
+    @property
+    def end(self) -> int:
+        """End of the last region of any."""
+        return int(self.last.max())
+
+    @property
+    def window(self) -> int:
+        """Time from the first begin to the last end of any."""
+        return self.end - self.begin
+
+    @property
+    def come_and_go(self) -> bool:
+        """Whether each is there for a part of the run only, as blocks are."""
+        return self.role == "block"
+
+    @property
+    def known(self) -> int:
+        """Time of all of them in which they are there and their state is known."""
+        there = int((self.last - self.first).sum()) if self.come_and_go else self.window * len(self)
+        return there - int(self.unknown.sum())
+
+    @cached_property
+    def presence(self) -> tuple[Intervals, Ints]:
+        """How many are there at each moment, as ``depth`` returns it; those that never leave are there to their end."""
+        return depth(Intervals(np.zeros(len(self), np.int64), self.first, self.last))
+
+    @property
+    def most(self) -> int:
+        """How many were there at once."""
+        return int(self.presence[1].max(initial=0))
+
+    @property
+    def tail(self) -> int:
+        """Since when at most a quarter as many are there, or a single one of several."""
+        there, count = self.presence
+        return int(there.end[count > max(1, self.most // 4)].max(initial=self.begin))
+
+    @property
+    def share(self) -> float:
+        """The part of the known time in which they work."""
+        return int(self.busy.sum()) / self.known if self.known > 0 else 0.0
+
+
+@dataclass(frozen=True, eq=False)
+class Starvation:
+    """Time in which a device had nothing to do until the host launched something.
+
+    Attributes:
+        device: name of the device.
+        late: time from the moment it was idle until the call that launched what ran next began.
+        latency: the rest of these idle stretches.
+        window: from the begin of its first to the end of its last operation.
+    """
+
+    device: str
+    late: int
+    latency: int
+    window: int
+
+
+class Evidence:
+    """Facts of one trace.
+
+    Args:
+        trace: the trace.
+        bounds: what its families know, ``lanescope.families.bounds``.
+        findings: how many findings of each severity ``check`` has, None: it was not asked.
+    """
+
+    def __init__(self, trace: Trace, bounds: Sequence[Bound] = (), findings: dict[str, int] | None = None) -> None:
+        self.trace = trace
+        self.bounds = tuple(bounds)
+        self.findings = findings or {}
+        self.shared = AnalysisCache(trace, {"wait": _HOST_WAITS})
+
+    @cached_property
+    def roles(self) -> list[str]:
+        """The role of each track."""
+        return [str(role) for role in self.trace.tracks.values("role").tolist()]
+
+    @cached_property
+    def is_lane(self) -> Mask:
+        """Which tracks are lanes and not views of others; bool [tracks]."""
+        lanes: Mask = self.trace.tracks.values("kind") == "lane"
+        views: Mask = np.isin(np.array(self.roles, object), _VIEWS)
+        return lanes & ~views
+
+    @cached_property
+    def workers(self) -> list[Workers]:
+        """What works, by kind; kinds without any work are left out."""
+        known = set(self.roles)
+        role = next((role for role in WORKERS if role in known or self._has_detail(role)), None)
+        if role is None or not len(self.trace.slices):
+            return []
+        found = instances(self.shared, role)
+        of = np.where(self.is_lane & (found.of >= 0), found.of, -1)
+        parts = self.shared.partition
+        mine = of[parts.lane] >= 0
+        busy = parts.take(mine & (parts.state == BUSY))
+        if role in ("sm", "block"):
+            # Warps that only fetch for others do not make a block work.
+            busy = busy.take(self.shared.kind_of[self.shared.name_of[busy.row]] != CLASSES.index(LOAD))
+        lost = parts.take(mine & ((parts.state == LOST) | (parts.state == UNRECORDED)))
+        runs = union(Intervals(of[busy.lane], busy.start, busy.end))
+        count = len(found)
+        labels = self._labels(found)
+        first, last = hulls(runs, count)
+        worked = np.bincount(runs.group, minlength=count) > 0
+        blank = Intervals(of[lost.lane], lost.start, lost.end)
+        begin, end = (first, last) if role == "block" else (np.full(count, first.min()), np.full(count, last.max()))
+        unknown = total_length(subtract(_clipped(blank, begin, end), runs), count)
+        kinds: dict[str, list[int]] = {}
+        for worker in np.flatnonzero(worked).tolist():
+            kinds.setdefault(_NUMBER.sub("", labels[worker]) or role, []).append(worker)
+        spent = total_length(runs, count)
+        made = []
+        for kind, members in kinds.items():
+            names = [labels[worker] for worker in members]
+            made.append(Workers(role, kind, names, spent[members], unknown[members], first[members], last[members]))
+        return made
+
+    def _labels(self, found: Instances) -> list[str]:
+        """Return the name of each worker: that of its lane where it has but one."""
+        labels = [label.rpartition("/")[2] for label in found.labels]
+        lanes = np.flatnonzero(self.is_lane & (found.of >= 0))
+        count = np.bincount(found.of[lanes], minlength=len(found))
+        for lane in lanes.tolist():
+            if found.role == "core" and count[found.of[lane]] == 1:
+                labels[int(found.of[lane])] = self.shared.time.tree.names[lane]
+        return labels
+
+    def _has_detail(self, role: str) -> bool:
+        return self.shared.first_known((role,)) is not None
+
+    @cached_property
+    def unrecorded(self) -> tuple[int, int]:
+        """Time of lanes between their first and last regions of which nothing is known, and all that time."""
+        time, parts = self.shared.time.extents, self.shared.partition
+        tracks = len(self.roles)
+        begin, end = hulls(time.take(self.is_lane[time.group]), tracks)
+        lost = parts.take(((parts.state == LOST) | (parts.state == UNRECORDED)) & self.is_lane[parts.lane])
+        length = np.minimum(lost.end, end[lost.lane]) - np.maximum(lost.start, begin[lost.lane])
+        return int(length[length > 0].sum()), int((end - begin)[end > begin].sum())
+
+    @cached_property
+    def load_waits(self) -> tuple[int, int, str]:
+        """Time in which lanes that compute waited for loads, all their time, and the load they mostly waited for."""
+        shared = self.shared
+        if shared.first_known(("block",)) is None:
+            return 0, 0, ""
+        pieces = shared.known_pieces
+        kind = shared.kind_of[shared.name_of[pieces.row]] if len(pieces) else np.zeros(0, np.int64)
+        length = pieces.time.end - pieces.time.begin
+        tracks = len(self.roles)
+        spent = {of: sums(pieces.time.group, np.where(kind == CLASSES.index(of), length, 0), tracks) for of in CLASSES}
+        computes = self.is_lane & (spent[COMPUTE] > 0) & (spent[COMPUTE] >= spent[LOAD])
+        rows = idle.idle(shared, "block")
+        if not len(rows) or not computes.any():
+            return 0, 0, ""
+        loads = np.array([shared.kinds.get(text) == LOAD for text in shared.names.texts], np.bool_)
+        waits_for = rows.codes("waits_for")
+        mine = np.flatnonzero(rows.valid("waits_for") & computes[rows.values("track_id")])
+        mine = mine[loads[waits_for[mine]]]
+        blocked = rows.values(f"blocked_{shared.unit}")[mine]
+        by_name = np.bincount(waits_for[mine], blocked, minlength=1)
+        begin, end = hulls(pieces.time, tracks)
+        window = int((end - begin)[computes].sum())
+        most = shared.names.texts[int(by_name.argmax())] if len(mine) else ""
+        return int(blocked.sum()), window, most
+
+    @cached_property
+    def exposed_loads(self) -> tuple[int, int]:
+        """Time in which a block loads and nothing in it computes, and the time in which blocks are there."""
+        from lanescope.analysis.overlap import exposure
+
+        role = self.shared.first_known(("block",))
+        if role is None:
+            return 0, 0
+        unit = self.shared.unit
+        found = [row for row in exposure(self.shared, role).rows() if row["region"] is None and row["kind"] == LOAD]
+        there = occupancy.utilization(self.shared, role).values(f"resident_{unit}")
+        return sum(int(row[f"exposed_{unit}"]) for row in found), int(there.sum())
+
+    @cached_property
+    def starvation(self) -> list[Starvation]:
+        """How long each device was idle for want of a launch, of those whose operations host calls launched."""
+        trace, shared = self.trace, self.shared
+        flows, slices = trace.flows, trace.slices
+        is_host = np.array([role == "host_thread" for role in self.roles], np.bool_)
+        if not len(flows) or not len(slices) or not is_host.any() or "device" not in self.roles:
+            return []
+        of = instances(shared, "device").of
+        source, target = flows.values("src_track_id"), flows.values("dst_track_id")
+        launches = np.flatnonzero(is_host[source] & (of[target] >= 0) & flows.valid("dst_slice_id"))
+        launched = np.full(len(slices), np.iinfo(np.int64).max)
+        row = rows_of(slices.values("id"), flows.values("dst_slice_id")[launches])
+        np.minimum.at(launched, row[row >= 0], flows.values("src_ts")[launches][row >= 0])
+        track, begin, end = shared.time.extents
+        mine = np.flatnonzero((end > begin) & (of[track] >= 0) & self.is_lane[track])
+        device = of[track[mine]]
+        names = instances(shared, "device").labels
+        made = []
+        for number in sorted(set(device.tolist())):
+            rows = mine[device == number]
+            rows = rows[np.argsort(begin[rows], kind="stable")]
+            if (launched[rows] == np.iinfo(np.int64).max).mean() > 0.5:
+                continue  # what launched most of its work was not recorded
+            runs = union(Intervals(np.zeros(len(rows), np.int64), begin[rows], end[rows]))
+            first, last = int(runs.begin[0]), int(runs.end.max())
+            gaps = complement(runs, 1, first, last)
+            # The operation that ends an idle stretch is the first that begins there.
+            next_row = rows[np.searchsorted(begin[rows], gaps.end)]
+            call = launched[next_row]
+            is_late = (call > gaps.begin) & (call <= gaps.end)
+            late = int((call - gaps.begin)[is_late].sum())
+            made.append(Starvation(names[number], late, int((gaps.end - call)[is_late].sum()), last - first))
+        return made
+
+    @cached_property
+    def host_lane(self) -> tuple[str, int, int]:
+        """Of lanes other than workers the one that works most: its path, how long, and the time of the trace."""
+        shared = self.shared
+        parts = shared.partition
+        lanes = self.is_lane & ~np.isin(np.array(self.roles, object), ("core", "queue", "stream", "group", "slot"))
+        if not lanes.any() or not len(self.trace.slices):
+            return "", 0, 0
+        busy = parts.take((parts.state == BUSY) & lanes[parts.lane])
+        spent = sums(busy.lane, busy.end - busy.start, len(self.roles))
+        lane = int(spent.argmax())
+        return shared.time.tree.path(lane), int(spent[lane]), shared.window
+
+    @cached_property
+    def path_work(self) -> tuple[str, float, float]:
+        """The work that takes most of the critical path: its name, its share of it, and how much of it is explained.
+
+        A path that stays on one lane, for want of causes, says no more than the lane does: nothing is returned of it.
+        """
+        from lanescope.analysis.critical_path.answer import CriticalPath
+        from lanescope.analysis.critical_path.windows import WindowChoice
+
+        try:
+            path = CriticalPath(self.trace, WindowChoice())
+        except LanescopeError:  # the family records no causes, or the trace has no slices
+            return "", 0.0, 0.0
+        longest = path.longest
+        if len(distinct(path.made.graph.rows.lane[longest.parts.row])) < 2:
+            return "", 0.0, 0.0
+        work = [row for row in path.summary.rows() if row["window"] == longest.window.name and row["cause"] == "work"]
+        top = max(work, key=lambda row: int(row["dur"]), default=None)
+        return ("", 0.0, longest.explained) if top is None else (top["name"], top["share"], longest.explained)
+
+    @cached_property
+    def not_exact(self) -> tuple[int, int]:
+        """Number of slices whose times or names are estimated or inferred, and of all."""
+        quality = self.trace.slices.column("quality")
+        texts = quality.dictionary.texts if quality.dictionary is not None else []
+        counts = np.bincount(self.trace.slices.codes("quality"), minlength=len(texts)) if texts else np.zeros(0)
+        exact = sum(int(count) for text, count in zip(texts, counts.tolist(), strict=False) if text == "exact")
+        return len(self.trace.slices) - exact, len(self.trace.slices)
+
+    @cached_property
+    def losses(self) -> list[tuple[str, int]]:
+        """What was lost: names of stats and counts."""
+        stats = self.trace.stats
+        return [
+            (str(row["name"]), int(row["count"]))
+            for row in stats.rows()
+            if row["severity"] in ("data_loss", "error") and row["count"]
+        ]
+
+
+def _clipped(intervals: Intervals, begin: Ints, end: Ints) -> Intervals:
+    """Return what of the intervals lies between the begin and the end of their groups."""
+    low, high = np.maximum(intervals.begin, begin[intervals.group]), np.minimum(intervals.end, end[intervals.group])
+    kept = high > low
+    return Intervals(intervals.group[kept], low[kept], high[kept])

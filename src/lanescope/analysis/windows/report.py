@@ -1,0 +1,103 @@
+"""What a trace lacks because it is that of a window."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from lanescope.errors import UsageError
+from lanescope.trace import Trace
+
+#: Stats of a window that count what it left out or changed, by what JSON documents call them.
+_COUNTS = {
+    "window_excluded": "excluded",
+    "window_filtered_slices": "filtered_slices",
+    "window_cut_slices": "cut_slices",
+    "window_open_flows": "open_flows",
+}
+_WORDS = {
+    "excluded": ("row", "excluded"),
+    "filtered_slices": ("slice", "filtered out"),
+    "cut_slices": ("slice", "cut"),
+    "open_flows": ("flow", "excluded with one end in it"),
+}
+
+
+def described(trace: Trace) -> dict[str, Any] | None:
+    """Return the window of a trace, or of the last batch of one, as JSON documents have it; None without one.
+
+    ``start`` and ``end`` in the unit of the trace, NULL without such an edge; ``asked`` as it was asked for;
+    counts of what was excluded. Of windows of windows the narrowest.
+    """
+    rows = {name: [row for row in trace.stats.rows() if row["name"] == name] for name in ("window_start", "window_end")}
+    asked = _asked(trace)
+    if not asked and not any(rows.values()):
+        return None
+    found: dict[str, Any] = {
+        "start": max((row["first_ts"] for row in rows["window_start"]), default=None),
+        "end": min((row["first_ts"] for row in rows["window_end"]), default=None),
+        "unit": trace.time.time_unit,
+        "asked": asked,
+    }
+    counts = dict.fromkeys(_COUNTS.values(), 0)
+    for row in trace.stats.rows("name", "count"):
+        if row["name"] in _COUNTS:
+            counts[_COUNTS[row["name"]]] += row["count"]
+    return found | counts
+
+
+def _asked(trace: Trace) -> list[dict[str, Any]]:
+    """Return what was asked for, each window once."""
+    found: list[dict[str, Any]] = []
+    for text in trace.inputs.values("options").tolist():
+        found += [one for one in json.loads(text or "{}").get("windows", ()) if one not in found]
+    return found
+
+
+def in_words(trace: Trace) -> str:
+    """Return which part of the timeline a trace is, ``1,000 to 2,000 ns, lane core*``; empty for all of it."""
+    found = described(trace)
+    if found is None:
+        return ""
+    start, end, unit = found["start"], found["end"], found["unit"]
+    words = []
+    if start is not None or end is not None:
+        first = "start" if start is None else f"{start:,}"
+        words.append(f"{first} to {'end' if end is None else f'{end:,} {unit}'}")
+    for asked in found["asked"]:
+        words += [f"lane {glob}" for glob in asked.get("lane", ())]
+        words += [f"name {glob}" for glob in asked.get("name", ())]
+        words += [f"at least {asked['min_dur']}"] if "min_dur" in asked else []
+        words += [f"where {asked['where']}"] if "where" in asked else []
+    return ", ".join(words)
+
+
+def remark(trace: Trace) -> str:
+    """Return a sentence about the window of a trace: what it is, and what it left out; empty without one."""
+    found = described(trace)
+    if found is None:
+        return ""
+    counts = ", ".join(
+        f"{found[name]:,} {one}{'' if found[name] == 1 else 's'} {words}"
+        for name, (one, words) in _WORDS.items()
+        if found[name]
+    )
+    return f"window: {in_words(trace)} ({counts or 'nothing excluded'}); the accounting is of the whole capture"
+
+
+def require_all_slices(trace: Trace, what: str) -> None:
+    """Refuse an analysis that needs all slices of a lane where a window left some of them out.
+
+    Args:
+        trace: the trace.
+        what: the analysis, for the message.
+
+    Raises:
+        UsageError: slices were left out by name, duration or condition.
+    """
+    found = described(trace)
+    if found is not None and found["filtered_slices"]:
+        raise UsageError(
+            f"{what} requires all slices of a lane, and the window excludes {found['filtered_slices']:,}",
+            hint="remove --name, --min-dur and --where",
+        )

@@ -1,0 +1,202 @@
+"""Show what each nanosecond of a run waited for: the critical path, how sure it is, and what a change would gain."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from lanescope.cli.arguments import add_input, positive
+from lanescope.cli.console import check_output, echo, is_stdout, print_json, print_written, warn
+from lanescope.cli.context import close
+from lanescope.cli.reading import opened, passed
+from lanescope.errors import UsageError
+from lanescope.families.family import Family
+from lanescope.view.formatting import escape, format_duration
+from lanescope.view.table_output import show
+
+if TYPE_CHECKING:
+    from lanescope import Table
+    from lanescope.analysis.critical_path.answer import CriticalPath, WindowPath
+
+EXAMPLES = (
+    "lanescope critical-path capture.bin",
+    "lanescope critical-path capture.bin --what-if softmax_rows=0.8 -o path.pftrace",
+)
+#: Below so much of the window explained the path counts as not known.
+_KNOWN = 0.5
+_LIMIT = 12
+_FORMATS = (".pftrace", ".json")
+
+
+def configure(parser: argparse.ArgumentParser, families: Sequence[Family], arguments: Sequence[str]) -> None:
+    """Add the arguments."""
+    parser.add_argument("--window", metavar="NAME#K", default="", help="the Kth slice of a name, or a run or launch")
+    parser.add_argument("--from", dest="first", metavar="TIME", help="start of the window: 1.5ms, 34567, -1ms, NAME#K")
+    parser.add_argument("--to", dest="last", metavar="TIME", help="end of the window")
+    parser.add_argument("--sink", metavar="LANE", default="", help="lane at whose last end the path ends, a glob")
+    parser.add_argument("--device", metavar="NAME", default="", help="device on which the path ends, a glob")
+    parser.add_argument(
+        "--what-if",
+        metavar="NAME=F",
+        action="append",
+        default=[],
+        help="answer for F times a name's work, repeatable",
+    )
+    parser.add_argument("--infer", action="store_true", help="add causes that follow from times only")
+    parser.add_argument("--waits", metavar="REGEX", default="", help="names of further slices that wait")
+    parser.add_argument("--limit", metavar="N", type=positive, default=_LIMIT, help=f"rows (default: {_LIMIT})")
+    parser.add_argument("-o", "--output", metavar="FILE", help="draw the path into the timeline: .pftrace or .json")
+    parser.add_argument("--force", action="store_true", help="overwrite existing output")
+    parser.add_argument("--json", action="store_true", help="one JSON document, schema lanescope.critical_path/1")
+    add_input(parser, families)  # last: a family has an option --device, which -O reaches
+
+
+def run(args: argparse.Namespace) -> int:
+    """Print the path."""
+    if args.window and (args.first is not None or args.last is not None):
+        raise UsageError("--window and --from or --to are mutually exclusive", hint="use one of them")
+    if args.output is not None:
+        if not args.output.endswith(_FORMATS):
+            raise UsageError(f"cannot infer the format of {args.output!r}", hint="use .pftrace or .json")
+        check_output(args.output, [args.input], force=args.force)
+    from lanescope.analysis.critical_path.answer import CriticalPath
+    from lanescope.analysis.critical_path.windows import WindowChoice
+    from lanescope.pipeline.observers import Collect
+
+    collected = Collect()
+    with opened(args.input, args) as source:
+        passed(source, args.input, observers=[collected])
+    trace = collected.result()
+    choice = WindowChoice(args.window, args.first, args.last, args.sink, args.device)
+    path = CriticalPath(trace, choice, waits=args.waits, infer=args.infer)
+    answers = path.what_if(args.what_if) if args.what_if else None
+    if args.json:
+        _print_json(path, answers)
+    else:
+        _print(args, path, answers)
+    if args.output is not None:
+        from lanescope.analysis.critical_path.drawing import drawn
+        from lanescope.pipeline import session
+
+        report = session.write(drawn(path), args.output)
+        assert report.written is not None
+        if not is_stdout(args.output):
+            print_written(args.output, size=report.written.bytes)
+    return close(trace, args)
+
+
+def _print(args: argparse.Namespace, path: CriticalPath, answers: Table | None) -> None:
+    chosen, unit = path.longest, path.made.cache.unit
+    rows = [row for row in path.summary.rows() if row["window"] == chosen.window.name]
+    columns = ["cause", "kind", "name", "role", "dur", "share", "parts", "busy_share", "slack_min"]
+    show(columns, [[row[name] for name in columns] for row in rows[: args.limit]], title=_title(path, chosen))
+    if len(rows) > args.limit:
+        echo(f"{len(rows) - args.limit:,} more rows; use --limit or --json")
+    for line in _lines(path, chosen):
+        echo(escape(line))
+    if chosen.explained < _KNOWN:
+        warn(f"the path is not known: only {chosen.explained:.1%} of the window is explained")
+    if answers is not None:
+        names = [name for name in answers.spec.names if name != "id"]
+        show(names, [[row[name] for name in names] for row in answers.rows()], title=f"what if, times in {unit}")
+
+
+def _title(path: CriticalPath, chosen: WindowPath) -> str:
+    unit, window = path.made.cache.unit, chosen.window
+    name = f"{window.name}, " if window.name else ""
+    return f"critical path: {name}{format_duration(chosen.length, unit)}, times in {unit}"
+
+
+def _lines(path: CriticalPath, chosen: WindowPath) -> list[str]:
+    """Return how the path was found, what it leaves open, and what it rests on."""
+    from lanescope.analysis.critical_path.event_graph import CAUSES
+
+    made, window, unit = path.made, chosen.window, path.made.cache.unit
+    tree = made.cache.time.tree
+    lane = tree.path(int(made.graph.rows.lane[made.graph.nodes["row"][window.sink]]))
+    lines = [
+        f"window: {window.begin:,} to {window.end:,} {unit}",
+        f"sink: {window.reason}, on {lane} at {int(made.graph.time[window.sink]):,} {unit}",
+        f"explained: {chosen.explained:.1%} of the window (work, latency, resource); inferred: {chosen.inferred:.1%}",
+    ]
+    found = chosen.sensitivity()
+    if found is not None:
+        what = CAUSES[found.cause] + (f" of {found.kind}" if found.kind else "")
+        part = f"sensitivity: {what} from {found.ts:,} for {format_duration(found.dur, unit)}"
+        if found.other:
+            shares = ", ".join(
+                f"{CAUSES[cause]} {share:.1%}" for cause, share in enumerate(found.shares) if share >= 0.0005
+            )
+            lines.append(f"{part}; if the second latest cause ({found.other}) had bound it: {shares}")
+        else:
+            lines.append(f"{part}; no other cause is recorded")
+    counts = {
+        "slices with suspect timestamps": made.rows_suspect,
+        "slices that partly overlap others": made.graph.rows_crossing,
+        "slices that outlive the window": window.outlive,
+        "causes later than their effects": sum(each.backward for each in path.edge_counts),
+        "causes whose order clock errors leave undecided": sum(each.undecided for each in path.edge_counts),
+        "causes on cycles": made.graph.edges_cyclic,
+        "causes without slices": sum(made.edge_counts_unplaced),
+    }
+    listed = [f"{what} ({count:,})" for what, count in counts.items() if count]
+    latest = max((each.backward_max_ns for each in path.edge_counts), default=0)
+    if latest:
+        listed.append(f"late by up to {format_duration(latest, unit)}")
+    if listed:
+        lines.append("excluded or apart: " + ", ".join(listed))
+    for kind, (hits, at_random) in made.chance.items():
+        lines.append(f"{kind}: {hits:,} hits, {at_random:,} at random times of the same idle time")
+    if len(path.paths) > 1:
+        names = ", ".join(each.window.name for each in path.paths[:6])
+        lines.append(f"{len(path.paths):,} windows have paths ({names}, ...); the longest is shown, see --window")
+    return lines
+
+
+def _print_json(path: CriticalPath, answers: Table | None) -> None:
+    from lanescope.analysis.critical_path.event_graph import CAUSES
+
+    made = path.made
+    windows: list[dict[str, Any]] = []
+    for each in path.paths:
+        window, found = each.window, each.sensitivity()
+        row = int(made.graph.nodes["row"][window.sink])
+        windows.append(
+            {
+                "name": window.name,
+                "begin": window.begin,
+                "end": window.end,
+                "sink": {
+                    "reason": window.reason,
+                    "lane": made.cache.time.tree.path(int(made.graph.rows.lane[row])),
+                    "slice_id": int(made.slice_of[row]),
+                    "ts": int(made.graph.time[window.sink]),
+                },
+                "shares": {cause: share for cause, share in zip(CAUSES, each.shares, strict=True) if share},
+                "explained": each.explained,
+                "inferred": each.inferred,
+                "outlive": window.outlive,
+                "sensitivity": None
+                if found is None
+                else {
+                    "ts": found.ts,
+                    "dur": found.dur,
+                    "cause": CAUSES[found.cause],
+                    "kind": found.kind,
+                    "second_cause": found.other or None,
+                    "shares": {cause: share for cause, share in zip(CAUSES, found.shares, strict=True) if share},
+                },
+            }
+        )
+    print_json(
+        "lanescope.critical_path/1",
+        unit=made.cache.unit,
+        windows=windows,
+        summary=list(path.summary.rows()),
+        edges=list(path.edges.rows()),
+        rows_suspect=made.rows_suspect,
+        rows_crossing=made.graph.rows_crossing,
+        chance={kind: {"hits": hits, "at_random": at_random} for kind, (hits, at_random) in made.chance.items()},
+        what_if=[] if answers is None else list(answers.rows()),
+    )

@@ -1,0 +1,43 @@
+"""Say what bounds a run, what of it is exposed, what is uncertain and what was not recorded: at most five sentences."""
+
+from __future__ import annotations
+
+import argparse
+import shlex
+from collections.abc import Sequence
+
+from lanescope.cli.arguments import add_input, add_window
+from lanescope.cli.console import print_json
+from lanescope.cli.context import close, window_of
+from lanescope.cli.reading import opened, passed
+from lanescope.families.family import Family
+from lanescope.view.formatting import escape
+
+EXAMPLES = ("lanescope explain capture.bin", "lanescope explain --json capture.bin")
+
+
+def configure(parser: argparse.ArgumentParser, families: Sequence[Family], arguments: Sequence[str]) -> None:
+    """Add the arguments."""
+    add_input(parser, families)
+    add_window(parser)
+    parser.add_argument("--json", action="store_true", help="one JSON document, schema lanescope.explain/1")
+
+
+def run(args: argparse.Namespace) -> int:
+    """Print the sentences, each with the command that shows its figure."""
+    from lanescope.pipeline import session
+    from lanescope.pipeline.observers import Collect
+
+    whole = Collect()
+    with opened(args.input, args) as source:
+        passed(source, args.input, observers=[whole])
+    trace = whole.result()
+    rows = list(session.explain(trace, shlex.quote(args.input)).rows())
+    if args.json:
+        listed = [{name: value for name, value in row.items() if name != "id"} for row in rows]
+        print_json("lanescope.explain/1", **window_of(trace), rows=listed)
+    else:
+        for row in rows:
+            print(escape(row["sentence"]))
+            print(f"    {escape(row['command'])}")
+    return close(trace, args)

@@ -1,0 +1,22 @@
+"""What limits a run, as far as its dispatches and task graph tell: the scheduler, or tasks that wait for others."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from lanescope.devices.ascend.analysis.overhead_report import core_idle, verdict
+from lanescope.families.bounds import DEPENDENCY, SCHEDULER, Bound
+from lanescope.trace import Trace
+
+
+def bounds(trace: Trace) -> Iterator[Bound]:
+    """Yield what limits a trace; nothing where no executions were recorded."""
+    if "ascend_cores" not in trace.details:
+        return
+    for row in verdict(trace).rows():
+        if row["group"] == "any type":
+            yield Bound(SCHEDULER, "cores", row["overhead"], row["window"], row["at_most"], "summary --by overhead")
+    for row in core_idle(trace).rows():
+        if row["group"].startswith("all "):
+            waited = row["no_ready_task"]
+            yield Bound(DEPENDENCY, f"{row['group']} cores", waited, row["window"], waited, "summary --by core-idle")

@@ -1,0 +1,64 @@
+"""Causes that a capture of the swimlane shows: dependencies, submissions, dispatches, completions."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from lanescope.common.distinct import distinct
+from lanescope.common.intervals import Ints, known_extents
+from lanescope.families import CauseEdges, CauseKind, Causes, NaturalWindow
+from lanescope.trace import Trace
+
+#: What becomes of flows of each kind. Those to a phase of a scheduler count from its begin, unless they come later: the
+#: phase began because of them, or it was at work already.
+_KINDS = {
+    "dependency": (CauseKind("dependency", 1), False),
+    "ready": (CauseKind("ready", 1), True),
+    "complete": (CauseKind("complete", 2), True),
+    "dispatch": (CauseKind("dispatch", 3), False),
+    "submit": (CauseKind("submit", 4), True),
+}
+_FLIGHT = "flight"
+
+
+def causes(trace: Trace, *, infer: bool) -> Causes:
+    """Return what a trace shows of causes. What is in flight shows what cores and schedulers show already.
+
+    Args:
+        trace: the trace.
+        infer: nothing can be added: flows name the thread where exactly one can have been it.
+    """
+    is_flight = trace.tracks.values("role") == _FLIGHT
+    views = is_flight[trace.slices.values("track_id")]
+    edges = [_edges(trace, name, kind, to_begin=to_begin) for name, (kind, to_begin) in _KINDS.items()]
+    return Causes(tuple(edges), views=views, windows=_epochs(trace))
+
+
+def _edges(trace: Trace, name: str, kind: CauseKind, *, to_begin: bool) -> CauseEdges:
+    edges = CauseEdges.of_flows(kind, trace, name)
+    if not to_begin:
+        return edges
+    begin = trace.slices.values("ts")[edges.target]
+    return edges._replace(target_ts=np.where(edges.source_ts <= begin, begin, edges.target_ts))
+
+
+def _epochs(trace: Trace) -> tuple[NaturalWindow, ...]:
+    """Return a window for each run of the file, if there are several: from its first dispatch to its last end."""
+    tasks = trace.details.get("ascend_tasks")
+    if tasks is None or not tasks.valid("run_epoch").any():
+        return ()
+    known = np.flatnonzero(tasks.valid("run_epoch"))
+    slices, epoch = tasks.values("slice_id")[known], tasks.values("run_epoch")[known]
+    extents = known_extents(trace.slices)
+    dispatch = tasks.values("dispatch_ts")[known]
+    begin = np.where(tasks.valid("dispatch_ts")[known], dispatch, extents.begin[slices])
+    begin = np.minimum(begin, extents.begin[slices])
+    numbers: Ints = distinct(epoch)
+    if len(numbers) < 2:
+        return ()
+    found = []
+    for number in numbers.tolist():
+        rows = np.flatnonzero(epoch == number)
+        last = slices[rows[int(extents.end[slices[rows]].argmax())]]
+        found.append(NaturalWindow(f"epoch {number}", int(begin[rows].min()), int(extents.end[last]), int(last)))
+    return tuple(found)

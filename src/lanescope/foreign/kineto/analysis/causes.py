@@ -1,0 +1,223 @@
+"""Causes that profiles of PyTorch show: launches, synchronising calls, copies that return, waits between streams."""
+
+from __future__ import annotations
+
+import re
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from lanescope.common.intervals import Intervals, Ints, known_extents
+from lanescope.families import CauseEdges, CauseKind, Causes
+from lanescope.foreign.kineto.formats import layout
+from lanescope.trace import Trace
+
+Mask = npt.NDArray[np.bool_]
+
+_SYNC = CauseKind("sync", 0)
+_COPY_RETURN = CauseKind("copy return", 0, is_blocking=True)
+_STREAM_WAIT = CauseKind("stream wait", 1)
+_LAUNCH = CauseKind("launch", 3)
+_INFERRED_WAIT = CauseKind("inferred stream wait", 8, is_inferred=True)
+_OF_DEVICE = re.compile(r"(?:cuda|hip)DeviceSynchronize|cuCtxSynchronize")
+_OF_STREAM = re.compile(r"(?:cuda|hip)(?:Stream|Event)Synchronize|cu(?:Stream|Event)Synchronize")
+_COPIES = re.compile(r"(?:cuda|hip)Memcpy(?:2D|WithStream|Async)?$")
+_TO_HOST = re.compile(r"DtoH|Device -> Host")
+#: An inferred wait: a row begins so long after its last known arrival, so short after another stream's end, in ns.
+_LATE, _NEAR = 20_000, 10_000
+_NO_STREAM = -2
+
+
+class _Work(NamedTuple):
+    """Rows of devices, by end; arrays [rows].
+
+    Attributes:
+        slice: int64.
+        begin, end: int64.
+        device, stream: int64, -2 where the profile does not say.
+        launched: int64, begin of the call that launched it; the smallest number where none is known.
+        correlation: int64, -1 where the profile has none.
+    """
+
+    slice: Ints
+    begin: Ints
+    end: Ints
+    device: Ints
+    stream: Ints
+    launched: Ints
+    correlation: Ints
+
+
+def causes(trace: Trace, *, infer: bool) -> Causes:
+    """Return what a trace shows of causes; annotations, Python calls and what the profiler shows of itself are views.
+
+    Args:
+        trace: the trace.
+        infer: add waits between streams that are not recorded, where a row begins late and just after another stream's.
+    """
+    categories = trace.slices.column("category").dictionary
+    classes = [layout.CLASS_OF.get(text, layout.OP) for text in (categories.texts if categories is not None else [])]
+    class_of = np.array([*classes, layout.OP], np.int64)[trace.slices.codes("category")]
+    is_work = class_of == layout.WORK
+    views = ~is_work & (class_of != layout.OP)
+    extents = known_extents(trace.slices)
+    links = _Links(trace)
+    launches = CauseEdges.of_flows(_LAUNCH, trace, "submit")
+    work = _work(is_work, extents, links, launches)
+    edges = [launches, *_returns(trace, extents, links, work), _stream_waits(trace, extents, links, work)]
+    chance = {}
+    if infer:
+        inferred, hits, at_random = _inferred_waits(work, extents)
+        edges.append(inferred)
+        chance[_INFERRED_WAIT.name] = hits, at_random
+    return Causes(tuple(edges), views=views, chance=chance)
+
+
+class _Links:
+    """Numbers that rows share with others, by slice; int64 [slices], -1 or -2 where there are none."""
+
+    def __init__(self, trace: Trace) -> None:
+        count = len(trace.slices)
+        self.correlation = np.full(count, -1, np.int64)
+        self.stream = np.full(count, _NO_STREAM, np.int64)
+        self.device = np.full(count, _NO_STREAM, np.int64)
+        ops = trace.details.get("kineto_ops")
+        if ops is not None:
+            for name in ("correlation", "stream", "device"):
+                known = ops.valid(name)
+                getattr(self, name)[ops.values("slice_id")[known]] = ops.values(name)[known]
+
+
+def _work(is_work: Mask, extents: Intervals, links: _Links, launches: CauseEdges) -> _Work:
+    launched = np.full(len(is_work), np.iinfo(np.int64).min)
+    launched[launches.target] = launches.source_ts
+    rows = np.flatnonzero(is_work)
+    rows = rows[np.argsort(extents.end[rows], kind="stable")]
+    return _Work(
+        rows,
+        extents.begin[rows],
+        extents.end[rows],
+        links.device[rows],
+        links.stream[rows],
+        launched[rows],
+        links.correlation[rows],
+    )
+
+
+def _returns(trace: Trace, extents: Intervals, links: _Links, work: _Work) -> tuple[CauseEdges, CauseEdges]:
+    """Return what calls waited for before they returned: work that ended before, and that was launched before them."""
+    dictionary = trace.slices.column("name").dictionary
+    texts = dictionary.texts if dictionary is not None else []
+    codes = trace.slices.codes("name")
+
+    def named(pattern: re.Pattern[str]) -> Mask:
+        return np.array([*(bool(pattern.match(text)) for text in texts), False], bool)[codes]
+
+    is_device, is_stream, is_copy = named(_OF_DEVICE), named(_OF_STREAM), named(_COPIES)
+    to_host = np.array([*(bool(_TO_HOST.search(text)) for text in texts), False], bool)[codes]
+    by_async = np.array([*(text.endswith("Async") for text in texts), False], bool)[codes]
+    closed = trace.slices.valid("dur")
+    waits = {int(links.correlation[row]): row for row in _sync_rows(trace, links).tolist()}
+    by_correlation: dict[int, int] = {}
+    for place in np.flatnonzero(work.correlation >= 0).tolist():  # the last to end of each counts
+        by_correlation[int(work.correlation[place])] = place
+    synced: list[tuple[int, int]] = []
+    for call in np.flatnonzero((is_device | is_stream) & closed).tolist():
+        fits = work.launched <= extents.begin[call]
+        if is_stream[call]:
+            wait = waits.get(int(links.correlation[call]), call)
+            stream, device = int(links.stream[wait]), int(links.device[wait])
+            if stream >= 0 and (work.stream == stream).any():
+                fits &= work.stream == stream
+            if device >= 0 and (work.device == device).any():
+                fits &= work.device == device
+        before = np.flatnonzero(fits[: int(np.searchsorted(work.end, extents.end[call], "right"))])
+        if len(before):
+            synced.append((int(work.slice[before[-1]]), call))
+    returned: list[tuple[int, int]] = []
+    for call in np.flatnonzero(is_copy & closed & (links.correlation >= 0)).tolist():
+        found = by_correlation.get(int(links.correlation[call]))
+        if found is None or work.end[found] > extents.end[call]:
+            continue
+        each = int(work.slice[found])
+        if to_host[each] or not by_async[call]:
+            returned.append((each, call))
+    return _ends(_SYNC, synced, extents), _ends(_COPY_RETURN, returned, extents)
+
+
+def _ends(kind: CauseKind, pairs: list[tuple[int, int]], extents: Intervals) -> CauseEdges:
+    source, target = np.array(pairs, np.int64).reshape(-1, 2).T
+    return CauseEdges(kind, source, extents.end[source], target, extents.end[target])
+
+
+def _sync_rows(trace: Trace, links: _Links) -> Ints:
+    """Return the rows of waits on devices that have a correlation."""
+    syncs = trace.details.get("kineto_syncs")
+    rows: Ints = np.empty(0, np.int64) if syncs is None else syncs.values("slice_id")
+    return rows[links.correlation[rows] >= 0]
+
+
+def _stream_waits(trace: Trace, extents: Intervals, links: _Links, work: _Work) -> CauseEdges:
+    """Return for waits on an event what was in its stream when it was recorded; what was launched next waited."""
+    syncs = trace.details.get("kineto_syncs")
+    pairs: list[tuple[int, int]] = []
+    unplaced = 0
+    if syncs is not None and len(syncs):
+        calls: dict[int, int] = {}
+        is_host = trace.tracks.values("role")[trace.slices.values("track_id")] == "host_thread"
+        for row in np.flatnonzero(is_host & (links.correlation >= 0)).tolist():
+            calls.setdefault(int(links.correlation[row]), row)
+        known = syncs.valid("wait_stream") & syncs.valid("wait_correlation")
+        kinds = syncs.values("sync_kind")
+        for at in np.flatnonzero(known).tolist():
+            if "Stream Wait" not in str(kinds[at]):
+                continue
+            wait = int(syncs.values("slice_id")[at])
+            recorded = calls.get(int(syncs.values("wait_correlation")[at]))
+            waiting = calls.get(int(links.correlation[wait]))
+            if recorded is None or waiting is None:
+                unplaced += 1
+                continue
+            stream = int(syncs.values("wait_stream")[at])
+            before = np.flatnonzero((work.stream == stream) & (work.launched <= extents.begin[recorded]))
+            behind = np.flatnonzero((work.stream == links.stream[wait]) & (work.launched >= extents.begin[waiting]))
+            if not len(before) or not len(behind):
+                unplaced += 1
+                continue
+            first = behind[int(work.begin[behind].argmin())]
+            pairs.append((int(work.slice[before[-1]]), int(work.slice[first])))
+    source, target = np.array(pairs, np.int64).reshape(-1, 2).T
+    return CauseEdges(_STREAM_WAIT, source, extents.end[source], target, extents.begin[target], unplaced)
+
+
+def _inferred_waits(work: _Work, extents: Intervals) -> tuple[CauseEdges, int, int]:
+    """Return waits of rows for other streams of their device, how many there are, and how many at random times.
+
+    The random times are as many, uniform in the same idle times, drawn from a fixed seed.
+    """
+    order = np.lexsort((work.begin, work.stream, work.device))
+    same = (np.diff(work.device[order]) == 0) & (np.diff(work.stream[order]) == 0)
+    rows, before = order[1:][same], order[:-1][same]
+    arrival = np.maximum(work.end[before], work.launched[rows])
+    late = work.begin[rows] - arrival > _LATE
+    rows, arrival = rows[late], arrival[late]
+    random = np.random.default_rng(1)
+    times = arrival + _LATE + (random.random(len(rows)) * (work.begin[rows] - arrival - _LATE)).astype(np.int64)
+
+    def near(ts: Ints) -> Ints:
+        """Return the row of another stream that ended last before each time, where that was a moment ago; else -1."""
+        found = np.full(len(ts), -1, np.int64)
+        for place, (row, moment) in enumerate(zip(rows.tolist(), ts.tolist(), strict=True)):
+            low, high = np.searchsorted(work.end, [moment - _NEAR, moment + 1])
+            others = np.arange(low, high)
+            others = others[(work.device[others] == work.device[row]) & (work.stream[others] != work.stream[row])]
+            if len(others):
+                found[place] = others[-1]
+        return found
+
+    found, at_random = near(work.begin[rows]), near(times)
+    hit = found >= 0
+    source, target = work.slice[found[hit]], work.slice[rows[hit]]
+    edges = CauseEdges(_INFERRED_WAIT, source, extents.end[source], target, extents.begin[target])
+    return edges, int(np.count_nonzero(hit)), int(np.count_nonzero(at_random >= 0))

@@ -1,0 +1,178 @@
+"""A source of batches cut to a window.
+
+Where the stream is sorted, and the window has no condition in SQL, batches are cut as they come. Rows of other streams
+may refer to any batch: those in the window are kept until the last one. A condition in SQL sees the whole trace. Times
+from the end, from the first row and of slices take a pass of their own before the first one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from lanescope.analysis.windows.cut import Limits, WindowCut
+from lanescope.analysis.windows.window import HIGHEST, LOWEST, Instance, Moment, Window, has_unit
+from lanescope.errors import UsageError
+from lanescope.pipeline.observers import Counts
+from lanescope.trace import Trace
+from lanescope.trace.streams import Progress, StreamInfo
+
+if TYPE_CHECKING:
+    from lanescope.trace.column import Mask
+    from lanescope.trace.streams import TraceSource
+
+#: What a time is relative to that is only known after all rows.
+_LATE = ("first", "last", "slice")
+
+
+class WindowedSource:
+    """The batches of another source, cut to a window.
+
+    Args:
+        source: the other source.
+        window: the window.
+
+    Errors are raised by ``batches``: ``UsageError`` for a window that is empty or fits nothing.
+    """
+
+    def __init__(self, source: TraceSource, window: Window) -> None:
+        self._source = source
+        self._window = window
+        self._limits: Limits | None = None
+
+    @property
+    def info(self) -> StreamInfo:
+        """Properties of the stream: sorted, or one batch."""
+        info = self._source.info
+        return info._replace(is_whole=info.is_whole or not self._is_at_once)
+
+    @property
+    def _is_at_once(self) -> bool:
+        info = self._source.info
+        return info.is_sorted and not info.is_whole and not self._window.where
+
+    def batches(self, progress: Progress | None = None) -> Iterator[Trace]:
+        """Cut from the start.
+
+        Raises:
+            UsageError: the window is empty; a lane or slice it names does not exist; or an invalid condition.
+        """
+        if self._limits is None:
+            self._limits = self._resolved()
+        cut = WindowCut(self._limits, at_once=self._is_at_once)
+        if self._window.where:
+            whole = Trace.concat(self._source.batches(progress))
+            cut.add(whole, matching_slices(whole, self._window.where))
+            del whole
+        else:
+            for batch in self._source.batches(progress):
+                part = cut.add(batch)
+                del batch
+                if part is not None:
+                    yield part
+                del part
+        yield cut.finish()
+
+    def _resolved(self) -> Limits:
+        """Return the window with the times that it asks for."""
+        window = self._window
+        asked = [one for one in (window.start, window.end) if one is not None and one.origin in _LATE]
+        given = [one for one in (window.start, window.end, window.min_dur) if one is not None]
+        seen = _Seen({one.instance for one in asked if one.instance is not None})
+        if asked or any(has_unit(one) for one in given):
+            for batch in self._source.batches():
+                seen.add(batch)
+                if not asked:
+                    break  # the unit of time is known
+                del batch
+            if seen.unit != "ns" and (wrong := next(filter(has_unit, given), None)):
+                raise UsageError(
+                    f"invalid time {wrong.text!r}: times are in {seen.unit}", hint=f"use a number of {seen.unit}"
+                )
+        begin = LOWEST if window.start is None else seen.time_of(window.start, is_end=False)
+        end = HIGHEST if window.end is None else seen.time_of(window.end, is_end=True)
+        if begin >= end:
+            raise UsageError(f"the window is empty: it starts at {begin:,} and ends at {end:,} {seen.unit}")
+        return Limits(window, begin, end, 0 if window.min_dur is None else window.min_dur.offset)
+
+
+class _Seen:
+    """First and last time of a trace, and the slices of some names."""
+
+    def __init__(self, instances: set[Instance]) -> None:
+        self._counts = Counts()
+        self._names = {one.name for one in instances}
+        self._slices: dict[str, list[tuple[int, int]]] = {name: [] for name in self._names}
+        self.unit = "ns"
+
+    def add(self, batch: Trace) -> None:
+        """Take in a batch."""
+        self.unit = batch.time.time_unit
+        self._counts.add(batch)
+        if not self._names or not len(batch.slices):
+            return
+        slices = batch.slices
+        texts = slices.column("name").dictionary
+        assert texts is not None
+        codes = slices.codes("name")
+        for name in self._names & set(texts.texts):
+            rows = np.flatnonzero(codes == texts.code(name))
+            ts, known = slices.values("ts")[rows], slices.valid("dur")[rows]
+            seen = np.where(slices.valid("last_known_ts"), slices.values("last_known_ts"), slices.values("ts"))[rows]
+            end = np.where(known, ts + slices.values("dur")[rows], seen)
+            self._slices[name] += zip(ts.tolist(), end.tolist(), strict=True)
+
+    def time_of(self, asked: Moment, *, is_end: bool) -> int:
+        """Return the time that was asked for, as the start or the end of a window.
+
+        Raises:
+            UsageError: the trace has no times, or no such slice.
+        """
+        if asked.origin == "zero":
+            return asked.offset
+        if asked.instance is not None:
+            name, ordinal = asked.instance
+            found = sorted(self._slices[name])  # stable: of one start and end, in the order of the table
+            if not -len(found) <= ordinal < len(found):
+                many = f"it has {len(found):,}" if found else "there is none"
+                hint = f"use 0 to {len(found) - 1}" if found else "run 'lanescope summary CAPTURE' to list names"
+                raise UsageError(f"no slice {asked.text!r}: {many} of this name", hint=hint)
+            return found[ordinal][1 if is_end else 0]
+        seen = self._counts.result()
+        if seen.begin is None or seen.end is None:
+            raise UsageError(f"{asked.text!r} is relative to the times of the trace, and it has none")
+        return asked.offset + (seen.begin if asked.origin == "first" else seen.end)
+
+
+def matching_slices(trace: Trace, condition: str) -> Mask:
+    """Return which slices meet a condition, bool [n].
+
+    Args:
+        trace: the whole trace; the condition may ask for its other tables in subqueries.
+        condition: SQL, as after ``where`` of ``select ... from slices``.
+
+    Raises:
+        UsageError: it is not a condition.
+    """
+    from lanescope.io import duckdb_sql
+
+    with duckdb_sql.connect(trace) as connection:
+        try:
+            # A value in parentheses cannot end the query and go on with another one.
+            first = f"select ({condition}\n) as one from slices limit 0"
+            if len(connection.extract_statements(first)) != 1:
+                raise UsageError(f"invalid condition {condition!r}: expected one SQL condition", hint=_CONDITION)
+            connection.execute(first)
+            query = f"select id from slices where ({condition}\n)"
+            found: Any = connection.execute(query).fetchnumpy()["id"]
+        except duckdb_sql.Error as error:
+            text = " ".join(
+                line for line in str(error).splitlines() if line and not line.lstrip().startswith(("LINE", "^"))
+            )
+            raise UsageError(f"invalid condition {condition!r}: {text}", hint=_CONDITION) from None
+    return np.isin(trace.slices.values("id"), found)
+
+
+_CONDITION = "use SQL over columns of slices, e.g. --where \"dur > 1000 and name like 'mma%'\""

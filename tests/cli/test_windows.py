@@ -1,0 +1,97 @@
+"""Windows from the command line."""
+
+import json
+
+import pytest
+
+import lanescope
+from lanescope import Flag
+
+
+@pytest.fixture
+def kernel(call, tmp_path):
+    """A simulated kernel."""
+    assert call("sim", "cuda", "--seed", 1, "--blocks", 4, "--tiles", 6, "-o", "k.npy").status == 0
+    return lanescope.open(tmp_path / "k.npy")
+
+
+def middle(trace):
+    last = int(trace.slices["ts"].max())
+    return last // 3, last // 2
+
+
+def test_every_verb_sees_the_same_window(call, kernel, tmp_path):
+    start, end = middle(kernel)
+    part = lanescope.window(kernel, start, end)
+    edges = ["--start", f"{start / 1000}us", "--end", end]
+    rows = json.loads(call("sql", "k.npy", *edges, "--json", "select count(*), sum(dur) from slices").out)
+    assert rows["rows"] == [[len(part.slices), int(part.slices["dur"].sum())]]
+    assert (rows["window"]["start"], rows["window"]["end"]) == (start, end)
+    assert rows["window"]["cut_slices"] == sum(bool(flags & Flag.CUT) for flags in part.slices["flags"].tolist()) > 0
+    sums = json.loads(call("summary", "k.npy", *edges, "--json").out)
+    assert sum(row["count"] for row in sums["rows"]) == len(part.slices)
+    assert sums["window"] == rows["window"]
+    found = json.loads(call("check", "k.npy", *edges, "--json", "--fail-on", "never").out)
+    assert found["totals"]["all"]["slices"] == len(part.slices)
+    assert found["window"] == rows["window"]
+    assert call("convert", "k.npy", *edges, "-o", "part.parquet").status == 0
+    assert list(lanescope.open(tmp_path / "part.parquet").slices.rows()) == list(part.slices.rows())
+    lines = call("dump", "k.npy", *edges, "--stage", "row").out.splitlines()
+    assert sum(" slice " in line for line in lines) == len(part.slices)
+    opened = lanescope.open(tmp_path / "k.npy", window={"start": start, "end": end})
+    assert list(opened.slices.rows()) == list(part.slices.rows())
+    lanescope.convert(tmp_path / "k.npy", tmp_path / "again.parquet", window={"start": start, "end": end})
+    assert len(lanescope.open(tmp_path / "again.parquet").slices) == len(part.slices)
+    assert sum(len(batch.slices) for batch in lanescope.iter_batches(tmp_path / "k.npy", window={"start": start})) > 0
+    with pytest.raises(lanescope.UsageError, match="unknown part 'begin'"):
+        lanescope.open(tmp_path / "k.npy", window={"begin": 3})
+
+
+def test_what_was_excluded_is_stated(call, kernel):
+    start, end = middle(kernel)
+    done = call("summary", "k.npy", "--start", start, "--end", end)
+    counts = json.loads(call("summary", "k.npy", "--start", start, "--end", end, "--json").out)["window"]
+    assert f"window: {start:,} to {end:,} ns ({counts['excluded']:,} rows excluded, " in done.err
+    assert done.err.splitlines()[0].endswith("; the accounting is of the whole capture")
+    whole = json.loads(call("summary", "k.npy", "--json").out)
+    assert "window" not in whole
+
+
+def test_a_window_of_merged_captures_is_on_their_timeline(call, tmp_path):
+    for seed in (1, 2):
+        assert call("sim", "levelzero", "--seed", seed, "-o", f"{seed}.txt").status == 0
+    merged = ["convert", "1.txt", "2.txt", "--side-by-side", "-o"]
+    assert call(*merged, "all.parquet").status == 0
+    assert call(*merged, "part.parquet", "--start", "+1ms", "--end", "+3ms").status == 0
+    everything, part = lanescope.open(tmp_path / "all.parquet"), lanescope.open(tmp_path / "part.parquet")
+    assert list(lanescope.window(everything, "+1ms", "+3ms").slices.rows()) == list(part.slices.rows())
+    assert 0 < len(part.slices) < len(everything.slices)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (("summary", "k.npy", "--start", "noon"), "invalid --start 'noon': expected a time"),
+        (("summary", "k.npy", "--start", "-1ns", "--end", "-2ns"), "the window is empty"),
+        (("summary", "k.npy", "--lane", "nowhere*"), "no lane matches 'nowhere*'"),
+        (("summary", "k.npy", "--where", "duration > 3"), "invalid condition 'duration > 3'"),
+        (("summary", "k.npy", "--by", "idle", "--min-dur", "1us"), "summary --by idle requires all slices of a lane"),
+        (("dump", "k.npy", "--stage", "record", "--end", "3"), "a window requires rows"),
+        (("summary", "k.npy", "--by", "tally", "--follow", "--end", "3"), "--follow takes the whole capture"),
+    ],
+)
+def test_what_is_refused(call, kernel, arguments, message):
+    done = call(*arguments)
+    assert done.status == 2
+    assert message in done.err
+    assert "Traceback" not in done.err
+
+
+def test_a_lane_and_a_condition(call, kernel):
+    assert call("summary", "k.npy", "--lane", "*nowhere*", "--json").status == 2
+    name = str(kernel.tracks["name"][kernel.tracks["kind"] == "lane"][0])
+    found = json.loads(call("summary", "k.npy", "--lane", name, "--where", "dur >= 500", "--json").out)
+    lanes = [row["id"] for row in kernel.tracks.rows() if row["name"] == name]
+    rows = [row for row in kernel.slices.rows() if row["track_id"] in lanes and (row["dur"] or 0) >= 500]
+    assert sum(row["count"] for row in found["rows"]) == len(rows) > 0
+    assert found["window"]["filtered_slices"] > 0
