@@ -8,8 +8,8 @@
 
 #include <optional>
 
-#include "events.hpp"
-#include "module.hpp"
+#include "bind/events.hpp"
+#include "bind/module.hpp"
 
 namespace nb = nanobind;
 using namespace nb::literals;

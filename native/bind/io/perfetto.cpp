@@ -13,9 +13,9 @@
 #include <unordered_map>
 
 #include "core/io/perfetto/flows.hpp"
-#include "events.hpp"
-#include "memory.hpp"
-#include "module.hpp"
+#include "bind/events.hpp"
+#include "bind/memory.hpp"
+#include "bind/module.hpp"
 
 namespace nb = nanobind;
 using namespace nb::literals;

@@ -84,7 +84,7 @@ def test_ranks_with_anchors_share_the_hosts_time(tmp_path):
     assert merged.details["ascend_tasks"]["rank"].tolist() == [0, 0, 1, 1]
     assert merged.details["ascend_runs"]["device"].tolist() == [0, 0]
     names = [row["name"] for row in merged.tracks.rows() if row["role"] == "run"]
-    assert names == ["rank0/d0", "rank1/d0"]
+    assert names == ["rank0/d0", "rank1/d0 (clock host_monotonic of host, ±40 ns)"]
     errors = [row["error_ns"] for row in merged.anchors.rows() if row["error_ns"]]
     assert errors == [20] * 4
 
