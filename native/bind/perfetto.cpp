@@ -14,8 +14,8 @@
 
 #include "core/io/perfetto/deflate.hpp"
 #include "core/io/perfetto/flows.hpp"
+#include "core/wire/pages.hpp"
 #include "events.hpp"
-#include "memory.hpp"
 #include "module.hpp"
 
 namespace nb = nanobind;
@@ -154,7 +154,7 @@ nb::tuple flows_by_event(const Input<int64_t>& source, const Input<int64_t>& des
 std::vector<uint32_t> distinct_bits(const Input<uint32_t>& bits, const Array<int32_t>& codes, const Array<uint8_t>& known) {
     require(codes.size() == bits.size() && known.size() == bits.size(), "columns of different lengths");
     nb::gil_scoped_release release;
-    provide(codes.data(), codes.size());
+    lanescope::provide(codes.data(), codes.size());
     const std::span<const uint32_t> rows = span_of(bits);
     const std::span<int32_t> code = span_of(codes);
     const std::span<uint8_t> is_known = span_of(known);

@@ -28,6 +28,11 @@ _MERGE_NOT, _MERGE_BY_KEY = 2, 3
 _ORDER_EXPLICIT = 3
 _COUNTER_UNITS = {"ns": 1, "1": 2, "bytes": 3}
 
+#: igzip's level 1.
+_LEVEL = 1
+#: Deflate with a window of 32 KiB, compressed fast.
+_ZLIB_HEAD = b"\x78\x01"
+
 _NO_ROWS = np.empty(0, np.int64)
 #: Tracks that are described at a time.
 _TRACKS = 1 << 12
@@ -63,6 +68,17 @@ def _varint(value: int) -> bytes:
         value >>= 7
     out.append(value)
     return bytes(out)
+
+
+def compress_block(block: bytes | memoryview) -> bytes:
+    """Return the zlib stream of a block; what packets repeat of one another needs no search."""
+    from isal import isal_zlib
+
+    deflated = core.perfetto_deflate(block)
+    if deflated is not None:
+        return b"".join((_ZLIB_HEAD, deflated, isal_zlib.adler32(block).to_bytes(4, "big")))
+    stream: bytes = isal_zlib.compress(block, _LEVEL)
+    return stream
 
 
 def compressed_head(size: int) -> bytes:
