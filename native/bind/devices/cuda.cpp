@@ -104,7 +104,7 @@ void lanescope::bind::cuda(nb::module_& m) {
             const auto pieces = lanescope::bind::parts(to.size(), words_a_thread);
             lanescope::bind::each_part(pieces, [&](size_t part) {
                 const auto first = to.size() * part / pieces, last = to.size() * (part + 1) / pieces;
-                lanescope::bind::provide(to.data() + first, last - first);
+                lanescope::provide(to.data() + first, last - first);
                 for (size_t i = first; i < last; ++i) to[i] = table.data()[from[i]];
             });
         },

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "core/devices/cuda/lane_decoder.hpp"
-#include "bind/memory.hpp"
+#include "core/wire/pages.hpp"
 #include "bind/threads.hpp"
 
 namespace lanescope::bind::cuda_columns {

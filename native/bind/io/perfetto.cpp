@@ -12,10 +12,10 @@
 #include <string>
 #include <unordered_map>
 
-#include "core/io/perfetto/flows.hpp"
 #include "bind/events.hpp"
-#include "bind/memory.hpp"
 #include "bind/module.hpp"
+#include "core/io/perfetto/flows.hpp"
+#include "core/wire/pages.hpp"
 
 namespace nb = nanobind;
 using namespace nb::literals;
@@ -153,7 +153,7 @@ nb::tuple flows_by_event(const Input<int64_t>& source, const Input<int64_t>& des
 std::vector<uint32_t> distinct_bits(const Input<uint32_t>& bits, const Array<int32_t>& codes, const Array<uint8_t>& known) {
     require(codes.size() == bits.size() && known.size() == bits.size(), "columns of different lengths");
     nb::gil_scoped_release release;
-    provide(codes.data(), codes.size());
+    lanescope::provide(codes.data(), codes.size());
     const std::span<const uint32_t> rows = span_of(bits);
     const std::span<int32_t> code = span_of(codes);
     const std::span<uint8_t> is_known = span_of(known);

@@ -47,9 +47,6 @@ from lanescope.trace.trace import SHARED
 #: Bytes that are encoded, compressed and written at a time; upstream advises compressed packets below 512 kB.
 BLOCK = 384 << 10
 
-#: igzip's level 1.
-_LEVEL = 1
-
 _CORES = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 #: Blocks are compressed by at most so many threads, and so many blocks wait to be written.
 _MOST_WORKERS, _MOST_WAITING = 4, 16
@@ -261,10 +258,10 @@ class _Packets:
         if self._workers is None and _CORES > 1 and len(block) >= BLOCK:
             self._workers = ThreadPoolExecutor(min(_CORES, _MOST_WORKERS), "lanescope-compress")
         if self._workers is None:
-            self._put_compressed(_compressed(block))
+            self._put_compressed(perfetto_packets.compress_block(block))
             return
         # The block is the encoder's, which goes on meanwhile.
-        self._waiting.append(self._workers.submit(_compressed, bytes(block)))
+        self._waiting.append(self._workers.submit(perfetto_packets.compress_block, bytes(block)))
         while len(self._waiting) > _MOST_WAITING or (self._waiting and self._waiting[0].done()):
             self._put_compressed(self._waiting.popleft().result())
 
@@ -336,15 +333,8 @@ class _Packets:
         self.bytes += len(data)
 
 
-def _compressed(block: bytes | memoryview) -> bytes:
-    from isal import isal_zlib
-
-    stream: bytes = isal_zlib.compress(block, _LEVEL)
-    return stream
-
-
 def _compressed_blocks(encoder: core.PerfettoEncoder) -> list[_Compressed]:
-    return [_Compressed(_compressed(block), len(block)) for block in _filled(encoder)]
+    return [_Compressed(perfetto_packets.compress_block(block), len(block)) for block in _filled(encoder)]
 
 
 # --- parts: each batch as it comes ---------------------------------------------------------------------------------

@@ -28,6 +28,9 @@ _MERGE_NOT, _MERGE_BY_KEY = 2, 3
 _ORDER_EXPLICIT = 3
 _COUNTER_UNITS = {"ns": 1, "1": 2, "bytes": 3}
 
+#: igzip's level 1.
+_LEVEL = 1
+
 _NO_ROWS = np.empty(0, np.int64)
 #: Tracks that are described at a time.
 _TRACKS = 1 << 12
@@ -63,6 +66,14 @@ def _varint(value: int) -> bytes:
         value >>= 7
     out.append(value)
     return bytes(out)
+
+
+def compress_block(block: bytes | memoryview) -> bytes:
+    """Return the zlib stream of a block."""
+    from isal import isal_zlib
+
+    stream: bytes = isal_zlib.compress(block, _LEVEL)
+    return stream
 
 
 def compressed_head(size: int) -> bytes:

@@ -98,7 +98,7 @@ def _all(
 
 
 def _end_to_end(parts: list[I64]) -> I64:
-    """Return the parts of a column of lanes as one; zeros that nobody writes to take no memory."""
+    """Return the parts of a column of lanes as one; zeros take no memory until they are written to."""
     if any(part.any() for part in parts):
         return np.concatenate(parts)
     return np.zeros(sum(map(len, parts)), np.int64)

@@ -7,7 +7,7 @@
 #include <sys/mman.h>
 #endif
 
-namespace lanescope::bind {
+namespace lanescope {
 
 // Have the system provide the pages of memory that will be written whole, all in one go: a fault for each takes longer than
 // most of what fills them. Its contents stay as they are; where the system cannot do so, pages come one by one as ever.
@@ -21,4 +21,4 @@ void provide([[maybe_unused]] T* data, [[maybe_unused]] size_t count) noexcept {
 #endif
 }
 
-}  // namespace lanescope::bind
+}  // namespace lanescope
