@@ -119,7 +119,7 @@ def capture(path: Openable, *, hashes: bool = True) -> Capture:
         UsageError: it is neither a path nor bytes.
     """
     if not isinstance(path, str | os.PathLike):
-        from lanescope.source import memory_capture
+        from lanescope.source.memory import memory_capture
 
         return memory_capture(path)
     return Capture(_main_of(path), hashes=hashes)

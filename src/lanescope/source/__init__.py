@@ -3,7 +3,6 @@
 from lanescope.source.capture import Capture, is_one
 from lanescope.source.detection import CERTAIN, HEAD_BYTES, MINE, TIE, Detection, FileHead
 from lanescope.source.file import CHUNK_BYTES, Reader, Source, SpooledFile
-from lanescope.source.memory import MemoryCapture, MemorySource, memory_capture
 
 __all__ = [
     "CERTAIN",
@@ -14,11 +13,8 @@ __all__ = [
     "Capture",
     "Detection",
     "FileHead",
-    "MemoryCapture",
-    "MemorySource",
     "Reader",
     "Source",
     "SpooledFile",
     "is_one",
-    "memory_capture",
 ]

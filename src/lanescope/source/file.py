@@ -11,13 +11,13 @@ from typing import TYPE_CHECKING, Any, BinaryIO, NoReturn
 from lanescope.errors import InputError, os_reason
 from lanescope.source.detection import HEAD_BYTES, FileHead
 from lanescope.source.digest import Digest
-from lanescope.source.mapped_text import MappedText
 
 if TYPE_CHECKING:
     import numpy as np
     import numpy.typing as npt
 
     from lanescope._native import core
+    from lanescope.source.mapped_text import MappedText
 
 #: Small enough to stay in the processor's caches next to what is decoded from it.
 CHUNK_BYTES = 1 << 20
@@ -164,6 +164,8 @@ class Source:
         Nothing is copied then. What is read of it inside the ``with`` is to be kept, not the text: later changes of the
         file show up in it.
         """
+        from lanescope.source.mapped_text import MappedText
+
         return MappedText(self)
 
     def _map(self) -> tuple[npt.NDArray[np.uint8], core.FileWatch | None]:

@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from lanescope.errors import InternalError
-from lanescope.trace import accounting, paired_slices
+from lanescope.trace import accounting
 from lanescope.trace.clocks import as_ratio
 from lanescope.trace.column import DTYPES, Column, Dictionary
 from lanescope.trace.row_tables import TrackRows, joined_columns, table_of_inputs, table_of_rows, table_of_tuples
@@ -30,6 +30,8 @@ from lanescope.trace.trace import Records, TimeBase, Trace
 
 if TYPE_CHECKING:
     from fractions import Fraction
+
+    from lanescope.trace.paired_slices import PairedRecords
 
 _DEFAULTS: dict[str, Any] = {"flags": 0, "quality": "exact", "category": ""}
 _SIZE = INPUTS.names.index("size")
@@ -214,7 +216,7 @@ class TraceBuilder:
 
     def add_pairs(
         self,
-        pairs: paired_slices.PairedRecords,
+        pairs: PairedRecords,
         track_id: npt.NDArray[np.int64],
         ts: npt.NDArray[np.int64],
         ts_ticks: npt.NDArray[np.int64] | None = None,
@@ -249,6 +251,8 @@ class TraceBuilder:
         Returns:
             The ids of the slices, int64 [pairs].
         """
+        from lanescope.trace import paired_slices
+
         if unpaired is not None and len(pairs.unmatched):
             first = int(ts[pairs.unmatched[0]])
             self.add_stat(unpaired, len(pairs.unmatched), input_id=input_id, first_ts=first)

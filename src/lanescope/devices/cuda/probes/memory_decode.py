@@ -12,7 +12,7 @@ from lanescope.devices.cuda.formats.word_source import content_of
 from lanescope.devices.cuda.probes.array_input import Bytes
 from lanescope.errors import InputError
 from lanescope.families.options import resolve_options
-from lanescope.source import MemoryCapture
+from lanescope.source.memory import MemoryCapture
 from lanescope.trace import Trace
 
 

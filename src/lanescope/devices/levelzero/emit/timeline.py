@@ -11,7 +11,6 @@ from lanescope.common.asof_join import Int64, Mask, join, pick
 from lanescope.common.coverage import evidence_spans
 from lanescope.common.distinct import distinct
 from lanescope.devices.levelzero.emit.device_tracks import Lanes, Queues
-from lanescope.devices.levelzero.emit.event_waits import event_waits
 from lanescope.devices.levelzero.emit.host_tracks import Hosts
 from lanescope.devices.levelzero.formats import layout
 from lanescope.devices.levelzero.formats.event_model import is_text
@@ -228,6 +227,10 @@ class Timeline:
     def _signals(self) -> None:
         """Append arrows from operations to those that waited for their events."""
         found, shift = self.found, self.found.base - self.zero
+        if not len(found.events["waits"]):
+            return
+        from lanescope.devices.levelzero.emit.event_waits import event_waits
+
         source, target = event_waits(found)
         if not len(source):
             return
