@@ -14,6 +14,9 @@ from lanescope.analysis.explain import MOST, Evidence, explain
 from lanescope.cli import main
 from lanescope.devices.aie.formats import encode
 from lanescope.devices.aie.formats.encode import Frames
+from lanescope.devices.ascend.analysis import bounds as ascend_bounds
+from lanescope.devices.ascend.analysis.columns import table_of
+from lanescope.devices.ascend.analysis.overhead_report import CORE_IDLE
 from lanescope.devices.cuda.simulate import sim_kernel
 from lanescope.families.bounds import CAUSES, Bound
 from lanescope.trace import TimeBase, TraceBuilder
@@ -259,6 +262,18 @@ def test_ascend_dependencies(tmp_path):
     assert "dependency" in bounds(trace)
 
 
+def test_ascend_cores_that_no_task_needs_wait_for_nothing(tmp_path, monkeypatch):
+    trace = simulated(tmp_path, "ascend", tasks=60)
+    rows = [
+        {"group": group, "window": 1000, "busy": busy, "launch": 0, "scheduler_late": 0, "share": busy / 1000}
+        | {"no_ready_task": 1000 - busy, "unknown": 0}
+        for group, busy in (("all aic", 0), ("all aiv", 10), ("AIV_0", 10))
+    ]
+    monkeypatch.setattr(ascend_bounds, "core_idle", lambda _: table_of(CORE_IDLE, rows))
+    found = [bound for bound in ascend_bounds.bounds(trace) if bound.cause == "dependency"]
+    assert [(bound.subject, bound.dur) for bound in found] == [("all aiv cores", 990)]
+
+
 def test_levelzero_launches(tmp_path):
     alone = {"threads": 1, "devices": 1, "subdevices": 0, "ops": 600}
     assert bounds(simulated(tmp_path, "levelzero", pause_us=2000, **alone)) == ["launch"]
@@ -324,6 +339,12 @@ def test_kineto_kernels_that_were_launched_in_time(tmp_path):
 
 def test_kineto_work(tmp_path):
     assert bounds(kineto(tmp_path, steps(delay=-50, length=98))) == ["work"]
+
+
+def test_kineto_annotations_set_no_pace(tmp_path):
+    rows = steps(delay=40)
+    rows.append(("user_annotation", "ProfilerStep#1", 100, 900, 4200, 0))
+    assert bounds(kineto(tmp_path, rows)) == ["launch"]
 
 
 def test_kineto_exposed_communication(tmp_path):

@@ -11,9 +11,11 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from lanescope.analysis import idle, occupancy
-from lanescope.analysis.analysis_cache import AnalysisCache, instances
+from lanescope.analysis.analysis_cache import instances
+from lanescope.analysis.critical_path.trace_graph import causes_of
 from lanescope.analysis.instances import Instances
 from lanescope.analysis.partition import BUSY, LOST, UNRECORDED
+from lanescope.analysis.phases.phases import phase_cache
 from lanescope.analysis.work_classes import CLASSES, COMPUTE, LOAD
 from lanescope.common.distinct import distinct
 from lanescope.common.intervals import Intervals, Ints, complement, depth, hulls, subtract, sums, total_length, union
@@ -29,8 +31,6 @@ if TYPE_CHECKING:
 WORKERS = ("core", "sm", "block", "device")
 #: Lanes of these roles are views of others, or what a profiler says of itself.
 _VIEWS = ("flight", "profiler")
-#: Host calls that wait, whatever their words are taken for elsewhere.
-_HOST_WAITS = "*Synchronize*"
 _NUMBER = re.compile(r"[\W_]*\d+$")
 
 
@@ -137,7 +137,7 @@ class Evidence:
         self.trace = trace
         self.bounds = tuple(bounds)
         self.findings = findings or {}
-        self.shared = AnalysisCache(trace, {"wait": _HOST_WAITS})
+        self.shared = phase_cache(trace)
 
     @cached_property
     def roles(self) -> list[str]:
@@ -149,7 +149,15 @@ class Evidence:
         """Which tracks are lanes and not views of others; bool [tracks]."""
         lanes: Mask = self.trace.tracks.values("kind") == "lane"
         views: Mask = np.isin(np.array(self.roles, object), _VIEWS)
-        return lanes & ~views
+        # Annotations and Python frames enclose what other lanes show.
+        track = self.trace.slices.values("track_id")
+        shown = np.zeros(len(track), np.bool_)
+        for causes in causes_of(self.trace, infer=False):
+            if causes.views is not None:
+                shown |= causes.views
+        has_own: Mask = np.bincount(track[~shown], minlength=len(lanes)) > 0
+        is_empty: Mask = np.bincount(track, minlength=len(lanes)) == 0
+        return lanes & ~views & (has_own | is_empty)
 
     @cached_property
     def workers(self) -> list[Workers]:
@@ -305,7 +313,7 @@ class Evidence:
         from lanescope.analysis.critical_path.windows import WindowChoice
 
         try:
-            path = CriticalPath(self.trace, WindowChoice())
+            path = CriticalPath(self.shared, WindowChoice())
         except LanescopeError:  # the family records no causes, or the trace has no slices
             return "", 0.0, 0.0
         longest = path.longest

@@ -258,7 +258,10 @@ def reported(evidence: Evidence) -> Iterator[Verdict]:
 #: Sentence of each cause, and whether its time is what could be gained.
 _REPORTED_WORDS = {
     "scheduler": ("For {share} of the time {subject} idled while tasks were ready: the scheduler is late.", False),
-    "dependency": ("{subject} waited {share} of their time for tasks that they depend on.", True),
+    "dependency": (
+        "For {share} of their time {subject} had no task that was ready: tasks wait for one another, or are too few.",
+        True,
+    ),
     "communication": ("{subject} communicated for {share} of its time while nothing computed.", True),
     "compute": ("{subject} computes {share} of its time.", False),
     "memory": ("{subject} stalls {share} of its time on memory.", True),
@@ -301,7 +304,7 @@ BOUNDS: Sequence[Rule] = (reported, late_launches, waits_on_loads, tail, imbalan
 def nothing_stands_out(evidence: Evidence) -> Iterator[Verdict]:
     """No rule has a cause: how much the workers work, and no more."""
     if not evidence.workers:
-        sentence = "No cores, blocks or devices are known in this capture: nothing is said of what bounds the run."
+        sentence = "Nothing in this capture tells what works and what waits: nothing is said of what bounds the run."
         yield Verdict("nothing", "no workers", "", 0.0, None, sentence, "info")
         return
     workers = max(evidence.workers, key=lambda found: int(found.busy.sum()))

@@ -17,6 +17,7 @@ def bounds(trace: Trace) -> Iterator[Bound]:
         if row["group"] == "any type":
             yield Bound(SCHEDULER, "cores", row["overhead"], row["window"], row["at_most"], "summary --by overhead")
     for row in core_idle(trace).rows():
-        if row["group"].startswith("all "):
+        # Cores of a type that no task needs wait for nothing.
+        if row["group"].startswith("all ") and row["busy"]:
             waited = row["no_ready_task"]
             yield Bound(DEPENDENCY, f"{row['group']} cores", waited, row["window"], waited, "summary --by core-idle")
