@@ -144,6 +144,22 @@ def test_a_mapped_file_that_becomes_shorter_is_an_error(tmp_path, left, hashes):
     source.close()
 
 
+def test_a_mapped_file_that_is_written_over_is_an_error(tmp_path):
+    (file := tmp_path / "f").write_bytes((CONTENT * 20)[: LARGE[0]])
+    os.utime(file, ns=(0, 0))
+    source = Source(file)
+
+    def read():
+        with source.mapped() as text:
+            with file.open("r+b") as writer:
+                writer.write(b"other")
+            return text.tobytes()
+
+    with pytest.raises(InputError, match=r"f: file changed while it was read"):
+        read()
+    source.close()
+
+
 def test_an_error_of_a_file_that_became_shorter_is_that_it_did(tmp_path):
     (file := tmp_path / "f").write_bytes((CONTENT * 20)[: LARGE[0]])
     source = Source(file)

@@ -80,10 +80,11 @@ std::unique_ptr<MappedFile> MappedFile::map(int descriptor, size_t size) {
 
 MappedFile::~MappedFile() {
     const std::lock_guard lock(changing);
-    munmap(pages_, mapped_);
+    // Forgotten first: what the system puts at these addresses next is not ours.
     Watched& mine = watched[place_];
     mine.end = 0;
     mine.watch = nullptr;
+    munmap(pages_, mapped_);
     mine.begin = 0;
 }
 

@@ -61,6 +61,7 @@ class Source:
         self._hashes = hashes
         self._digest: Digest | None = None
         self._watch: core.FileWatch | None = None
+        self._mapped_state = 0, 0
         self._file, begin = _open(self.path)
         try:
             if begin is not None:
@@ -173,6 +174,7 @@ class Source:
         if self.size > CHUNK_BYTES:  # of less a copy costs less
             from lanescope._native import core
 
+            self._mapped_state = _state(self._file)
             try:
                 found = core.map_file(self._file.fileno(), self.size)
             except OSError:  # not a file of the system
@@ -190,9 +192,12 @@ class Source:
 
     def _check_length(self, watch: core.FileWatch) -> None:
         # A page that lost a part has zeros there, which is not seen when they are read.
-        is_shorter = not self._file.closed and os.fstat(self._file.fileno()).st_size < self.size
-        if is_shorter or watch.is_shorter:
+        size = self.size if self._file.closed else os.fstat(self._file.fileno()).st_size
+        if size < self.size or watch.is_shorter:
             raise InputError(f"{self.path}: file became shorter while it was read", hint=_RUN_AGAIN)
+        # What is appended stays unseen; of what was written over, a part may have been read before and a part after.
+        if size == self.size and not self._file.closed and _state(self._file) != self._mapped_state:
+            raise InputError(f"{self.path}: file changed while it was read", hint=_RUN_AGAIN)
 
     def reader(self) -> Reader:
         """Return what reads the content anywhere, also after this source was closed."""
