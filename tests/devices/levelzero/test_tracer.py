@@ -109,7 +109,12 @@ def test_operations_stand_within_their_calls_and_arrows_lead_to_them(fake_ze, ti
         assert not op["flags"] & Flag.CLOCK_SUSPECT
     arrows = Counter(trace.flows["kind"].tolist())
     executed = sum(calls[op["submit_slice_id"]]["name"] == "zeCommandQueueExecuteCommandLists" for op in operations)
-    assert arrows == {"dispatch": 40, "dependency": executed}
+    # In each round a launch waits for the fill, and the query for two launches; the fill waits for the host.
+    assert arrows == {"dispatch": 40, "dependency": executed, "signal": 4 * 3}
+    signals = [row for row in trace.flows.rows() if row["kind"] == "signal"]
+    assert all(row["src_ts"] <= row["dst_ts"] for row in signals)
+    sources = Counter(calls[row["src_slice_id"]]["name"] for row in signals)
+    assert sources == {"add": 8, "zeCommandListAppendMemoryFill(D)": 4}
     assert executed == 8
     names = Counter(op["name"] for op in operations)
     assert names["add"] == 12
