@@ -123,18 +123,15 @@ def _returns(trace: Trace, extents: Intervals, links: _Links, work: _Work) -> tu
     for place in np.flatnonzero(work.correlation >= 0).tolist():  # the last to end of each counts
         by_correlation[int(work.correlation[place])] = place
     synced: list[tuple[int, int]] = []
+    finished = _Finished(work)
     for call in np.flatnonzero((is_device | is_stream) & closed).tolist():
-        fits = work.launched <= extents.begin[call]
+        stream = device = _NO_STREAM
         if is_stream[call]:
             wait = waits.get(int(links.correlation[call]), call)
             stream, device = int(links.stream[wait]), int(links.device[wait])
-            if stream >= 0 and (work.stream == stream).any():
-                fits &= work.stream == stream
-            if device >= 0 and (work.device == device).any():
-                fits &= work.device == device
-        before = np.flatnonzero(fits[: int(np.searchsorted(work.end, extents.end[call], "right"))])
-        if len(before):
-            synced.append((int(work.slice[before[-1]]), call))
+        last = finished.last(stream, device, int(extents.begin[call]), int(extents.end[call]))
+        if last >= 0:
+            synced.append((int(work.slice[last]), call))
     returned: list[tuple[int, int]] = []
     for call in np.flatnonzero(is_copy & closed & (links.correlation >= 0)).tolist():
         found = by_correlation.get(int(links.correlation[call]))
@@ -144,6 +141,46 @@ def _returns(trace: Trace, extents: Intervals, links: _Links, work: _Work) -> tu
         if to_host[each] or not by_async[call]:
             returned.append((each, call))
     return _ends(_SYNC, synced, extents), _ends(_COPY_RETURN, returned, extents)
+
+
+class _Finished:
+    """Finds what ended last before a call returned, among what was launched before it."""
+
+    #: Rows that are looked at together, from the last one back: mostly the first of them fits.
+    _STEP = 256
+
+    def __init__(self, work: _Work) -> None:
+        self._work = work
+        self._streams = set(work.stream.tolist())
+        self._devices = set(work.device.tolist())
+        self._rows: dict[tuple[int, int], tuple[Ints, Ints]] = {}
+
+    def last(self, stream: int, device: int, begin: int, end: int) -> int:
+        """Return the place of a row; -1 for none.
+
+        Args:
+            stream: the row's; any if it is negative, or no row has it.
+            device: likewise.
+            begin: the row was launched by then.
+            end: it ended by then.
+        """
+        work = self._work
+        key = stream if stream >= 0 and stream in self._streams else -1, device if device in self._devices else -1
+        if key not in self._rows:
+            fits = np.ones(len(work.slice), np.bool_)
+            for wanted, column in zip(key, (work.stream, work.device), strict=True):
+                fits &= (column == wanted) | (wanted < 0)
+            chosen = np.flatnonzero(fits)
+            self._rows[key] = chosen, work.end[chosen]
+        rows, ends = self._rows[key]
+        high = int(np.searchsorted(ends, end, "right"))
+        while high > 0:
+            low = max(high - self._STEP, 0)
+            found = np.flatnonzero(work.launched[rows[low:high]] <= begin)
+            if len(found):
+                return int(rows[low + int(found[-1])])
+            high = low
+        return -1
 
 
 def _ends(kind: CauseKind, pairs: list[tuple[int, int]], extents: Intervals) -> CauseEdges:
