@@ -52,6 +52,9 @@ hunt: $(READY) ## run the property tests with fresh seeds for MINUTES (10), HUNT
 power: $(READY) ## tell lies of simulated captures and count those that check finds; POWER adds arguments: --seeds 1-30
 	@PYTHONPATH=tests $(BIN)/python -m plausibility.power --jobs 2 $(POWER)
 
+compare-rates: $(READY) ## compare simulated runs and print how often that is right; RATES adds arguments: --seeds 200 --each 0.025
+	@PYTHONPATH=tests $(BIN)/python -m analysis.compare.rates $(RATES)
+
 path-fuzz: $(READY) ## walk random AIE programs back from their bytes, PROGRAMS (1000) of each kind; report the shares
 	@LANESCOPE_EFFORT=full LANESCOPE_PROGRAMS="$(or $(PROGRAMS),1000)" $(BIN)/python -u -m pytest -q \
 	    tests/devices/aie/path/test_truth.py
@@ -85,8 +88,8 @@ matrix-mutants: $(READY) ## build the recorder with one thing wrong at a time; f
 test-tools: .venv/venv.stamp ## fetch the programs that tests drive into .tools
 	@tools/fetch_tools node valgrind babeltrace2 mpirun lttng bt2 levelzero levelzero-newest sarif cuda probes
 
-browser-tools: .venv/venv.stamp ## fetch a headless browser into .tools
-	@tools/fetch_tools node chromium
+browser-tools: .venv/venv.stamp ## fetch a headless browser and a checker of types in scripts into .tools
+	@tools/fetch_tools node chromium typescript
 
 lint: $(STUB) ## ruff, mypy, import-linter
 	@$(BIN)/ruff check
@@ -96,6 +99,12 @@ lint: $(STUB) ## ruff, mypy, import-linter
 
 docs: $(READY) ## build the documentation into docs/_build/html
 	@$(BIN)/python -m sphinx --quiet --fail-on-warning --keep-going --builder html docs docs/_build/html
+
+pages: $(READY) ## run the pages of the documentation, and write into them what their commands print now
+	@$(BIN)/python docs/page_runner.py
+
+man: $(READY) ## write the man pages into build/man, from the parsers of the commands
+	@$(BIN)/python tools/make_man_pages build/man
 
 bench: $(READY) ## measure all families against their peers; BENCH adds arguments: --quick, --only NAME, --full, --keep
 	@$(BIN)/python benchmarks/run.py $(BENCH)
@@ -143,9 +152,9 @@ wheel-test: ## build sdist and wheel and run the demo without a compiler; PYTHON
 	@tools/wheel_test $(or $(PYTHONS),$(PYTHON))
 
 clean: ## remove everything that is made here
-	rm -rf .venv .tools build dist out docs/_build docs/reference/generated .mypy_cache .ruff_cache .pytest_cache \
+	rm -rf .venv .tools build dist out docs/_build docs/reference/generated docs/images/made .mypy_cache .ruff_cache .pytest_cache \
 	    .import_linter_cache .hypothesis
 	rm -f $(STUB)
 	find src tests benchmarks docs tools -name __pycache__ -type d -prune -exec rm -rf {} +
 
-.PHONY: FORCE help venv native demo test test-full hunt power mutate path-fuzz matrix matrix-random matrix-mutants test-tools browser-tools lint docs bench gpu gates bench-check fuzz kill-test sanitize wheel wheel-test clean
+.PHONY: FORCE help venv native demo test test-full hunt power mutate path-fuzz matrix matrix-random matrix-mutants test-tools browser-tools lint docs pages man bench gpu gates bench-check fuzz kill-test sanitize wheel wheel-test clean

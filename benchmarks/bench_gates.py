@@ -64,6 +64,33 @@ def work():
     assert len(found.summary) and len(found.slack), found
 """
 
+#: Causes and effects on two clocks, as many each way, sorted by time.
+_ALIGN = """
+import numpy as np
+from lanescope.analysis.align.interval import from_orders, offset_interval
+random = np.random.default_rng(1)
+half = {pairs} // 2
+def ordered():
+    cause = np.sort(random.integers(0, 10**10, half))
+    return cause, cause + 1 + random.exponential(20_000, half).astype(np.int64)
+launch, begin = ordered()
+end, returned = ordered()
+numbers = np.arange(half)
+pairs = from_orders((launch, begin + 5_000_000, numbers), (end + 5_000_000, returned, half + numbers))
+def work():
+    found = offset_interval(pairs)
+    assert found.least <= 5_000_000 <= found.most, found
+"""
+
+#: The whole command: it decodes both runs, sums their groups, and draws resamples of their slices.
+_DIFF = """
+import contextlib, io
+from lanescope.cli import main
+def work():
+    with contextlib.redirect_stdout(io.StringIO()), contextlib.redirect_stderr(io.StringIO()):
+        assert main(["diff", capture, capture]) == 0
+"""
+
 _WRITE = """
 from bench_perfetto import realistic
 from case import Nowhere
@@ -194,6 +221,8 @@ GATES = (
     _write("perfetto", 100_000),
     _write("chrome", 100_000),
     *(_critical_path(family, SLICES[family]) for family in ("cuda", "ascend", "levelzero", "kineto")),
+    Gate("align 1000000 pairs", _ALIGN.format(pairs=1_000_000)),
+    Gate("diff of 2 runs of 100000 slices, cuda", _DIFF, ("cuda", SLICES["cuda"])),
     Gate("write 100000 slices, parquet", _WRITE_PARQUET.format(slices=100_000)),
 )
 

@@ -17,6 +17,10 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[1]
 HOME = ROOT / ".tools"
 PEERS, LARGE = "peers", "peers-large"
+#: Readers of JSON, and the analyses of PyTorch traces.
+JSON, HTA = "peers-json", "peers-hta"
+#: Groups that come only where large ones are asked for, and their sizes.
+_LARGE = {LARGE: "over a GiB", HTA: "half a GiB"}
 
 #: Not built by its own rules: see ``python``.
 BY_HAND = "tg4perfetto"
@@ -50,26 +54,32 @@ def python(group: str = PEERS) -> str:
     interpreter, done = home / "bin" / "python", home / "installed.txt"
     wanted = "\n".join(given)
     if not done.exists() or done.read_text() != wanted:
-        if group == LARGE and os.environ.get("LANESCOPE_BENCH_LARGE") != "1":
-            raise MissingPeerError("over a GiB to install: say LANESCOPE_BENCH_LARGE=1")
+        if group in _LARGE and os.environ.get("LANESCOPE_BENCH_LARGE") != "1":
+            raise MissingPeerError(f"{_LARGE[group]} to install: say LANESCOPE_BENCH_LARGE=1")
         try:
             venv.create(home, with_pip=True, clear=True)
             pip = [str(interpreter), "-m", "pip", "--quiet", "--quiet", "--disable-pip-version-check", "install"]
             by_hand = [pin for pin in given if pin.startswith(BY_HAND)]
             subprocess.run([*pip, *(pin for pin in given if pin not in by_hand)], check=True, capture_output=True)
-            subprocess.run([*pip, "--no-build-isolation", "--no-deps", *by_hand], check=True, capture_output=True)
-            package = next(home.glob(f"lib/python*/site-packages/{BY_HAND}"))
-            make = [str(interpreter), "-m", "grpc_tools.protoc", "-I.", "--python_out=.", "perfetto_trace.proto"]
-            subprocess.run(make, cwd=package, check=True, capture_output=True)
+            if by_hand:
+                _make_by_hand(home, interpreter, [*pip, "--no-build-isolation", "--no-deps", *by_hand])
         except (OSError, subprocess.CalledProcessError, StopIteration) as error:
             raise MissingPeerError(f"peers not installable: {type(error).__name__}") from error
         done.write_text(wanted)
     return str(interpreter)
 
 
+def _make_by_hand(home: Path, interpreter: Path, install: list[str]) -> None:
+    subprocess.run(install, check=True, capture_output=True)
+    package = next(home.glob(f"lib/python*/site-packages/{BY_HAND}"))
+    make = [str(interpreter), "-m", "grpc_tools.protoc", "-I.", "--python_out=.", "perfetto_trace.proto"]
+    subprocess.run(make, cwd=package, check=True, capture_output=True)
+
+
 def version(name: str) -> str:
     """Return a peer with its pinned version, as ``name 1.2.3``."""
-    return next(pin for pin in pins(LARGE) if pin.startswith(name + "==")).replace("==", " ")
+    known = (pin for group in (LARGE, JSON, HTA) for pin in pins(group))
+    return next(pin for pin in known if pin.startswith(name + "==")).replace("==", " ")
 
 
 def run(code: str, *arguments: str | Path, group: str = PEERS) -> str:

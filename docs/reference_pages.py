@@ -283,8 +283,7 @@ def commands() -> str:
     """The help of each command."""
     parts = [
         "# Commands",
-        "Exit status: 0 fine; 1 findings; 2 usage; 3 not a capture we can read; 4 data loss under "
-        "`--strict`; 130 interrupted; 70 an internal error.",
+        "{doc}`/reference/exit-status` has what the exit status of a command means.",
     ]
     parsers = {
         verb: arguments.build_parser(

@@ -162,6 +162,9 @@ def find_tool(name: str) -> Path | None:
     if name == "probes":
         python = TOOLS / "probes/bin/python"
         return python if os.access(python, os.X_OK) else None
+    if name == "typescript":
+        checker = TOOLS / "typescript/node_modules/typescript/bin/tsc"
+        return checker if checker.exists() else None
     if name == "sarif":
         schema = TOOLS / "sarif/sarif-2.1.0-rtm.5.json"
         return schema if schema.exists() else None
@@ -199,7 +202,7 @@ def require_tool() -> Callable[[str], Path]:
     def require(name: str) -> Path:
         path = find_tool(name)
         if path is None:
-            target = "browser-tools" if name in ("chromium", "puppeteer") else "test-tools"
+            target = "browser-tools" if name in ("chromium", "puppeteer", "typescript") else "test-tools"
             missing(f"{name} is not here; make {target}")
             raise AssertionError  # missing() never returns
         return path

@@ -1,8 +1,12 @@
 """lanescope from Python: what opens, what methods return, how tables print, what survives pickling."""
 
 import gzip
+import html
 import io
 import pickle
+import re
+import sys
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -165,6 +169,33 @@ def test_notebooks_get_escaped_html():
     assert "&lt;script&gt;" in trace.slices._repr_html_()
     assert "data loss: none" in trace._repr_html_()
     assert "window: " in trace.window(10)._repr_html_()
+
+
+def test_a_notebook_shows_verdict_picture_and_names(monkeypatch):
+    made = lanescope.simulate("cuda", seed=1, blocks=4, tiles=8, slots=200)
+    trace = lanescope.open(made.files["run.npy"] if "run.npy" in made.files else next(iter(made.files.values())))
+    shown = trace._repr_html_()
+    assert "was not recorded" in shown
+    assert shown.count("data:image/svg+xml;base64,") == 1
+    assert "<table" in shown
+    monkeypatch.setattr("lanescope.view.notebook.MOST_SLICES", len(trace.slices) - 1)
+    assert "data:image" not in trace._repr_html_()
+
+
+def test_a_view_in_a_notebook_is_the_report_in_a_frame_of_its_own(monkeypatch):
+    trace = small()
+    shown = trace.view(inline=True)
+    assert repr(shown) == f"<InlineReport of {trace!r}>"
+    assert shown.left_out == []
+    found = re.fullmatch(
+        r'<iframe [^<>]*sandbox="allow-scripts"[^<>]* srcdoc="([^"<>]*)"></iframe>', shown._repr_html_()
+    )
+    written = io.BytesIO()
+    trace.report(written)
+    assert html.unescape(found[1]) == written.getvalue().decode()
+    kernel = SimpleNamespace(get_ipython=lambda: SimpleNamespace(kernel=object()))
+    monkeypatch.setitem(sys.modules, "IPython", kernel)
+    assert trace.view()._repr_html_() == shown._repr_html_()
 
 
 def test_cycles_are_not_shown_as_nanoseconds():

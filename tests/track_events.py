@@ -14,6 +14,7 @@ import numpy as np
 from perfetto.protos.perfetto.trace.perfetto_trace_pb2 import Trace as TraceProto
 from perfetto.protos.perfetto.trace.perfetto_trace_pb2 import TracePacket, TrackEvent
 
+from lanescope.io.viewer_names import shown_names
 from lanescope.trace import Flag, Table, Trace
 from lanescope.trace.row_packing import depth, pack_rows
 
@@ -112,13 +113,14 @@ def drawn(path, row, name, category, level, args) -> Drawn:
 
 
 def track_paths(trace: Trace) -> dict[int, tuple[str, ...]]:
-    cycles = " [cycles]" if trace.time.time_unit == "cycles" else ""
+    """Return the names from the top to each track, as they are shown."""
     rows = {row["id"]: row for row in trace.tracks.rows()}
+    shown = shown_names(trace.tracks, trace.time)
+    names = {row["id"]: shown.get(at, row["name"]) for at, row in enumerate(rows.values())}
 
     def path(row: dict[str, Any]) -> tuple[str, ...]:
-        if row["parent_id"] is None:
-            return (utf8(row["name"]) + cycles,)
-        return (*path(rows[row["parent_id"]]), utf8(row["name"]))
+        above = () if row["parent_id"] is None else path(rows[row["parent_id"]])
+        return (*above, utf8(names[row["id"]]))
 
     return {track: path(row) for track, row in rows.items()}
 

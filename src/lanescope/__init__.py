@@ -26,6 +26,7 @@ if TYPE_CHECKING:
         MissingDependencyError,
         UsageError,
     )
+    from lanescope.pipeline.comparing import compare
     from lanescope.pipeline.session import (
         check,
         convert,
@@ -40,7 +41,7 @@ if TYPE_CHECKING:
         summary,
         write,
     )
-    from lanescope.pipeline.trace_queries import longest_gaps, phases, sql, window
+    from lanescope.pipeline.trace_queries import align, longest_gaps, phases, sql, window
     from lanescope.trace import ColumnSpec, Flag, StatSpec, Table, TableSpec, TimeBase, Trace, TraceBuilder
 
 #: The module that holds each public name.
@@ -54,7 +55,9 @@ _HOME = {
     "MergeError": "errors",
     "MissingDependencyError": "errors",
     "UsageError": "errors",
+    "align": "pipeline.trace_queries",
     "check": "pipeline.session",
+    "compare": "pipeline.comparing",
     "convert": "pipeline.session",
     "critical_path": "pipeline.session",
     "derived_tables": "pipeline.session",
@@ -97,7 +100,9 @@ __all__ = [
     "TraceBuilder",
     "UsageError",
     "__version__",
+    "align",
     "check",
+    "compare",
     "convert",
     "critical_path",
     "derived_tables",

@@ -9,7 +9,8 @@ from hypothesis import strategies as st
 
 import lanescope
 from lanescope import TimeBase, TraceBuilder, UsageError
-from lanescope.analysis.phases.phases import BY, phase_cache
+from lanescope.analysis.analysis_cache import AnalysisCache
+from lanescope.analysis.phases import BY
 from lanescope.analysis.track_tree import Tree
 from lanescope.analysis.work_classes import WAIT, classify
 from lanescope.testing import strategies
@@ -92,7 +93,7 @@ def test_phases_are_those_of_each_moment(trace, by):
 @given(strategies.traces(), st.sampled_from(BY))
 def test_phases_add_up_exactly(trace, by):
     table = lanescope.phases(trace, by)
-    shared = phase_cache(trace)
+    shared = AnalysisCache(trace)
     tree = shared.time.tree
     lanes = Counter()
     for lane in tree.lanes.tolist():
@@ -113,7 +114,7 @@ def test_phases_add_up_exactly(trace, by):
 def test_the_longest_gaps_are_the_longest(trace, limit):
     from lanescope.analysis.idle import idle
 
-    rows = sorted(idle(phase_cache(trace)).rows(), key=lambda row: (-row["dur"], row["id"]))[:limit]
+    rows = sorted(idle(AnalysisCache(trace)).rows(), key=lambda row: (-row["dur"], row["id"]))[:limit]
     found = list(lanescope.longest_gaps(trace, limit).rows())
     assert [(row["track_id"], row["ts"], row["dur"], row["name"], row["ended_by"]) for row in found] == [
         (row["track_id"], row["ts"], row["dur"], row["name"], row["waits_for"]) for row in rows
@@ -174,3 +175,25 @@ def test_windows_and_phases_agree():
         trace.window(name="mma").longest_gaps()
     with pytest.raises(UsageError, match="unknown --by"):
         trace.phases("sm")
+
+
+@pytest.mark.parametrize("family", ["kineto", "ascend"])
+def test_lanes_that_show_what_others_show_count_once(tmp_path, family):
+    simulated = lanescope.simulate(family)
+    for name, content in simulated.files.items():
+        (tmp_path / name).write_bytes(content)
+    trace = lanescope.open(tmp_path / next(iter(simulated.files)))
+    tree = Tree(trace.tracks)
+    roles = trace.tracks["role"].tolist()
+    category = {row["track_id"]: row["category"] for row in trace.slices.rows()}
+    shown = {"user_annotation", "gpu_user_annotation", "python_function", "cuda_sync", "overhead"}
+    views = {
+        lane for lane in tree.lanes.tolist() if roles[lane] in ("flight", "profiler") or category.get(lane) in shown
+    }
+    own = [lane for lane in tree.lanes.tolist() if lane not in views]
+    assert views
+    assert own
+    assert {row["track_id"] for row in trace.phases("lane").rows()} == set(own)
+    low, high = span(trace)
+    assert sum(row["total"] for row in trace.phases("all").rows()) == len(own) * (high - low)
+    assert not {row["track"] for row in trace.longest_gaps(10_000).rows()} & {tree.path(lane) for lane in views}

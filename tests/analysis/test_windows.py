@@ -267,6 +267,47 @@ def test_a_capture_is_cut_as_it_is_decoded(tmp_path, family, monkeypatch):
     assert 0 < len(whole["slices"]) < len(trace.slices)
 
 
+@pytest.mark.parametrize(("count", "passes"), [(1, 1), (3, 2)])
+@pytest.mark.parametrize("where", ["", "dur >= 0"])
+def test_what_turns_out_to_be_one_batch_is_decoded_once(count, passes, where):
+    builder = TraceBuilder(TimeBase())
+    lane = builder.track("core", kind="lane", role="core")
+    batches = []
+    for ts in range(count):
+        builder.append("slices", track_id=lane, ts=[10 * ts, 10 * ts + 5], dur=[5, 5], name="a")
+        batches.append(builder.batch())
+
+    class Counted(Batches):
+        decoded = 0
+
+        def batches(self, progress=None):
+            self.decoded += 1
+            yield from self._batches
+
+    source = Counted(batches, is_sorted=False)
+    (part,) = WindowedSource(source, make_window(start="+2", end="-2", where=where)).batches()
+    assert source.decoded == passes
+    assert part.slices["ts"].tolist()[0] == 2
+    assert part.slices["dur"].tolist()[-1] == 3
+
+
+def test_details_of_excluded_events_do_not_wait_for_the_end(tmp_path, monkeypatch):
+    monkeypatch.setattr("lanescope.devices.cuda.emit.batches.PART_RECORDS", 5_000)
+    simulated = lanescope.simulate("cuda", tiles=12)
+    for name, content in simulated.files.items():
+        (tmp_path / name).write_bytes(content)
+    with CaptureSource(tmp_path / next(iter(simulated.files))) as source:
+        batches = list(source.batches())
+    last = max(int(batch.slices["ts"].max(initial=0)) for batch in batches)
+    cut = WindowCut(Limits(make_window(start=last // 3, end=last // 2), last // 3, last // 2), at_once=False)
+    for batch in batches:
+        assert len(batch.details["cuda_regions"]) == len(batch.slices)
+        assert cut.add(batch) is None
+    held = cut._parts
+    assert [len(part.details["cuda_regions"]) for part in held] == [len(part.slices) for part in held]
+    assert 0 < sum(len(part.slices) for part in held) < sum(len(batch.slices) for batch in batches) / 2
+
+
 def test_batches_without_a_row_in_the_window_are_skipped():
     builder = TraceBuilder(TimeBase())
     lane = builder.track("core", kind="lane", role="core")

@@ -1,5 +1,7 @@
 """Runs command lines, with the family of ``examples/blinker`` known as a package from elsewhere would be."""
 
+import csv
+import io
 import os
 import signal
 import subprocess
@@ -15,6 +17,11 @@ class Done(NamedTuple):
     status: int
     out: str
     err: str
+
+
+def csv_rows(text):
+    """Return the records of a CSV table, the header first."""
+    return list(csv.reader(io.StringIO(text, newline="")))
 
 
 @pytest.fixture

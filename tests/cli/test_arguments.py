@@ -34,7 +34,7 @@ def buffer(call, tmp_path):
 def test_options_may_stand_between_input_and_query(call, buffer, arguments):
     done = call("sql", *arguments)
     assert (done.status, done.err) == (0, "")
-    assert done.out == "1\n1\n" or json.loads(done.out)["rows"] == [[1]]
+    assert done.out == "1\n─\n1\n1 row, 1 column\n" or json.loads(done.out)["rows"] == [[1]]
 
 
 def test_options_may_stand_between_inputs(call, buffer, tmp_path):
@@ -47,7 +47,7 @@ def test_options_may_stand_between_inputs(call, buffer, tmp_path):
 
 
 def test_options_of_other_packages_may_stand_between_too(call, run_file):
-    assert call("sql", "run.blink", "--lamps", "a,b", "select 1").out == "1\n1\n"
+    assert call("sql", "run.blink", "--lamps", "a,b", "select 1", "--csv").out.split() == ["1", "1"]
     assert call("sql", "run.blink", "--lamps", "a,b", "select 1", "select 2").err == (
         "lanescope: error: unrecognized arguments: select 2\n  hint: see lanescope sql --help\n"
     )

@@ -8,6 +8,7 @@ from types import SimpleNamespace
 
 import pytest
 
+from cli.conftest import csv_rows
 from lanescope.devices.aie import decoder
 from lanescope.io import perfetto
 from lanescope.pipeline import session
@@ -59,9 +60,18 @@ def reading(monkeypatch):
 
 
 def test_check_finds_what_is_in_the_whole(call, capture, expected, reading):
-    table = call("check", capture)
-    lines = [line.split("\t") for line in table.out.splitlines()]
-    assert lines[0] == ["severity", "code", "location", "ts", "count", "affected_fraction", "title", "detail"]
+    table = call("check", capture, "--csv")
+    lines = csv_rows(table.out)
+    assert [name.removesuffix("_cycles") for name in lines[0]] == [
+        "severity",
+        "code",
+        "location",
+        "ts",
+        "count",
+        "affected_fraction",
+        "title",
+        "detail",
+    ]
     shares = ["" if finding["affected_fraction"] is None else finding["affected_fraction"] for finding in expected]
     assert [line[:2] + line[4:5] + line[6:] for line in lines[1:]] == [
         [finding["severity"], finding["code"], str(finding["count"]), finding["title"], finding["detail"]]
@@ -69,7 +79,7 @@ def test_check_finds_what_is_in_the_whole(call, capture, expected, reading):
     ]
     assert [float(line[5]) if line[5] else "" for line in lines[1:]] == shares
     reading(capture)
-    assert call("check", "-").out.replace("\t-\t", "\trun.bin\t") == table.out
+    assert call("check", "-", "--csv").out.replace(",-,", ",run.bin,") == table.out
     sarif = json.loads(call("check", capture, "--sarif").out)
     assert len(sarif["runs"][0]["results"]) == len(expected)
 

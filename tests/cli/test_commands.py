@@ -12,6 +12,7 @@ import duckdb
 import pytest
 
 import lanescope
+from cli.conftest import csv_rows
 from error_text import is_one_error
 from lanescope._native import core
 from lanescope.families import registry
@@ -22,17 +23,21 @@ from lanescope.view.formatting import format_bytes
 # --- info ---------------------------------------------------------------------------------------------------------
 
 INFO = """\
-lossy.blink: blinker, blinker-1, 416 bytes (main)
-detected: begins with BLNK, version 1 (score 95)
-28.8 s from 0 to 28803898000 ns since 0 ns, epoch: first_event
-1 group, 4 lanes; 26 slices, 36 gaps
+lossy.blink
+  format     blinker-1 (blinker), score 95/100: begins with BLNK, version 1
+  size       416 bytes
+  duration   28.8 s
+  time       from 0 to 28,803,898,000 ns since 0 ns, epoch: first_event
+  contents   4 lanes in 1 group, 26 slices, 36 gaps
+  data loss  missing sequence numbers (10)
 
-input_id	layer	scope	unit	total	decoded	padding	lost	is_balanced
-0	0	input	byte	416	416	0	0	true
+Byte accounting  unit   total  decoded  padding  lost
+───────────────  ─────  ─────  ───────  ───────  ────
+lossy.blink      bytes    416      416        0     0
 
-name	severity	count	input_id	first_offset	first_ts	meaning
-blinker_lost	data_loss	10	0	72	2468110000	{lost}
-blinker_unpaired	notice	12	0		3119864000	{unpaired}
+Decode diagnostics
+  data loss  blinker_lost      10  {lost}, first at 0x48, 2,468,110,000 ns
+  notice     blinker_unpaired  12  {unpaired}, first at 3,119,864,000 ns
 """
 
 
@@ -50,7 +55,8 @@ def test_info_says_what_it_is_and_what_is_lost(call, lossy_file):
     docs = {spec.name: spec.doc for spec in registry.family("blinker").stats}
     done = call("info", "lossy.blink")
     assert done.status == 0
-    assert done.out == INFO.format(unpaired=docs["blinker_unpaired"], lost=docs["blinker_lost"])
+    unpaired, lost = docs["blinker_unpaired"], docs["blinker_lost"]
+    assert done.out == INFO.format(unpaired=unpaired, lost=lost)
     assert (
         done.err
         == "lanescope: warning: data loss: missing sequence numbers (10); run 'lanescope check' for locations\n"
@@ -143,12 +149,22 @@ def test_summary_adds_up_to_the_slices(call, run_file, by):
     assert sum(row["count"] + row["unfinished"] for row in content["rows"]) == len(slices)
 
 
-def test_summary_is_tab_separated_off_a_terminal(call, run_file):
-    head, *rows = call("summary", "run.blink", "--by", "lane").out.splitlines()
-    assert head.split("\t") == ["lane", "count", "unfinished", "total", "min", "median", "p99", "max", "share"]
+def test_summary_off_a_terminal_is_the_same_text_with_all_columns(call, run_file):
+    about, empty, head, rule, *rows = call("summary", "run.blink", "--by", "lane").out.splitlines()
+    assert (about, empty) == ("run.blink: 7.27 s, 4 lanes, 12 slices", "")
+    assert head.split() == ["lane", "count", "unfinished", "total", "min", "median", "p99", "max", "share"]
+    assert set(rule) == {"─", " "}
     assert len(rows) == 4
-    assert all(row.count("\t") == 8 for row in rows)
-    assert len(call("summary", "run.blink", "--by", "lane", "--limit", 2).out.splitlines()) == 3
+    assert all(row.endswith("%") for row in rows)
+    assert len(call("summary", "run.blink", "--by", "lane", "--limit", 2).out.splitlines()) == 6
+
+
+def test_summary_as_csv_is_exact(call, run_file):
+    content = json.loads(call("summary", "run.blink", "--by", "lane", "--json").out)
+    head, *rows = csv_rows(call("summary", "run.blink", "--by", "lane", "--csv").out)
+    assert ["id", *head] == list(content["rows"][0])
+    shown = [["" if row[name] is None else str(row[name]) for name in head] for row in content["rows"]]
+    assert rows == shown
 
 
 # --- sql ----------------------------------------------------------------------------------------------------------
@@ -162,18 +178,21 @@ def test_sql_answers_over_core_and_detail_tables(call, run_file):
     slices = lanescope.open(run_file)
     lanes = slices.tracks["name"][slices.slices["track_id"]]
     expected = [
-        f"{lane}\t{(lanes == lane).sum()}\t{slices.slices.values('dur')[lanes == lane].sum()}"
+        [lane, str((lanes == lane).sum()), str(slices.slices.values("dur")[lanes == lane].sum())]
         for lane in sorted(set(lanes))
     ]
-    assert call("sql", "run.blink", query).out.splitlines() == ["name\tn\ttotal", *expected]
+    assert csv_rows(call("sql", "run.blink", "--csv", query).out) == [["name", "n", "total"], *expected]
+    shown = call("sql", "run.blink", query).out.replace(",", "").splitlines()
+    assert [line.rsplit(maxsplit=2) for line in shown[2:-1]] == expected
+    assert shown[-1] == f"{len(expected)} rows 3 columns"
     content = json.loads(call("sql", "run.blink", query, "--json").out)
     assert content["schema"] == "lanescope.sql/1"
     assert content["columns"][1:] == [{"name": "n", "type": "BIGINT"}, {"name": "total", "type": "HUGEINT"}]
-    assert ["\t".join(map(str, row)) for row in content["rows"]] == expected
+    assert [list(map(str, row)) for row in content["rows"]] == expected
 
 
 def test_sql_without_a_query_lists_what_there_is(call, run_file):
-    rows = [line.split("\t") for line in call("sql", "run.blink").out.splitlines()]
+    rows = csv_rows(call("sql", "run.blink", "--csv").out)
     assert rows[0] == ["table", "column", "type", "unit", "meaning"]
     assert ["slices", "ts", "int64", "ns"] in [row[:4] for row in rows]
     assert "blinker_changes" in {row[0] for row in rows}
@@ -185,11 +204,11 @@ def test_sql_values_of_every_kind(call, run_file):
         "::ubigint as id, [1, 2] as list, {'a': 1} as record, 'x\ty\x1b' as text, '\\xff'::blob as bytes,"
         " date '2026-01-02' as day, interval 1 day as span, 170141183460469231731687303715884105727 as large"
     )
-    done = call("sql", "run.blink", query)
+    done = call("sql", "run.blink", query, "--csv")
     assert done.status == 0
-    values = dict(zip(*(line.split("\t") for line in done.out.splitlines()), strict=True))
+    values = dict(zip(*csv_rows(done.out), strict=True))
     assert (values["nothing"], values["yes"], values["number"], values["none"]) == ("", "true", "1.50", "nan")
-    assert (values["id"], values["text"]) == ("18446744073709551615", "x\\x09y\\x1b")
+    assert (values["id"], values["text"]) == ("18446744073709551615", "x\ty\x1b")
     content = json.loads(call("sql", "run.blink", query, "--json").out)
     values = dict(zip([column["name"] for column in content["columns"]], content["rows"][0], strict=True))
     assert (values["nothing"], values["yes"], values["number"], values["none"]) == (None, True, "1.50", "nan")
@@ -311,7 +330,8 @@ def test_what_convert_wrote_as_parquet_can_be_opened_again(call, lossy_file):
     assert again["rows"] == direct["rows"]
     assert again["accounting"] == direct["accounting"]
     assert again["detection"]["reason"] == "a folder of Parquet files that lanescope wrote"
-    assert call("summary", "a.parquet").out == call("summary", "lossy.blink").out
+    again, direct = (call("summary", name).out for name in ("a.parquet", "lossy.blink"))
+    assert again == direct.replace("lossy.blink", "a.parquet")
     assert call("info", "a.parquet", "-O", "lamps=a").status == 2
 
 
@@ -450,13 +470,13 @@ def on_a_terminal(folder, plugin_path, *arguments, **environment):
 
 def test_tables_are_drawn_on_a_terminal(plugin_path, run_file):
     shown = on_a_terminal(run_file.parent, plugin_path, "summary", "run.blink", "--by", "lane")
-    assert "\t" not in shown
-    assert "\x1b[" in shown
+    assert "\x1b[1m" in shown
     assert "blinker/lamp 0" in shown
     plain = on_a_terminal(run_file.parent, plugin_path, "summary", "run.blink", "--by", "lane", NO_COLOR="1")
-    assert "\x1b[3" not in plain
+    assert "\x1b" not in plain
     dumb = on_a_terminal(run_file.parent, plugin_path, "summary", "run.blink", "--by", "lane", TERM="dumb")
-    assert dumb.startswith("lane\tcount\t")
+    assert dumb.splitlines()[2].startswith("lane ")
+    assert "\x1b" not in dumb
 
 
 def test_names_from_a_trace_do_nothing_to_a_terminal(plugin_path, run_file):

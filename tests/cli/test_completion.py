@@ -55,7 +55,7 @@ def test_values(complete, tmp_path):
     assert complete("info", "capt") == {"capture.bin"}
 
 
-@pytest.mark.parametrize("shell", ["zsh", "tcsh"])
+@pytest.mark.parametrize("shell", ["zsh", "fish", "tcsh"])
 def test_other_shells(call, shell):
     done = call("completion", shell)
     assert (done.status, done.err) == (0, "")

@@ -24,14 +24,14 @@ def runs(call, tmp_path):
 def test_the_captures_below_a_folder_are_listed(call, runs):
     main = next(path.name for path in (runs / "a").glob("*records.json"))
     size = [(runs / name).stat().st_size for name in ("run.bin", f"a/{main}", f"b/{main}")]
-    done = call("info", "runs")
+    done = call("info", "runs", "--csv")
     assert (done.status, done.out.splitlines()) == (
         0,
         [
-            "path\tfamily\tformat\tsize",
-            f"runs/run.bin\taie\taie-trace\t{size[0]}",
-            f"runs/a/{main}\tascend\tv3\t{size[1]}",
-            f"runs/b/{main}\tascend\tv3\t{size[2]}",
+            "path,family,format,size_bytes",
+            f"runs/run.bin,aie,aie-trace,{size[0]}",
+            f"runs/a/{main},ascend,v3,{size[1]}",
+            f"runs/b/{main},ascend,v3,{size[2]}",
         ],
     )
     assert done.err == "3 captures in runs; open one with 'lanescope info runs/run.bin'\n"
@@ -52,7 +52,7 @@ def test_the_list_as_json_and_of_one_family(call, runs):
 def test_several_captures_in_one_folder_are_listed(call, runs):
     shutil.copy(runs / "run.bin", runs / "a" / "second.bin")
     done = call("info", "runs/a")
-    assert [line.split("\t")[1] for line in done.out.splitlines()[1:]] == ["ascend", "aie"]
+    assert [line.split()[1] for line in done.out.splitlines()[2:]] == ["ascend", "aie"]
 
 
 def test_one_capture_and_none_are_as_before(call, runs, tmp_path):
@@ -60,7 +60,7 @@ def test_one_capture_and_none_are_as_before(call, runs, tmp_path):
     # What was made of the capture is none.
     main = next(path.name for path in (runs / "a").glob("*records.json"))
     assert call("convert", f"runs/a/{main}", "-o", "runs/a/timeline.json").status == 0
-    assert call("info", "runs/a").out.startswith(f"runs/a/{main}: ascend")
+    assert call("info", "runs/a").out.startswith(f"runs/a/{main}\n  format     v3 (ascend), ")
     assert "timeline.json" not in call("info", "runs").out
     (tmp_path / "empty" / "below").mkdir(parents=True)
     done = call("info", "empty")
@@ -69,8 +69,8 @@ def test_one_capture_and_none_are_as_before(call, runs, tmp_path):
 
 def test_converted_folders_are_listed_and_not_searched(call, runs):
     assert call("convert", "runs/run.bin", "-o", "runs/out.parquet").status == 0
-    lines = call("info", "runs").out.splitlines()
-    assert [line for line in lines if "out.parquet" in line] == ["runs/out.parquet\t\tparquet\t"]
+    lines = call("info", "runs", "--csv").out.splitlines()
+    assert [line for line in lines if "out.parquet" in line] == ["runs/out.parquet,,parquet,"]
 
 
 def test_a_search_that_is_not_complete_says_so(call, runs, monkeypatch):

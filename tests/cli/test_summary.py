@@ -1,9 +1,11 @@
 """Where a kernel's time goes, from the command line."""
 
 import json
+import re
 
 import pytest
 
+from cli.conftest import csv_rows
 from cli.test_commands import on_a_terminal
 
 
@@ -21,8 +23,10 @@ def test_summary_of_overlap_has_the_numbers_of_the_simulator(call, kernel_file):
     assert sorted(found) == sorted(kernel_file["overlap"])
     (load,) = [row for row in content["exposure"] if row["kind"] == "load" and row["region"] is None]
     assert load["hidden_ns"] == kernel_file["load_hidden_ns"]
-    head, *rows = call("summary", "k.npy", "--by", "overlap").out.splitlines()
-    assert head.split("\t") == ["region", "other_region", "region_ns", "overlap_ns", "share"]
+    done = call("summary", "k.npy", "--by", "overlap", "--csv")
+    assert "exposure of kinds of work: not in the CSV table" in done.err
+    head, *rows = csv_rows(done.out)
+    assert head == ["region", "other_region", "region_ns", "overlap_ns", "share"]
     assert len(rows) == len(content["rows"])
 
 
@@ -75,7 +79,12 @@ def test_a_unit_that_the_capture_does_not_know(call, kernel_file):
 
 def test_overlap_of_a_family_that_has_its_own(call):
     assert call("sim", "levelzero", "--seed", 1, "-o", "z.bin").status == 0
-    assert call("summary", "z.bin", "--by", "overlap").out.startswith("device\tkernels\tcopies\tboth")
+    assert call("summary", "z.bin", "--by", "overlap").out.splitlines()[2].split()[:4] == [
+        "device",
+        "kernels",
+        "copies",
+        "both",
+    ]
 
 
 @pytest.mark.parametrize("by", ["region", "overlap", "idle", "occupancy", "block"])
@@ -86,3 +95,20 @@ def test_regions_are_drawn_on_a_terminal(plugin_path, call, kernel_file, tmp_pat
     assert {"overlap": "hidden behind compute", "idle": "most of it: store waits", "block": "a block is there for"}.get(
         by, "load_v"
     ) in shown  # fmt: skip
+
+
+def test_each_cell_of_a_tally_has_the_unit_of_its_section(call):
+    assert call("sim", "levelzero", "--seed", 1, "-o", "z.bin").status == 0
+    lines = call("summary", "z.bin", "--by", "tally").out.splitlines()
+    of = {section: [line for line in lines if line.startswith(f"{section} ")] for section in ("host", "traffic")}
+    assert all(re.search(r" (ns|µs|ms|s) .* (ns|µs|ms|s) ", line) for line in of["host"])
+    assert of["traffic"]
+    assert all(re.search(r" ([KM]i)?B .* ([KM]i)?B ", line) for line in of["traffic"])
+    assert not any(re.search(r" (ns|µs|ms|s) ", line) for line in of["traffic"])
+    head, *rows = csv_rows(call("summary", "z.bin", "--by", "tally", "--csv").out)
+    units = {(row[head.index("section")], row[head.index("unit")]) for row in rows}
+    assert units == {("host", "ns"), ("device", "ns"), ("traffic", "bytes")}
+    assert all(row[head.index("total")].isdecimal() for row in rows)
+    fixed = call("summary", "z.bin", "--by", "tally", "--unit", "us").out
+    assert " µs " in fixed
+    assert " ms " not in fixed

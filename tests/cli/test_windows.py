@@ -105,12 +105,13 @@ def test_phases_and_gaps_of_a_window(call, kernel):
     assert sum(row["total_ns"] for row in content["rows"]) == lanes * (end - start)
     assert content["window"]["start"] == start
     table = call("phases", "k.npy", "--limit", 2).out.splitlines()
-    assert table[0].split("\t")[:3] == ["track", "state", "name"]
-    assert len(table) == 3
+    assert table[0] == "k.npy: 9.70 µs, 12 lanes, 288 slices"
+    assert table[2].split()[:3] == ["track", "state", "name"]
+    assert len(table) == 6
     gaps = json.loads(call("gaps", "k.npy", "--limit", 3, "--json").out)
     assert gaps["schema"] == "lanescope.gaps/1"
     lengths = [row["dur_ns"] for row in gaps["rows"]]
     assert lengths == sorted(lengths, reverse=True)
     assert len(lengths) == 3
-    assert len(call("gaps", "k.npy", "--limit", 3).out.splitlines()) == 4
+    assert len(call("gaps", "k.npy", "--limit", 3, "--csv").out.splitlines()) == 4
     assert "requires all slices" in call("gaps", "k.npy", "--min-dur", "1us").err

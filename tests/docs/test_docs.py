@@ -1,100 +1,145 @@
-"""Every command and every Python block in the documentation runs as it stands."""
+"""Every command and every Python block in the documentation runs as it stands, and prints what the page shows."""
 
-import contextlib
-import doctest
 import os
+import pty
 import re
-import shlex
 import subprocess
 import sys
+import threading
+import tty
 from pathlib import Path
+from xml.etree import ElementTree
 
 import pytest
 
 from effort import QUICK
-from lanescope.cli import main
 
 ROOT = Path(__file__).parents[2]
 DOCS = ROOT / "docs"
-PAGES = [
-    ROOT / "README.md",
-    *(path for path in sorted(DOCS.rglob("*.md")) if "_build" not in path.parts and "generated" not in path.parts),
-]
-BLOCK = re.compile(r"(<!-- norun -->\n)?^```(console|python)\n(.*?)^```", re.MULTILINE | re.DOTALL)
+sys.path.insert(0, str(DOCS))
+
+import page_pictures  # noqa: E402
+import page_runner  # noqa: E402
+
+PAGES = page_runner.pages()
 
 #: Blocks that need a browser, a device, or set up a checkout: their number must not grow unnoticed.
-NOT_RUN = {"docs/howto/commands.md": 1, "docs/howto/ctf.md": 3, "docs/howto/record.md": 8, "README.md": 3}
-
-
-def blocks(page):
-    return [(kind, body, bool(skipped)) for skipped, kind, body in BLOCK.findall(page.read_text())]
+NOT_RUN = {
+    "docs/howto/agents.md": 1,
+    "docs/howto/commands.md": 1,
+    "docs/howto/ctf.md": 3,
+    "docs/howto/record.md": 8,
+    "docs/migrate/from-iprof.md": 1,
+    "README.md": 3,
+}
 
 
 def name_of(page):
     return page.relative_to(ROOT).as_posix()
 
 
-@pytest.fixture
-def run(request, page, tmp_path):
-    """Return a function that runs a command of a page: a process of its own, or in quick runs a call in this one."""
-    is_strange = "blinker" in page.read_text()
+def in_terminal(words, folder, environment):
+    """Run a command in a process of its own, on a terminal of its own."""
+    leader, follower = pty.openpty()
+    tty.setraw(follower)
+    parts = []
 
-    def as_process(words):
-        environment = dict(os.environ)
-        if is_strange:
-            environment["PYTHONPATH"] = str(request.getfixturevalue("blinker_site"))
+    def read():
+        while True:
+            try:
+                part = os.read(leader, 1 << 16)
+            except OSError:  # the last process has closed the terminal
+                return
+            if not part:
+                return
+            parts.append(part)
+
+    reader = threading.Thread(target=read)
+    reader.start()
+    try:
         done = subprocess.run(
             [sys.executable, "-m", *words],
-            cwd=tmp_path,
-            env=environment,
-            capture_output=True,
-            text=True,
+            cwd=folder,
+            env=environment | page_runner.TERMINAL,
+            stdin=subprocess.DEVNULL,
+            stdout=follower,
+            stderr=follower,
             timeout=60,
             check=False,
         )
-        return done.returncode, done.stdout + done.stderr
+    finally:
+        os.close(follower)
+        reader.join()
+        os.close(leader)
+    return done.returncode, page_runner.seen(b"".join(parts).decode())
 
-    def as_call(words):
-        if is_strange:
+
+@pytest.fixture
+def run(request, page):
+    """Return a function that runs a command of a page: a process of its own, or in quick runs a call in this one."""
+    is_plugin = "blinker" in page.read_text()
+    if QUICK:
+        if is_plugin:
             request.getfixturevalue("plugins")
-        capfd = request.getfixturevalue("capfd")
-        with contextlib.chdir(tmp_path):
-            status = main(words[1:])
-        return status, "".join(capfd.readouterr())
-
-    def run(command):
-        words = shlex.split(command)
-        assert words[0] == "lanescope", f"{command}: only lanescope commands are shown outside of norun blocks"
-        status, said = (as_call if QUICK else as_process)(words)
-        assert status == 0, f"$ {command}\n{said}"
-
-    return run
+        return page_runner.call
+    environment = dict(os.environ)
+    if is_plugin:
+        environment["PYTHONPATH"] = str(request.getfixturevalue("blinker_site"))
+    return lambda words, folder: in_terminal(words, folder, environment)
 
 
 @pytest.mark.parametrize("page", PAGES, ids=name_of)
 def test_what_a_page_shows_runs(page, tmp_path, run):
-    names = {}
-    for kind, body, is_skipped in blocks(page):
-        if is_skipped:
-            continue
-        if kind == "console":
-            for line in body.splitlines():
-                if line.startswith("$ "):
-                    run(line[2:])
-        else:
-            with contextlib.chdir(tmp_path):
-                if ">>>" in body:
-                    test = doctest.DocTestParser().get_doctest(body, names, page.name, str(page), 0)
-                    runner = doctest.DocTestRunner(optionflags=doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE)
-                    runner.run(test, clear_globs=False)
-                    names = test.globs
-                    assert runner.summarize(verbose=False).failed == 0
-                else:
-                    exec(compile(body, str(page), "exec"), names)
+    text = page.read_text()
+    done = page_runner.run_page(text, tmp_path, run, page.name)
+    for step, printed in done:
+        if step.shown is not None and not page_runner.is_shown(step.shown, printed):
+            shown, now = "\n".join(step.shown), "\n".join(printed)
+            pytest.fail(
+                f"$ {step.text}\nthe page shows:\n{shown}\nit prints:\n{now}\n"
+                f"run .venv/bin/python docs/page_runner.py {name_of(page)}"
+            )
+    for folder, name in page_runner.pictures(text):
+        assert folder == page.stem, f"pictures of {page.name} are below images/made/{page.stem}"
+        drawn = page_pictures.picture(tmp_path, name)
+        assert ElementTree.fromstring(drawn).tag == "{http://www.w3.org/2000/svg}svg"
+
+
+def test_output_is_compared():
+    text = """
+```console
+$ lanescope --version
+lanescope 0
+$ lanescope info x
+
+```
+
+```python
+print("a", 1)
+```
+
+```output
+a 1
+```
+"""
+    version, info, python = page_runner.steps(text)
+    assert (version.shown, info.shown, python.shown) == (["lanescope 0"], [""], ["a 1"])
+    assert page_runner.refreshed(text, [(version, ["lanescope 1", "x"]), (python, ["a 1"])]) == text.replace(
+        "lanescope 0\n", "lanescope 1\nx\n"
+    )
+    assert not page_runner.is_shown(["a", "b"], ["a"])
+    assert not page_runner.is_shown(["a"], ["a", "b"])
+    assert page_runner.is_shown(["a", "..."], ["a", "b", "c"])
+    assert page_runner.is_shown(["more: use --cursor 5-17b6ca2bba24"], ["more: use --cursor 5-000000000000"])
+    assert not page_runner.is_shown(["more: use --cursor 5-17b6ca2bba24"], ["more: use --cursor 6-17b6ca2bba24"])
+    assert page_runner.is_shown(["wrote x (3 slices, 1,010 bytes)"], ["wrote x (3 slices, 1.1 KiB)"])
+    assert not page_runner.is_shown(["wrote x (3 slices, 1.1 KiB)"], ["wrote x (4 slices, 1.1 KiB)"])
 
 
 def test_blocks_that_are_not_run_are_known():
-    counts = {name_of(page): sum(skipped for *_, skipped in blocks(page)) for page in PAGES}
+    """A block counts once, whatever it shows."""
+    marker = re.compile(r"<!-- norun -->\n```(console|python)$", re.MULTILINE)
+    counts = {name_of(page): len(marker.findall(page.read_text())) for page in PAGES}
     assert {name: count for name, count in counts.items() if count} == NOT_RUN
 
 

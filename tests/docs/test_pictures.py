@@ -1,4 +1,4 @@
-"""The pictures of the architecture page show the import contract of today."""
+"""Pictures that are kept show what is today: the import contract, and what the tool draws."""
 
 import runpy
 from pathlib import Path
@@ -20,3 +20,10 @@ def test_every_room_of_the_package_is_in_the_picture():
     source = ROOT / "src/lanescope"
     rooms = {path.stem for path in source.iterdir() if path.is_dir() or path.suffix == ".py"}
     assert drawn == rooms - {"__init__", "__main__", "__pycache__", "_native", "lazy_names", "py"}
+
+
+def test_the_picture_of_the_first_page_is_that_of_its_commands(monkeypatch):
+    monkeypatch.syspath_prepend(str(ROOT / "docs"))
+    import page_pictures
+
+    assert page_pictures.FIRST.read_text() == page_pictures.first(), "run docs/page_pictures.py"

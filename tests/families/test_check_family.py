@@ -166,7 +166,7 @@ def test_a_command_is_tested_with_a_recorder(tmp_path):
     task = str(context.open(path).details["ascend_edges"]["succ_task_id"][0])
     assert command.run(context, values | {"input": path, "task": task}) == 0
     ((title, columns, rows),) = context.shown
-    assert (title, columns[0]) == (f"tasks around {task}", "direction")
+    assert (title, columns[0].name) == (f"tasks around {task}", "direction")
     assert rows
     assert command.run(context, values | {"input": path, "task": task, "json": True}) == 0
     assert len(context.printed[0]["rows"]) == len(rows)

@@ -457,12 +457,20 @@ def test_findings_with_a_time_are_instants():
     )
     data, report = written(trace, findings=findings)
     assert report.findings == 2  # what has no time has no place in a drawing
-    found = {shape.name: shape for shape in by_bindings(data).slices if shape.category == "lanescope.finding"}
-    assert (found["LS101 slices overlap"].path, found["LS101 slices overlap"].ts) == (("AIC_0", "MTE2"), 1000700)
-    assert dict(found["LS101 slices overlap"].args) == {"severity": "error", "detail": "load and mma", "count": 1}
-    assert (found["LS302 clock drifts"].path, found["LS302 clock drifts"].ts) == (("findings",), 5)
+    marks = (shape for shape in by_bindings(data).slices if shape.category == "lanescope.finding")
+    found = {shape.name.rstrip(): shape for shape in marks}
+    assert (found["error LS101: slices overlap"].path, found["error LS101: slices overlap"].ts) == (
+        ("AIC_0", "MTE2"),
+        1000700,
+    )
+    assert dict(found["error LS101: slices overlap"].args) == {
+        "severity": "error",
+        "detail": "load and mma",
+        "count": 1,
+    }
+    assert (found["notice LS302: clock drifts"].path, found["notice LS302: clock drifts"].ts) == (("findings",), 5)
     assert len(found) == 2
-    assert dict(found["LS302 clock drifts"].args) == {"severity": "notice", "detail": "by 3 ns", "count": 3}
+    assert dict(found["notice LS302: clock drifts"].args) == {"severity": "notice", "detail": "by 3 ns", "count": 3}
 
 
 def test_tracks_are_ordered_and_told_apart():
@@ -478,8 +486,10 @@ def test_tracks_are_ordered_and_told_apart():
     data, report = written(builder.finish())
     assert (report.rows, report.overflow_rows) == (3, 1)
     tracks = {p.track_descriptor.uuid: p.track_descriptor for p in packets(data) if p.HasField("track_descriptor")}
-    assert tracks[1].name == "device [cycles]"
-    assert tracks[1].description == "time unit: cycles, 1 cycle drawn as 1 ns; 0 is 0 ns on the unix clock"
+    assert tracks[1].name == "device [cycles: 1 cycle as 1 ns]"
+    assert (
+        tracks[1].description == "time unit: cycles, 1 cycle drawn as 1 ns; 0 is 0 ns on the unix clock; name: device"
+    )
     assert tracks[1].child_ordering == TrackDescriptor.EXPLICIT
     ranks = [tracks[1 + track].sibling_order_rank for track in (first, last, *counters.values())]
     assert ranks == [0, 5, 1, 2, 3, 4, 6]

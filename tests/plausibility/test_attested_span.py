@@ -89,4 +89,4 @@ def test_info_has_the_attested_span(name, corpus, capsys):
     suspects = sum(finding.count for finding in check.run(lanescope.open(capture), select=["LS501"]))
     assert document["rows"] == suspects
     assert f"{document['rows']} row" in lines
-    assert f"from {document['start']} to {document['end']} ns; run 'lanescope check'" in lines
+    assert f"from {document['start']:,} to {document['end']:,} ns; run 'lanescope check'" in lines

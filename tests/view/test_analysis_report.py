@@ -27,6 +27,9 @@ class Terminal(io.StringIO):
     def encoding(self):
         return self._encoding
 
+    def isatty(self):
+        return True
+
 
 def pipeline(*names):
     builder = TraceBuilder(TimeBase())
@@ -40,7 +43,8 @@ def pipeline(*names):
 def drawn(draw, *arguments, encoding="utf-8", columns=100, monkeypatch=None):
     stream = Terminal(encoding)
     monkeypatch.setenv("COLUMNS", str(columns))
-    draw(*arguments, stream)
+    monkeypatch.setenv("TERM", "xterm-256color")
+    draw(*arguments, analysis_report.Screen(stream))
     text = stream.getvalue()
     assert all(cell_len(line) <= columns for line in text.splitlines())
     return text
@@ -50,8 +54,8 @@ def test_the_matrix_has_the_shares_and_says_what_is_hidden(monkeypatch):
     text = drawn(analysis_report.overlap_matrix, pipeline(), "block", monkeypatch=monkeypatch)
     lines = {line.split()[0]: line.split() for line in text.splitlines() if line and line[0] != " "}
     # tma_load runs 100 ns: 60 beside mma, 40 beside wait_full.
-    assert lines["tma_load"] == ["tma_load", "·", "60", "%", "40", "%", "100", "ns"]
-    assert lines["mma"] == ["mma", "75", "%", "·", "·", "80", "ns"]
+    assert lines["tma_load"] == ["tma_load", "·", "60.0%", "40.0%", "100", "ns"]
+    assert lines["mma"] == ["mma", "75.0%", "·", "·", "80", "ns"]
     assert "load: 60.0% of 100 ns hidden behind compute (60 ns), 40 ns exposed" in text
     assert "compute: runs 66.7% of the time that blocks are there; no lane works in 0.0%" in text
 
@@ -133,12 +137,12 @@ def test_any_trace_can_be_drawn(trace, role, columns):
             monkeypatch=monkeypatch,
         )
     table = region_stats.regions(shared, role)
-    heads, rows = analysis_report.region_table(shared, table, role)
+    heads, rows = analysis_report.region_table(shared, table, role, list(table.rows()))
     listed = list(rows)
     assert len(listed) == len(table)
     assert all(len(row) == len(heads) for row in listed)
     units = occupancy.utilization(shared, role)
-    heads, rows = analysis_report.unit_table(units, role, unit)
+    heads, rows = analysis_report.unit_table(units, role, unit, list(units.rows()))
     assert all(len(row) == len(heads) for row in rows)
     assert all(analysis_report.unit_words(units, role, unit))
     assert all(overlap.overlap(shared, role).valid("share") | (overlap.overlap(shared, role)[f"region_{unit}"] == 0))

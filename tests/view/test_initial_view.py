@@ -2,9 +2,12 @@
 
 import re
 
+import numpy as np
+
 from devices.cuda.helpers import decode_simulation, simulate
+from lanescope.io.viewer_names import shown_names
 from lanescope.trace import TimeBase, TraceBuilder
-from lanescope.view.initial_view import ROWS, groups_to_open
+from lanescope.view.initial_view import ROWS, groups_to_open, initial_view
 
 
 def opened(trace):
@@ -47,3 +50,28 @@ def test_names_are_taken_as_they_are():
     shown, names = opened(builder.finish())
     assert names == ["a.b (x0)"]  # 300 groups are more than enough without any open
     assert shown == 302
+
+
+def test_cycles_are_written_as_whole_numbers():
+    assert initial_view(TraceBuilder(TimeBase(0, "unix", "cycles")).finish())["time_format"] == "traceNsLocale"
+    assert initial_view(TraceBuilder(TimeBase()).finish())["time_format"] == ""
+
+
+def test_names_are_matched_as_they_are_shown():
+    builder = TraceBuilder(TimeBase(0, "unix", "cycles"))
+    for name, role in (("GPU 0", "device"), ("simhost", "host")):
+        group = builder.track(name, kind="group", role=role)
+        for lane in range(300 if role == "device" else 3):
+            builder.track(f"lane {lane}", kind="lane", role="core", parent=group)
+    trace = builder.finish()
+    pattern = re.compile(groups_to_open(trace.tracks))
+    shown = shown_names(trace.tracks, trace.time)
+    tops = [shown[row] for row in np.flatnonzero(~trace.tracks.valid("parent_id")).tolist()]
+    assert tops == ["GPU 0 [cycles: 1 cycle as 1 ns]", " simhost [cycles: 1 cycle as 1 ns]"]
+    builder = TraceBuilder(TimeBase(0, "unix", "cycles"))
+    for number in range(200):
+        group = builder.track(f"queue 0x5500000c1{number:03x}", kind="group", role="device")
+        for lane in range(2):
+            builder.track(f"lane {lane}", kind="lane", role="core", parent=group)
+    assert re.compile(groups_to_open(builder.finish().tracks)).match("queue 0 [cycles: 1 cycle as 1 ns]")
+    assert pattern.match("GPU 0")

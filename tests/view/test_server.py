@@ -113,6 +113,20 @@ def test_tokens_differ(viewer, ui, tmp_path):
         assert len(prefix(other)) > 24
 
 
+def test_queries_and_formats_are_handed_to_the_ui(ui, tmp_path):
+    (tmp_path / "out.pftrace").write_bytes(b"")
+    with Viewer(tmp_path / "out.pftrace", ui=ui, expanded="a", query="select 1", time_format="traceNsLocale") as viewer:
+        commands = json.loads(unquote(urlsplit(viewer.address).fragment.partition("startupCommands=")[2]))
+        assert [command["args"] for command in commands] == [["a"], ["select 1"]]
+        _, page, headers = ask(viewer, prefix(viewer))
+        assert ask(viewer, prefix(viewer) + "index.html")[1] == page
+        assert page.endswith(b"<script>start()</script>")
+        assert b'{"timestampFormat": "traceNsLocale"}' in page
+        assert headers["Content-Security-Policy"].count("'sha256-") == 2, "its script is allowed, as the page's own"
+        assert headers["Content-Type"] == "text/html"
+        assert ask(viewer, prefix(viewer), method="HEAD")[1] == b""
+
+
 # --- the address in a browser's command line ------------------------------------------------------------------------
 
 

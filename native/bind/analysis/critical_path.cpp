@@ -154,7 +154,8 @@ nb::tuple walk(const path::Graph& self, int64_t begin, int64_t end, int32_t sink
                           to_numpy(std::move(found.node)), to_numpy(std::move(found.steps)));
 }
 
-std::vector<int64_t> replay(const path::Graph& self, const Codes& share, const Ints& num, const Ints& den, uint8_t bound) {
+std::vector<int64_t> replay(const path::Graph& self, const Codes& share, const Ints& num, const Ints& den, uint8_t bound,
+                            const Ints& more) {
     require(bound <= 2, "no such bound");
     require(share.size() == 0 || share.size() == self.begin_of.size(), "columns of different lengths");
     require(num.size() == den.size(), "columns of different lengths");
@@ -164,9 +165,13 @@ std::vector<int64_t> replay(const path::Graph& self, const Codes& share, const I
     for (size_t i = 0; i < share.size(); ++i) {
         require(share.data()[i] >= -1 && (share.data()[i] < 0 || static_cast<size_t>(share.data()[i]) < num.size()), "no such share");
     }
+    require(more.size() == 0 || more.size() == self.source.size(), "columns of different lengths");
+    for (size_t e = 0; e < more.size(); ++e) {
+        require(more.data()[e] >= -self.floor[e] && more.data()[e] < path::kFree, "no such lag");
+    }
     nb::gil_scoped_release release;
     const std::vector<int64_t> steps = path::scaled_steps(self, span_of(share), span_of(num), span_of(den));
-    return path::replay(self, steps, static_cast<path::Bound>(bound));
+    return path::replay(self, steps, static_cast<path::Bound>(bound), span_of(more));
 }
 
 std::vector<int64_t> slack(const path::Graph& self, int32_t sink, uint8_t lags) {
@@ -218,12 +223,12 @@ void lanescope::bind::critical_path(nb::module_& m) {
              },
              "node"_a, "Return what would have bound a node without what did: an edge, -1 the chain, -2 nothing.")
         .def("replay",
-             [](const path::Graph& self, const Codes& share, const Ints& num, const Ints& den, uint8_t bound) {
-                 return to_numpy(replay(self, share, num, den, bound));
+             [](const path::Graph& self, const Codes& share, const Ints& num, const Ints& den, uint8_t bound, const Ints& more) {
+                 return to_numpy(replay(self, share, num, den, bound, more));
              },
-             "share"_a.noconvert(), "num"_a.noconvert(), "den"_a.noconvert(), "bound"_a,
-             "Return the time of each node when the work of each row takes num[share] / den[share] of its time (-1: as it was): "
-             "0 nominal, 1 at least, 2 at most.")
+             "share"_a.noconvert(), "num"_a.noconvert(), "den"_a.noconvert(), "bound"_a, "more"_a.noconvert(),
+             "Return the time of each node when the work of each row takes num[share] / den[share] of its time (-1: as it was), and "
+             "each edge costs that much more (empty: none does): 0 nominal, 1 at least, 2 at most.")
         .def("slack",
              [](const path::Graph& self, int32_t sink, uint8_t lags) { return to_numpy(slack(self, sink, lags)); }, "sink"_a,
              "lags"_a, "Return how much later each node may be; 2^62: nothing depends on it. Lags: 0 floors, 1 none, 2 as observed.")

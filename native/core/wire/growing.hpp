@@ -51,9 +51,6 @@ public:
         if (count != 0) std::memcpy(data_ + size_, values, count * sizeof(T));
         size_ += count;
     }
-    void reserve(size_t room) {
-        if (room > room_) make_room(room);
-    }
     // So many values may come: address space for them is taken at once, memory only as they do.
     void expect(size_t count) { expected_ = count * sizeof(T) < kLarge ? 0 : count; }
     void fill_up(size_t count, T value) {

@@ -13,7 +13,10 @@ from lanescope.analysis.lane_time import LaneTime
 from lanescope.analysis.partition import LeafIntervals, Partition, by_state, leaf_intervals, partition
 from lanescope.analysis.work_classes import CLASSES, WAIT, classes
 from lanescope.common.intervals import Intervals, Ints, join
+from lanescope.errors import MissingDependencyError, UsageError
+from lanescope.families import registry
 from lanescope.trace import Dictionary, Trace
+from lanescope.trace.column import Mask
 
 if TYPE_CHECKING:
     from lanescope.common.islands import IslandThresholds
@@ -55,6 +58,28 @@ class AnalysisCache:
     def attested(self) -> tuple[int, int]:
         """First and last timestamp that is not implausibly far from all others (rule LS501)."""
         return self.time.attested.window or self.time.window
+
+    @cached_property
+    def views(self) -> Mask:
+        """Which lanes show what others show already, as their families declare it; bool [tracks]."""
+        trace, tracks = self.trace, self.trace.tracks
+        found = np.zeros(len(tracks), np.bool_)
+        families = trace.inputs.values("family")
+        for name in dict.fromkeys(str(name) for name in families.tolist()):
+            try:
+                views = registry.family(name).views
+            except (UsageError, MissingDependencyError):  # read from a folder; its family is not installed
+                continue
+            if views is not None:
+                inputs = trace.inputs.values("id")[families == name]
+                found |= views(trace) & np.isin(tracks.values("input_id"), inputs) & tracks.valid("input_id")
+        return found
+
+    @cached_property
+    def lanes(self) -> Ints:
+        """Tracks that are lanes and no views of others, int64, in drawing order."""
+        lanes = self.time.tree.lanes
+        return lanes[~self.views[lanes]] if len(lanes) else lanes
 
     @property
     def names(self) -> Dictionary:

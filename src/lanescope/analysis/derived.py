@@ -5,14 +5,20 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import partial
+from typing import TYPE_CHECKING
 
 import numpy as np
 
-from lanescope.analysis import idle, occupancy, overlap, region_stats
-from lanescope.analysis.analysis_cache import AnalysisCache
+from lanescope.analysis import idle, occupancy, overlap, phases, region_stats
+from lanescope.analysis.analysis_cache import AnalysisCache, once
+from lanescope.analysis.critical_path import tables as path_tables
 from lanescope.analysis.instances import PARENT
 from lanescope.declaration import replace
+from lanescope.errors import LanescopeError
 from lanescope.trace import Column, ColumnSpec, Dictionary, LazyTable, Table, TableSpec
+
+if TYPE_CHECKING:
+    from lanescope.analysis.critical_path.answer import CriticalPath
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,6 +72,47 @@ def _suspects(shared: AnalysisCache, role: str) -> Table:
     return Table(_suspects_spec(shared.unit), columns)
 
 
+def _in_units(spec: TableSpec, unit: str) -> TableSpec:
+    """Return a declaration whose columns of durations name the time unit, as tables of SQL have it."""
+    columns = {
+        column.name: f"{column.name}_{unit}"
+        for column in spec.columns
+        if column.unit == unit and not column.name.endswith(("ts", "dur"))
+    }
+    return rename_spec(spec, spec.name, columns=columns)
+
+
+def _for_sql(spec: Callable[[str], TableSpec], make: Callable[[AnalysisCache], Table]) -> Analysis:
+    """Return the analysis of a table that the commands have, with columns as ``_in_units`` names them."""
+
+    def made(shared: AnalysisCache, _: str) -> Table:
+        table, named = make(shared), _in_units(spec(shared.unit), shared.unit)
+        return Table(named, dict(zip(named.names, map(table.column, table.spec.names), strict=True)))
+
+    return Analysis(lambda unit: _in_units(spec(unit), unit), made)
+
+
+@once
+def _path(shared: AnalysisCache, role: str) -> CriticalPath | None:
+    """Return the critical paths; None where the families record no causes, or the trace has no slices."""
+    from lanescope.analysis.critical_path.answer import CriticalPath  # only what reads the tables pays for it
+
+    try:
+        return CriticalPath(shared)
+    except LanescopeError:
+        return None
+
+
+def _path_table(spec: Callable[[str], TableSpec], make: Callable[[CriticalPath], Table]) -> Analysis:
+    """Return the analysis of a table of critical paths; it is empty without any."""
+
+    def made(shared: AnalysisCache) -> Table:
+        path = _path(shared, PARENT)
+        return Table.empty(spec(shared.unit)) if path is None else make(path)
+
+    return _for_sql(spec, made)
+
+
 ANALYSES: dict[str, Analysis] = {
     "overlap": Analysis(overlap.spec, overlap.overlap),
     "overlap_each": Analysis(partial(overlap.spec, each=True), partial(overlap.overlap, each=True)),
@@ -79,9 +126,32 @@ ANALYSES: dict[str, Analysis] = {
     "idle_causes_each": Analysis(partial(idle.causes_spec, each=True), partial(idle.causes, each=True)),
     "region_stats": Analysis(region_stats.spec, region_stats.regions),
     "suspects": Analysis(_suspects_spec, _suspects),
+    "phases": _for_sql(phases.phases_spec, phases.phases),
+    "longest_gaps": _for_sql(phases.longest_spec, phases.longest_gaps),
+    "critical_path_parts": _path_table(path_tables.parts_spec, lambda path: path.parts),
+    "critical_path_summary": _path_table(path_tables.summary_spec, lambda path: path.summary),
+    "critical_path_edges": _path_table(path_tables.edges_spec, lambda path: path.edges),
+    "critical_path_waits": _path_table(path_tables.waits_spec, lambda path: path.waits),
+    "slack": _path_table(path_tables.slack_spec, lambda path: path.slack),
 }
 #: Those that every trace has as a table, lanes of one group being an instance.
-GENERIC = ("overlap", "exposure", "region_stats", "occupancy", "idle", "idle_causes", "utilization", "suspects")
+GENERIC = (
+    "overlap",
+    "exposure",
+    "region_stats",
+    "occupancy",
+    "idle",
+    "idle_causes",
+    "utilization",
+    "suspects",
+    "phases",
+    "longest_gaps",
+    "critical_path_parts",
+    "critical_path_summary",
+    "critical_path_edges",
+    "critical_path_waits",
+    "slack",
+)
 
 
 def generic_table(shared: AnalysisCache, name: str) -> LazyTable:

@@ -111,10 +111,11 @@ def attributed(shared: AnalysisCache, role: str = PARENT) -> tuple[Partition, At
     """Return the stretches of lanes that wait or are idle, by lane and time, and their causes; errors as ``idle``."""
     parts = shared.partition
     is_lane = np.zeros(len(shared.time.tree), np.bool_)
-    is_lane[shared.time.tree.lanes] = True
+    is_lane[shared.lanes] = True
     stretches = parts.take(((parts.state == IDLE) | (parts.state == WAITING)) & is_lane[parts.lane])
     charge = _by_flow(shared.trace, stretches, shared.pieces)
-    _charge_last_ends(shared, instances(shared, role).of, stretches, charge)
+    of = np.where(shared.views, -1, instances(shared, role).of)  # what a view shows is not what others wait for
+    _charge_last_ends(shared, of, stretches, charge)
     return stretches, charge
 
 
@@ -260,18 +261,22 @@ def _target(flows: Table, slices: Table, stretches: Partition) -> Ints:
     """Return the stretch that each flow ends in, int64 [flows], -1 for none."""
     track, begin, end = stretches.time
     dst, ts = flows.values("dst_track_id"), flows.values("dst_ts")
-    found = last_before(track, begin, dst, ts, "left")
-    found[found >= 0] = np.where(end[found[found >= 0]] >= ts[found >= 0], found[found >= 0], -1)
-    # One that arrives as a stretch begins has not kept it waiting, but belongs to it if to any.
+    # Stretches of a lane do not overlap: that before the one that begins at a time is the row before.
     at_begin = last_before(track, begin, dst, ts)
-    arrives = (found < 0) & (at_begin >= 0)
-    arrives[arrives] = begin[at_begin[arrives]] == ts[arrives]
-    found[arrives] = at_begin[arrives]
+    arrives = (at_begin >= 0) & (begin[at_begin] == ts)
+    found = at_begin - arrives
+    kept = (found >= 0) & (track[found] == dst)
+    found = np.where(kept & (end[found] >= ts), found, -1)
+    # One that arrives as a stretch begins has not kept it waiting, but belongs to it if to any.
+    found = np.where((found < 0) & arrives, at_begin, found)
     # A flow that names a slice that waits belongs to that one, whatever ended at the same time.
     named = np.flatnonzero(flows.valid("dst_slice_id"))
-    if len(named) and len(slices):
+    waiting = np.flatnonzero(stretches.row >= 0)
+    if len(named) and len(waiting):
         row = rows_of(slices.values("id"), flows.values("dst_slice_id")[named])
-        waiting = np.flatnonzero(stretches.row >= 0)
+        waits = np.zeros(len(slices) + 1, np.bool_)  # one more for rows that are none
+        waits[stretches.row[waiting]] = True
+        named, row = named[waits[row]], row[waits[row]]
         by_row = waiting[np.argsort(stretches.row[waiting], kind="stable")]
         key = stretches.row[by_row]
         piece = last_before(key, begin[by_row], row, ts[named])
@@ -378,8 +383,8 @@ def causes(shared: AnalysisCache, role: str = PARENT, *, each: bool = False) -> 
     rows, unit, tree = idle(shared, role), shared.unit, shared.time.tree
     lanes = Dictionary()
     lane_of = np.arange(len(tree)) if each else lanes.codes(tree.names).astype(np.int64)
-    spent = shared.lane_states[tree.lanes]
-    recorded = sums(lane_of[tree.lanes], spent[:, BUSY] + spent[:, IDLE], len(lane_of))
+    spent = shared.lane_states[shared.lanes]
+    recorded = sums(lane_of[shared.lanes], spent[:, BUSY] + spent[:, IDLE], len(lane_of))
     producer = np.where(rows.valid("waits_for"), rows.codes("waits_for").astype(np.int64), -1)
     codes = (rows.codes(column).astype(np.int64) for column in ("kind", "name"))
     keys: list[Ints] = [lane_of[rows.values("track_id")], *codes, producer + 1]

@@ -168,16 +168,21 @@ def partition(time: LaneTime, waits: Mask | None = None, pieces: LeafIntervals |
     count = len(time.tree)
     gaps = on_tracks(time.gaps, count)
     ran, state, row = _ran(time, gaps, waits, pieces)
-    busy = ran if waits is None else ran.take(state == BUSY)
-    tails = _beyond(on_tracks(time.possibly_running, count), gaps, busy)
+    tails = on_tracks(time.possibly_running, count)
+    if len(tails.group):  # rarely, so what is busy is picked out only then
+        busy = ran if waits is None else ran.take(state == BUSY)
+        tails = _beyond(tails, gaps, busy)
     if len(tails.group):
         waiting = np.flatnonzero(state == WAITING)
         cut = split(ran.take(waiting), tails)
         left = waiting[cut.outside_row]
         ran = join(busy, cut.outside)
         state, row = (np.concatenate([column[state == BUSY], column[left]]) for column in (state, row))
-    known = join(gaps, ran, tails)
-    rest = complement(known.take(order(known.group, known.begin)), count, *time.window)
+    # Alone, what ran mostly is in order already.
+    known = join(gaps, ran, tails) if len(gaps.group) or len(tails.group) else ran
+    if known is not ran or not _is_sorted(ran):
+        known = known.take(order(known.group, known.begin))
+    rest = complement(known, count, *time.window)
     unrecorded = split(rest, time.uncovered)
     sources = (gaps, ran, tails, unrecorded.inside, unrecorded.outside)
     whole = join(*sources)
@@ -191,6 +196,11 @@ def partition(time: LaneTime, waits: Mask | None = None, pieces: LeafIntervals |
     return Partition(
         *whole.take(sort), column(LOST, state, LOST, UNRECORDED, IDLE), column(NO_ROW, row, NO_ROW, NO_ROW, NO_ROW)
     )
+
+
+def _is_sorted(some: Intervals) -> bool:
+    group, begin = some.group, some.begin
+    return bool(((group[1:] > group[:-1]) | ((group[1:] == group[:-1]) & (begin[1:] >= begin[:-1]))).all())
 
 
 def _ran(

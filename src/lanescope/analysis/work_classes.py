@@ -26,6 +26,11 @@ _WORDS = (
     # Copies that do not say which way they go mostly bring something in.
     (LOAD, {"tma", "cp", "copy", "dma"}),
 )
+#: Calls that wait, of any runtime.
+WAITING_CALLS = re.compile(
+    r"(?:ze(?:CommandQueue|CommandListHost|EventHost|FenceHost|Device)Synchronize"
+    r"|(?:cuda|hip)(?:Device|Stream|Event)Synchronize(?:_\w+)?|cu(?:Ctx|Stream|Event)Synchronize)$"
+)
 _WORD = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z0-9]+")
 
 
@@ -47,6 +52,8 @@ def classify(name: str, given: Mapping[str, str] = {}, *, is_outer: bool = False
     for kind, patterns in given.items():
         if any(fnmatchcase(name, pattern.strip()) for pattern in patterns.split(",")):
             return kind
+    if WAITING_CALLS.match(name):
+        return WAIT
     words = {word.lower() for word in _WORD.findall(name)}
     words |= {word.rstrip("0123456789") for word in words}
     for kind, known in _WORDS:

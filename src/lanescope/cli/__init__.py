@@ -1,4 +1,7 @@
-"""The command line. One module per command, imported on use: ``--help`` costs nothing but argparse."""
+"""The command line. One module per command, imported on use: ``--help`` costs nothing but argparse.
+
+More than 14 modules: each holds what several commands share, and a start imports those alone that its command needs.
+"""
 
 from __future__ import annotations
 
@@ -28,10 +31,15 @@ COMMANDS = {
     "gaps": "list the longest stretches without work, with what ended each",
     "explain": "say what bounds a run, what is exposed and what is uncertain",
     "critical-path": "show what each nanosecond waited for, and what a change would gain",
+    "align": "show the offsets between clocks, as intervals that contain them",
+    "diff": "compare runs: what is slower, faster, new or gone",
+    "baseline": "keep summaries of runs, and compare a run with them",
     "sql": "query a capture with SQL",
     "dump": "print packets, records or rows, one per line",
     "view": "open a capture in the Perfetto UI, offline",
+    "report": "write one HTML file with verdict, findings, timeline and tables, to send on",
     "sim": "simulate a capture with known ground truth",
+    "mcp": "serve the captures of a folder to agents (Model Context Protocol, stdio)",
     "demo": "simulate, decode, check and plot a capture of each family",
     "doctor": "check the installation",
     "completion": "print the completion script of a shell",
@@ -145,6 +153,15 @@ def main(argv: Sequence[str] | None = None) -> int:
     return status
 
 
+#: What Python, the loader of the system and DuckDB call a lack of memory, if not ``MemoryError``.
+_NO_MEMORY = (
+    "can't start new thread",
+    "failed to map segment from shared object",
+    "annot allocate memory",
+    "Out of Memory Error",
+)
+
+
 def _explain(error: Exception) -> int:
     """Print what went wrong and what to do next, and return the exit status for it."""
     from lanescope.cli.console import print_error
@@ -152,7 +169,7 @@ def _explain(error: Exception) -> int:
     if isinstance(error, LanescopeError) and not isinstance(error, InternalError):
         print_error(error.message, error.hint)
         return error.exit_status
-    if isinstance(error, MemoryError):
+    if isinstance(error, MemoryError) or any(sign in str(error) for sign in _NO_MEMORY):
         print_error("not enough memory for this capture", "record a shorter run, or convert the capture in parts")
         return InputError.exit_status
     if isinstance(error, OSError) and error.strerror:

@@ -156,9 +156,12 @@ def add_input(
     many: bool = False,
     is_strict: bool = True,
     is_optional: bool = False,
+    is_positional: bool = True,
 ) -> None:
     """Add the arguments by which a verb takes captures."""
-    if many:
+    if not is_positional:
+        pass  # the verb has captures of its own
+    elif many:
         parser.add_argument("inputs", metavar="INPUT", nargs="+", help="captures (- for standard input)")
     elif is_optional:
         parser.add_argument("input", metavar="INPUT", nargs="?", help="capture (- for standard input)")
@@ -182,6 +185,17 @@ def add_window(parser: argparse.ArgumentParser) -> None:
     group.add_argument("--name", metavar="GLOB", action="append", help="only slices and instants of this name")
     group.add_argument("--min-dur", metavar="DURATION", help="only slices of at least this duration")
     group.add_argument("--where", metavar="SQL", help='only slices that meet a SQL condition: "dur > 1000"')
+
+
+def add_format(parser: argparse._ActionsContainer) -> None:
+    """Add the argument that asks for what services of continuous integration show."""
+    parser.add_argument(
+        "--format",
+        metavar="FOR",
+        choices=("github", "markdown"),
+        default="",
+        help="output for a workflow: github or markdown",
+    )
 
 
 def parse_window(args: argparse.Namespace) -> Window | None:
@@ -298,6 +312,10 @@ def configure_command(parser: Parser, command: Command, family: Family) -> None:
         _add_argument(groups.get(argument.group, parser), argument)
         if argument.is_rest:
             parser.usage = f"lanescope {command.name} [options] -- {argument.metavar} [ARGUMENTS]"
+    if any(argument.key == "json" for argument in command.arguments):
+        from lanescope.cli.tables import add_look
+
+        add_look(parser, parser)
     if command.has_output:
         parser.add_argument("--force", action="store_true", help="overwrite existing output")
     if command.takes_capture:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 import sys
 import time
@@ -10,7 +11,7 @@ from contextlib import contextmanager, suppress
 from typing import Any
 
 from lanescope.errors import UsageError
-from lanescope.view.formatting import escape, format_bytes, format_total
+from lanescope.view.formatting import display_width, escape, fit_width, format_bytes, format_total
 
 #: Names of standard output, where the user may name a file.
 _STDOUT = ("-", "/dev/stdout", "/dev/fd/1", "/proc/self/fd/1")
@@ -26,20 +27,52 @@ def progress(path: str) -> Iterator[Callable[[int, int], object] | None]:
         return
     start = last = time.monotonic()
     name = escape(os.path.basename(path))  # noqa: PTH119
-    shown = False
+    drawn = 0
 
     def show(done: int, size: int) -> None:
-        nonlocal last, shown
+        nonlocal last, drawn
         now = time.monotonic()
         if now - start > 1 and now - last > 0.1:
-            last, shown = now, True
-            print(f"\r{name}: {done * 100 // max(size, 1)} %", end="", file=sys.stderr, flush=True)
+            from lanescope.view.table_output import terminal_width
+
+            last = now
+            room = terminal_width(sys.stderr) - 1  # a full line would wrap, and never be taken away
+            text = progress_text(name, done, size, now - start)
+            text = text if display_width(text) <= room else fit_width(text[display_width(name) + 2 :], room).rstrip()
+            print(f"\r{text}{' ' * (drawn - display_width(text))}", end="", file=sys.stderr, flush=True)
+            drawn = display_width(text)
 
     try:
         yield show
     finally:
-        if shown:
-            print("\r" + " " * (len(name) + 8) + "\r", end="", file=sys.stderr, flush=True)
+        if drawn:
+            print("\r" + " " * drawn + "\r", end="", file=sys.stderr, flush=True)
+
+
+def progress_text(name: str, done: int, size: int, elapsed: float) -> str:
+    """Return how far the reading of a capture is: bytes, rate, and the time left at that rate.
+
+    Args:
+        name: the capture.
+        done: bytes read so far.
+        size: bytes there are; 0 if that is not known.
+        elapsed: s since the start, more than 0.
+
+    Example:
+        >>> progress_text("run.bin", 300 << 20, 1 << 30, 2.0)
+        'run.bin: 29%  300.0 MiB of 1.0 GiB  150.0 MiB/s  5 s left'
+        >>> progress_text("run.bin", 300 << 20, 0, 2.0)
+        'run.bin: 300.0 MiB  150.0 MiB/s'
+    """
+    rate = done / elapsed
+    speed = f"{format_bytes(int(rate))}/s"
+    if size <= 0 or done > size:
+        return f"{name}: {format_bytes(done)}  {speed}"
+    text = f"{name}: {done * 100 // size}%  {format_bytes(done)} of {format_bytes(size)}  {speed}"
+    if not rate:
+        return text
+    left = math.ceil((size - done) / rate)
+    return f"{text}  {left} s left" if left < 100 else f"{text}  {left // 60} min left"
 
 
 def is_stdout(path: str | None) -> bool:

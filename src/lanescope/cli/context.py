@@ -14,8 +14,9 @@ from lanescope.errors import DataLossError, InputError, UsageError
 from lanescope.view.formatting import escape
 
 if TYPE_CHECKING:
-    from lanescope import Trace
+    from lanescope import ColumnSpec, Trace
     from lanescope.families.family import Family
+    from lanescope.pipeline.observers import Counted
 
 
 # --- reading ------------------------------------------------------------------------------------------------------
@@ -75,6 +76,41 @@ def _family_of(capture: Any, family: str | None, given: Mapping[str, str]) -> Fa
         return detection.detect_family(capture, named)[0]
 
 
+# --- context of tables --------------------------------------------------------------------------------------------
+
+
+def is_for_people(args: argparse.Namespace) -> bool:
+    """Return whether the user asks for text, and for no form that programs read."""
+    return not any(vars(args).get(form) for form in ("json", "csv", "format"))
+
+
+def about(args: argparse.Namespace, trace: Trace, counted: Counted | None = None) -> str:
+    """Return what a table is about: the capture, how long it is, its lanes and slices; nothing in forms for programs.
+
+    Args:
+        args: the command line, with the capture as ``input``.
+        trace: the trace; or its last batch, with ``counted``.
+        counted: what all batches have.
+    """
+    if not is_for_people(args):
+        return ""
+    from lanescope.pipeline.observers import Counts
+    from lanescope.view.formatting import format_total
+    from lanescope.view.tables.cells import length
+
+    if counted is None:
+        counts = Counts()
+        counts.add(trace)
+        counted = counts.result()
+    told = []
+    if counted.begin is not None and counted.end is not None:
+        told.append(length(counted.end - counted.begin, trace.time.time_unit))
+    told += [format_total(trace.tracks.values("kind").tolist().count("lane"), "lane")]
+    told += [format_total(counted.rows.get("slices", 0), "slice")]
+    window = " in the window" if window_of(trace) else ""
+    return f"{args.input}: {', '.join(told)}{window}"
+
+
 # --- loss ---------------------------------------------------------------------------------------------------------
 
 
@@ -110,6 +146,15 @@ def close(trace: Trace, args: argparse.Namespace, status: int = 0) -> int:
     return DataLossError.exit_status if args.strict else status
 
 
+def state_views(trace: Trace) -> None:
+    """State how many lanes sums leave out, as they show what others show."""
+    from lanescope.analysis.analysis_cache import AnalysisCache
+
+    count = int(AnalysisCache(trace).views.sum())
+    if count:
+        echo(f"excluded: {count:,} lane{'' if count == 1 else 's'} with what other lanes show already")
+
+
 def _state_window(trace: Trace) -> None:
     """State what part of the timeline a trace is."""
     if any(str(name).startswith("window_") for name in trace.stats.values("name").tolist()):
@@ -136,6 +181,7 @@ class Context:
     def __init__(self, args: argparse.Namespace) -> None:
         self._args = args
         self._opened: list[Trace] = []
+        self._is_shown = False
 
     def open(self, path: str, **options: Any) -> Trace:
         """Decode a capture with the options of the command line and those given here."""
@@ -160,25 +206,27 @@ class Context:
         return parse_options(self._args).get(name)
 
     def show(
-        self, columns: Sequence[str], rows: Iterable[Sequence[Any]], *, title: str = "", is_talk: bool = False
+        self,
+        columns: Sequence[str | ColumnSpec],
+        rows: Iterable[Sequence[Any]],
+        *,
+        title: str = "",
+        is_talk: bool = False,
     ) -> None:
-        """Show a table on standard output, or on standard error; on a terminal in parts that fit its lines."""
-        from lanescope.view.table_output import is_terminal, show
+        """Show a table on standard output, or on standard error; as CSV if the command line asks for it."""
+        from lanescope.cli.tables import echo_left_out, look_of, print_table, sections_of
+        from lanescope.view.table_output import show
 
-        stream = sys.stderr if is_talk else sys.stdout
-        if not is_terminal(stream):
-            show(columns, rows, title=title, file=stream)
+        if is_talk:
+            show(*sections_of(columns, rows), title=title, file=sys.stderr, look=look_of(self._args))
             return
-        import shutil
-
-        from lanescope.view.fit_table import blocks, fitted
-
-        width = shutil.get_terminal_size().columns
-        names, values, hidden = fitted(columns, [list(row) for row in rows], width)
-        for place, (some, cells) in enumerate(blocks(names, values, width)):
-            show(some, cells, title="" if place else title, file=stream)
-        if hidden:
-            self.echo(f"0 or unknown in all rows: {', '.join(hidden)}")
+        if self._is_shown and vars(self._args).get("csv", False):
+            echo_left_out(self._args, title)
+            return
+        if self._is_shown:
+            print()
+        self._is_shown = True
+        print_table(self._args, columns, rows, title=title)
 
     def lines(self, lines: Iterable[str]) -> None:
         """Print lines, escaped but for tabs."""

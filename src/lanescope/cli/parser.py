@@ -14,6 +14,9 @@ TYPE_CHECKING = False  # as in ``typing``, which costs more to import than all o
 if TYPE_CHECKING:
     from typing import Any, NoReturn
 
+# argparse searches the disk for a translation of each of its own messages; those here are in English, as all others.
+argparse._ = str  # type: ignore[attr-defined]
+
 #: How argparse starts messages about an argument; of several flags the last one is the long one.
 _ARGUMENT = re.compile(r"^argument (?:\S+/)?(\S+): ")
 

@@ -466,6 +466,14 @@ def positions(group: Ints, value: Ints, rows: Ints, wanted: Ints, side: Literal[
     return found
 
 
+def _first_rows(group: Ints, wanted: Ints) -> Ints:
+    """Return where each wanted group begins, or would, in a sorted column that is not empty; int64 [m]."""
+    low, count = int(group[0]), int(group[-1]) - int(group[0]) + 2
+    if count > len(wanted):
+        return np.searchsorted(group, wanted)
+    return np.searchsorted(group, np.arange(low, low + count))[np.clip(wanted - low, 0, count - 1)]
+
+
 def last_before(
     group: Ints, value: Ints, wanted_group: Ints, wanted: Ints, side: Literal["left", "right"] = "right"
 ) -> Ints:
@@ -484,7 +492,7 @@ def last_before(
     found = np.full(len(wanted), -1, np.int64)
     if not len(group):
         return found
-    first = np.searchsorted(group, wanted_group)
+    first = _first_rows(group, wanted_group)
     there = np.flatnonzero(group[np.minimum(first, len(group) - 1)] == wanted_group)
     at = positions(group, value, first[there], wanted[there], side) - 1
     found[there] = np.where(at >= first[there], at, -1)

@@ -12,6 +12,7 @@ from lanescope.lazy_names import lazy_names
 
 if TYPE_CHECKING:
     from lanescope.families.causes import CauseEdges, CauseKind, Causes, NaturalWindow
+    from lanescope.families.clock_pairs import ClockPairs, Orders, TimeDomain
     from lanescope.families.command import Argument, CommandContext, Values
     from lanescope.families.family import (
         Command,
@@ -36,6 +37,7 @@ _HOME = {
     "CauseEdges": "causes",
     "CauseKind": "causes",
     "Causes": "causes",
+    "ClockPairs": "clock_pairs",
     "Command": "family",
     "CommandContext": "command",
     "DecodeContext": "whole_file",
@@ -48,11 +50,13 @@ _HOME = {
     "Limit": "limit",
     "NaturalWindow": "causes",
     "Option": "options",
+    "Orders": "clock_pairs",
     "Rule": "rules",
     "RuleContext": "rules",
     "Simulation": "family",
     "Simulator": "family",
     "Summary": "family",
+    "TimeDomain": "clock_pairs",
     "Values": "command",
     "Violation": "rules",
 }
@@ -62,6 +66,7 @@ __all__ = [
     "CauseEdges",
     "CauseKind",
     "Causes",
+    "ClockPairs",
     "Command",
     "CommandContext",
     "DecodeContext",
@@ -74,11 +79,13 @@ __all__ = [
     "Limit",
     "NaturalWindow",
     "Option",
+    "Orders",
     "Rule",
     "RuleContext",
     "Simulation",
     "Simulator",
     "Summary",
+    "TimeDomain",
     "Values",
     "Violation",
 ]

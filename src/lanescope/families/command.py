@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 if TYPE_CHECKING:
-    from lanescope.trace import Trace
+    from lanescope.trace import ColumnSpec, Trace
 
 #: Values of a command's arguments, by the names that ``Argument.key`` gives them.
 Values = Mapping[str, Any]
@@ -63,9 +63,18 @@ class CommandContext(Protocol):
         """Return the text that the command line gave for a decode option, None when it gave none."""
 
     def show(
-        self, columns: Sequence[str], rows: Iterable[Sequence[Any]], *, title: str = "", is_talk: bool = False
+        self,
+        columns: Sequence[str | ColumnSpec],
+        rows: Iterable[Sequence[Any]],
+        *,
+        title: str = "",
+        is_talk: bool = False,
     ) -> None:
-        """Show a table on standard output: aligned on a terminal, TSV elsewhere; ``is_talk``: on standard error."""
+        """Show a table on standard output; ``is_talk``: on standard error.
+
+        A column is a name, and shown by its values; or a declaration, whose unit and type tell how values are shown.
+        With ``--csv``, which commands with ``--json`` have as well, the first table is printed as CSV.
+        """
 
     def lines(self, lines: Iterable[str]) -> None:
         """Print lines on standard output, control characters escaped except tabs."""

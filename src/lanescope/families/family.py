@@ -16,6 +16,7 @@ from lanescope.families.declaration import Reference, declared_class, load
 if TYPE_CHECKING:
     from lanescope.families.bounds import Bound
     from lanescope.families.causes import CauseFinder
+    from lanescope.families.clock_pairs import PairFinder
     from lanescope.families.command import Argument, CommandContext, Values
     from lanescope.families.field_sites import FieldMap
     from lanescope.families.kernel_spans import KernelSpans
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
     from lanescope.families.whole_file import DecodeContext
     from lanescope.source import Capture, Detection, FileHead
     from lanescope.trace import LazyTable, StatSpec, Table, TableSpec, Trace, TraceBuilder
+    from lanescope.trace.column import Mask
 
 #: The version of this seam; a family that was written for another one is not used.
 API = 1
@@ -263,6 +265,10 @@ class Family:
         bounds: what limits a run, as far as its own records tell.
         causes: from a trace, and whether to add what follows from times only, to what it shows of causes, along which
             the critical path walks. Without it, the flows of the trace are its causes.
+        clock_pairs: from a trace to what joins its clocks: causes on one and effects on another. Without it, the flows
+            of the trace do.
+        views: from a trace to which lanes show what other lanes show already, bool [tracks]: sums of lanes leave them
+            out.
         sidecars: endings of sidecar files, after the capture's name, that make a capture the family's own.
     """
 
@@ -285,6 +291,8 @@ class Family:
     launches: Reference[Callable[[Trace], KernelSpans | None] | None] = Reference(None)
     bounds: Reference[Callable[[Trace], Iterable[Bound]]] = Reference(_nothing)
     causes: Reference[CauseFinder | None] = Reference(None)
+    clock_pairs: Reference[PairFinder | None] = Reference(None)
+    views: Reference[Callable[[Trace], Mask] | None] = Reference(None)
     sidecars: tuple[str, ...] = ()
 
     def detect(self, head: FileHead) -> Detection:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -55,11 +54,11 @@ class Option(NamedTuple):
 
 def _reason(error: Exception) -> str:
     """Return what is wrong with a value; Python's own texts explain nothing to users."""
-    return "expected a number" if type(error) is not ValueError or _PYTHONS.match(str(error)) else str(error)
+    return "expected a number" if type(error) is not ValueError or str(error).startswith(_PYTHONS) else str(error)
 
 
 #: How messages of Python's own conversions start.
-_PYTHONS = re.compile(r"(invalid literal|could not convert|Invalid literal|cannot convert)")
+_PYTHONS = ("invalid literal", "could not convert", "Invalid literal", "cannot convert")
 #: Numbers that users give lie within this: counts and times of 64 bits with a sign.
 _LARGEST = 2**63 - 1
 _SMALLEST = 1e-30

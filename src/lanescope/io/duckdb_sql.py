@@ -28,7 +28,9 @@ class _OnRequest:
 
 
 @contextmanager
-def connect(trace: Trace, views: Iterable[LazyTable] = ()) -> Iterator[duckdb.DuckDBPyConnection]:
+def connect(
+    trace: Trace, views: Iterable[LazyTable] = (), *, is_repeatable: bool = False
+) -> Iterator[duckdb.DuckDBPyConnection]:
     """Yield a connection on which every table of the trace is a view, read in place.
 
     Queries cannot reach files or the network. The connection is closed at the end of the block.
@@ -36,6 +38,7 @@ def connect(trace: Trace, views: Iterable[LazyTable] = ()) -> Iterator[duckdb.Du
     Args:
         trace: the trace.
         views: further tables, each made when a query names it first; a table of the trace of the same name wins.
+        is_repeatable: rows come in the same order each time, also where a query asks for none: with one thread.
 
     Example:
         >>> from lanescope.trace import TimeBase, TraceBuilder
@@ -51,6 +54,8 @@ def connect(trace: Trace, views: Iterable[LazyTable] = ()) -> Iterator[duckdb.Du
                 stand_in = _OnRequest(lazy)
                 connection.register(lazy.spec.name, stand_in)
                 stand_in.is_registered = True
+        if is_repeatable:
+            connection.execute("set threads = 1")
         connection.execute("set lock_configuration = true")
         yield connection
 

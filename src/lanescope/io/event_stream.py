@@ -17,6 +17,7 @@ import numpy.typing as npt
 
 from lanescope._native import core
 from lanescope.errors import InternalError
+from lanescope.io.viewer_names import finding_label
 from lanescope.trace import Column, Dictionary, Table, Trace
 from lanescope.trace.row_packing import Intervals, RowPacking, RowsById, place_intervals, rows_of
 
@@ -276,7 +277,10 @@ class EventStream:
         placed[placed] = ~self._is_counter[track[placed]]
         titles = Dictionary()
         codes = titles.codes(
-            f"{code} {title}" for code, title in zip(findings.values("code"), findings.values("title"), strict=True)
+            finding_label(code, severity, title)
+            for code, severity, title in zip(
+                *(findings.values(name) for name in ("code", "severity", "title")), strict=True
+            )
         )
         return Points(
             np.where(placed, track, self.tracks),

@@ -2,8 +2,9 @@
 
 What becomes of the model:
 
-* A track is a track of the same name and place; siblings are ordered by ``sort_key``. A lane whose slices overlap gets
-  further rows of the same name that the viewer draws stacked, as ``trace.row_packing`` assigned them.
+* A track is a track of the same place; siblings are ordered by ``sort_key``, hosts stand above devices. A number takes
+  the place of an address in its name (``viewer_names``), and the description has the whole name. A lane whose slices
+  overlap gets further rows of the same name that the viewer draws stacked, as ``trace.row_packing`` assigned them.
 * A slice is a slice; one without an end stays open. A gap is a slice of category ``lanescope.gap``, named after its
   cause. An instant is an instant, a counter's sample a sample.
 * Columns of detail tables that are declared as arguments go with their slice or instant, unknown values left out;
@@ -15,7 +16,7 @@ What becomes of the model:
 * Stats of severity ``data_loss`` light the viewer's own data-loss warning, with their sum.
 
 Times are the trace's: ns since its epoch, which the descriptions of the top tracks name. A trace in cycles is drawn
-with one cycle as 1 ns and says so in the names of its top tracks.
+with one cycle as 1 ns; the names of its top tracks and the trace's metadata have that.
 
 Source: google/perfetto, protos/perfetto/trace/ (messages) and docs/reference/synthetic-track-event.md (semantics).
 """
@@ -179,7 +180,7 @@ def _at_once(trace: Trace, findings: Table | None, sink: _Packets) -> WriteRepor
     row_uuids = uuids(drawing, salt)
     lost = _lost(trace)
     rows = Rows(lanes.track, lanes.row, row_uuids, drawing.extra_track)
-    for packets in blocks(descriptors(trace, rows, salt), lost, BLOCK):
+    for packets in blocks(descriptors(trace, rows, salt), lost, BLOCK, trace.time):
         sink.write(packets)
     origin = drawing.start()
     if origin is not None:
@@ -390,7 +391,7 @@ class _Parts:
         rows = self._rows(extra_track=extra_track)
         lost = _lost(last)
         all_tracks = enumerate(descriptors(last, rows, self._salt))
-        for packets in blocks((each for row, each in all_tracks if row not in self._described), lost, BLOCK):
+        for packets in blocks((each for row, each in all_tracks if row not in self._described), lost, BLOCK, last.time):
             self._sink.write(packets)
         return _report(
             self._sink, **self._counts, rows=len(rows.track), overflow_rows=int(np.count_nonzero(rows.row)), lost=lost

@@ -16,6 +16,7 @@ import numpy as np
 from lanescope._native import core
 from lanescope.errors import InternalError
 from lanescope.io.event_stream import EventStream, Int64
+from lanescope.io.viewer_names import WHOLE, shown_names
 from lanescope.trace import Table, TimeBase, Trace
 from lanescope.trace.row_packing import rows_of
 
@@ -111,9 +112,9 @@ def _packet(field: bytes, body: bytes) -> bytes:
     )
 
 
-def blocks(packets: Iterable[bytes], lost: int, size: int) -> Iterator[bytes]:
-    """Yield descriptors and the loss as packets, joined to blocks of about ``size`` bytes."""
-    block = bytearray()
+def blocks(packets: Iterable[bytes], lost: int, size: int, time: TimeBase | None = None) -> Iterator[bytes]:
+    """Yield the unit of time, descriptors and the loss as packets, joined to blocks of about ``size`` bytes."""
+    block = bytearray(b"" if time is None else _metadata(time))
     for descriptor in packets:
         block += _packet(_TRACK, descriptor)
         if len(block) >= size:
@@ -160,6 +161,7 @@ def descriptors(trace: Trace, rows: Rows, salt: int) -> Iterator[bytes]:
     ranks = _ranks(tracks.values("sort_key"), parents)
     overflow = np.flatnonzero(rows.row)
     many = set(rows.track[overflow].tolist())
+    shown = shown_names(tracks, trace.time)
     columns = (*(tracks.values(name) for name in ("name", "kind", "unit")), parents, ranks, has_children)
     # Of a million tracks not all are wanted as Python objects at a time.
     pieces = (
@@ -169,8 +171,13 @@ def descriptors(trace: Trace, rows: Rows, salt: int) -> Iterator[bytes]:
     again: dict[int, bytes] = {}
     for row, (name, kind, unit, parent, rank, children) in enumerate(chain.from_iterable(pieces)):
         uuid = _UUID + _varint(salt + 1 + row)
-        text = (name if parent >= 0 else _title(name, trace.time)).encode("utf-8", "replace")
-        above = _PARENT + _varint(salt + 1 + parent) if parent >= 0 else _message((14, _epoch(trace.time)))
+        text = shown.get(row, name).encode("utf-8", "replace")
+        if parent < 0:
+            above = _message((14, _epoch(trace.time, name if row in shown else "")))
+        else:
+            above = _PARENT + _varint(salt + 1 + parent)
+            if row in shown:
+                above += _message((14, WHOLE + name))
         parts = [_NAME, _varint(len(text)), text, above, _RANK, _varint(rank)]
         if row in many:
             parts.append(_message((15, _MERGE_BY_KEY), (17, salt + 1 + row)))
@@ -208,13 +215,19 @@ _UUID, _NAME, _PARENT, _RANK = _tag(1, 0), _tag(2, 2), _tag(5, 0), _tag(12, 0)
 _MERGES_NOT = _message((15, _MERGE_NOT))
 
 
-def _title(name: str, time: TimeBase) -> str:
-    return f"{name} [cycles]" if time.time_unit == "cycles" else name
+def _metadata(time: TimeBase) -> bytes:
+    """Return the packet whose entries the trace processor lists in its table ``metadata``; empty for a trace in ns."""
+    if time.time_unit == "ns":
+        return b""
+    entries = (("lanescope.time_unit", time.time_unit), ("lanescope.drawn", "1 cycle as 1 ns"))
+    bundle = _message(*((2, _message((1, name), (2, value))) for name, value in entries))
+    return _packet(_tag(5, 2), bundle)
 
 
-def _epoch(time: TimeBase) -> str:
+def _epoch(time: TimeBase, name: str) -> str:
     unit = "time unit: cycles, 1 cycle drawn as 1 ns" if time.time_unit == "cycles" else "time unit: ns"
-    return f"{unit}; 0 is {time.epoch_ns} ns on the {time.epoch_kind} clock"
+    whole = f"; {WHOLE}{name}" if name else ""
+    return f"{unit}; 0 is {time.epoch_ns} ns on the {time.epoch_kind} clock{whole}"
 
 
 def _parents(tracks: Table) -> Int64:

@@ -282,9 +282,14 @@ def explain(trace: Trace, path: str = "FILE") -> Table:
 
     Returns:
         At most five rows: a sentence each, with the part of the time that it rests on and the command that shows it.
+
+    Raises:
+        UsageError: slices were excluded by name, duration or condition.
     """
     from lanescope.analysis import explain as verdicts
+    from lanescope.analysis.windows.report import require_all_slices
 
+    require_all_slices(trace, "explain")
     bounds = [bound for family in _families_of(trace) for bound in family.bounds(trace)]
     severities = [str(finding.severity) for finding in check(trace)]
     findings = {severity: severities.count(severity) for severity in set(severities)}

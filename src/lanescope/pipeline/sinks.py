@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterable
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from lanescope.errors import UsageError
+from lanescope.lazy_names import from_room
 
 if TYPE_CHECKING:
     from lanescope.families.family import Export
@@ -22,7 +23,12 @@ SUFFIXES = {
     ".json.gz": "chrome",
     ".parquet": "parquet",
     ".vcd": "vcd",
+    ".svg": "svg",
+    ".png": "png",
 }
+
+#: Formats that are pictures.
+PICTURES = ("svg", "png")
 
 #: Formats that draw findings.
 DRAWS_FINDINGS = ("perfetto", "chrome")
@@ -41,6 +47,7 @@ def make_sink(
     replace: bool = False,
     is_gzip: bool = False,
     tell: Callable[[str], object] = lambda line: None,
+    picture: dict[str, Any] | None = None,
 ) -> Sink:
     """Return the sink of a format.
 
@@ -51,6 +58,7 @@ def make_sink(
         replace: Parquet: replace a folder that lanescope wrote.
         is_gzip: Chrome JSON: the file is packed.
         tell: is given a line for each thing that an export of a family has no place for.
+        picture: options of pictures, as ``view.picture.svg.draw`` takes them.
 
     Raises:
         UsageError: unknown format.
@@ -75,6 +83,8 @@ def make_sink(
         return VcdSink(out)
     from lanescope.io.file_sink import BlocksSink
 
+    if format_ in PICTURES:
+        return BlocksSink(out, from_room("view.picture.write", "encoder")(format_, **(picture or {})))
     return BlocksSink(out, _export(format_, tell))
 
 

@@ -15,6 +15,7 @@ from lanescope.pipeline.sources import InMemory
 from lanescope.trace import Table, Trace
 
 if TYPE_CHECKING:
+    from lanescope.analysis.align.answer import Alignment
     from lanescope.analysis.windows.window import Window
     from lanescope.pipeline.detection import PathLike
 
@@ -128,11 +129,12 @@ def phases(trace: Trace, by: str = "lane") -> Table:
     Raises:
         UsageError: ``by`` is something else; or slices were excluded by name, duration or condition.
     """
-    from lanescope.analysis.phases import phases as analysis
+    from lanescope.analysis import phases as analysis
+    from lanescope.analysis.analysis_cache import AnalysisCache
     from lanescope.analysis.windows.report import require_all_slices
 
     require_all_slices(trace, "phases")
-    return analysis.phases(analysis.phase_cache(trace), by)
+    return analysis.phases(AnalysisCache(trace), by)
 
 
 def longest_gaps(trace: Trace, limit: int = 20) -> Table:
@@ -148,8 +150,42 @@ def longest_gaps(trace: Trace, limit: int = 20) -> Table:
     Raises:
         UsageError: slices were excluded by name, duration or condition.
     """
-    from lanescope.analysis.phases import phases as analysis
+    from lanescope.analysis import phases as analysis
+    from lanescope.analysis.analysis_cache import AnalysisCache
     from lanescope.analysis.windows.report import require_all_slices
 
     require_all_slices(trace, "gaps")
-    return analysis.longest_gaps(analysis.phase_cache(trace), limit)
+    return analysis.longest_gaps(AnalysisCache(trace), limit)
+
+
+def align(
+    trace: Trace,
+    *,
+    rate_ppm: float = 100,
+    at: int | None = None,
+    method: str = "auto",
+    reading_error: int | None = None,
+) -> Alignment:
+    """Return the offsets between the clocks of a trace, as intervals that contain them.
+
+    A cause is not later than its effect: a launch and the begin of its kernel limit the offset of two clocks from one
+    side, the end of work and the return of a call that waited for it from the other, readings of both clocks from both.
+    Nothing is averaged: what the interval leaves out contradicts the capture.
+
+    Args:
+        trace: the trace; of several captures, what ``merge`` makes of them.
+        rate_ppm: how far the rates of two clocks may differ, in parts per million.
+        at: the moment that offsets are asked for, in the trace's unit; None: where they are known best.
+        method: ``auto``: a straight clock, of one offset and one rate, where one satisfies all pairs; else any clock
+            within the bound of the rate. ``rate``: the latter at once. ``segments``: straight pieces.
+        reading_error: how far readings whose error a capture does not state may be off, in the trace's unit.
+
+    Returns:
+        ``table()`` has a row for each two clocks; ``place()`` is the trace with its clocks placed.
+
+    Raises:
+        UsageError: an unknown method or an impossible rate.
+    """
+    from lanescope.analysis.align.answer import Alignment
+
+    return Alignment(trace, rate_ppm=rate_ppm, at=at, method=method, reading_error=reading_error)

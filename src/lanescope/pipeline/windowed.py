@@ -2,7 +2,8 @@
 
 Where the stream is sorted, and the window has no condition in SQL, batches are cut as they come. Rows of other streams
 may refer to any batch: those in the window are kept until the last one. A condition in SQL sees the whole trace. Times
-from the end, from the first row and of slices take a pass of their own before the first one.
+from the end, from the first row and of slices take a pass of their own before the first one, but where that pass shows
+that there is one batch only: it is cut as it is.
 """
 
 from __future__ import annotations
@@ -59,15 +60,17 @@ class WindowedSource:
         Raises:
             UsageError: the window is empty; a lane or slice it names does not exist; or an invalid condition.
         """
+        decoded: list[Trace] = []
         if self._limits is None:
-            self._limits = self._resolved()
+            self._limits = self._resolved(decoded, progress)
         cut = WindowCut(self._limits, at_once=self._is_at_once)
+        batches = _each_once(decoded) if decoded else self._source.batches(progress)
         if self._window.where:
-            whole = Trace.concat(self._source.batches(progress))
+            whole = Trace.concat(batches)
             cut.add(whole, matching_slices(whole, self._window.where))
             del whole
         else:
-            for batch in self._source.batches(progress):
+            for batch in batches:
                 part = cut.add(batch)
                 del batch
                 if part is not None:
@@ -75,18 +78,28 @@ class WindowedSource:
                 del part
         yield cut.finish()
 
-    def _resolved(self) -> Limits:
-        """Return the window with the times that it asks for."""
+    def _resolved(self, decoded: list[Trace], progress: Progress | None) -> Limits:
+        """Return the window with the times that it asks for.
+
+        Args:
+            decoded: gets the only batch, where the source turned out to have one: it need not be decoded again.
+            progress: as ``batches`` takes it.
+        """
         window = self._window
         asked = [one for one in (window.start, window.end) if one is not None and one.origin in _LATE]
         given = [one for one in (window.start, window.end, window.min_dur) if one is not None]
         seen = _Seen({one.instance for one in asked if one.instance is not None})
         if asked or any(has_unit(one) for one in given):
-            for batch in self._source.batches():
-                seen.add(batch)
-                if not asked:
-                    break  # the unit of time is known
+            only: Trace | None = None
+            for number, batch in enumerate(self._source.batches(progress)):
+                only = None if number else batch
+                if asked or not number:
+                    seen.add(batch)
                 del batch
+                if number and not asked:
+                    break  # the unit of time is known, and that there are several batches
+            if only is not None:
+                decoded.append(only)
             if seen.unit != "ns" and (wrong := next(filter(has_unit, given), None)):
                 raise UsageError(
                     f"invalid time {wrong.text!r}: times are in {seen.unit}", hint=f"use a number of {seen.unit}"
@@ -96,6 +109,12 @@ class WindowedSource:
         if begin >= end:
             raise UsageError(f"the window is empty: it starts at {begin:,} and ends at {end:,} {seen.unit}")
         return Limits(window, begin, end, 0 if window.min_dur is None else window.min_dur.offset)
+
+
+def _each_once(batches: list[Trace]) -> Iterator[Trace]:
+    """Yield batches, and let go of each."""
+    while batches:
+        yield batches.pop(0)
 
 
 class _Seen:

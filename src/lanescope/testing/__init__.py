@@ -7,6 +7,7 @@
 * ``check_rule(RULE, violating=, sound=)``: what ``lanescope check`` relies on in a rule of another package.
 * ``mutations(FORMAT, files)`` and ``Judge``: captures with one field changed, and whether a user learns of it.
 * ``assert_consistent``, ``assert_accounted``, ``assert_same``: what every decoder promises of its traces.
+* ``pytest_plugin``: the fixture ``lanescope_trace``, and markers that hold captures of a test to limits.
 
 The strategies need hypothesis; it is imported when one of them is first used, the rest works without it.
 
@@ -22,15 +23,15 @@ Example::
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from lanescope.lazy_names import lazy_names
 
-from lanescope.testing.asserts import assert_accounted, assert_consistent, assert_same
-from lanescope.testing.families import CommandRecorder, check_family
-from lanescope.testing.large_traces import large_trace
-from lanescope.testing.mutations import Judge, Mutant, Verdict, mutations
-from lanescope.testing.rules import check_rule
-
+TYPE_CHECKING = False  # as in ``typing``, which costs more to import than all of this
 if TYPE_CHECKING:
+    from lanescope.testing.asserts import assert_accounted, assert_consistent, assert_same
+    from lanescope.testing.families import CommandRecorder, check_family
+    from lanescope.testing.large_traces import large_trace
+    from lanescope.testing.mutations import Judge, Mutant, Verdict, mutations
+    from lanescope.testing.rules import check_rule
     from lanescope.testing.strategies import batches, intervals, traces, valid_traces
 
 __all__ = [
@@ -52,10 +53,24 @@ __all__ = [
 ]
 
 
-def __getattr__(name: str) -> object:
-    """Load a strategy, and with it hypothesis, at its first use (PEP 562)."""
-    if name not in ("batches", "intervals", "valid_traces", "traces"):
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    from lanescope.testing import strategies
+#: The module that holds each name. Loaded on use: the pytest plugin is in this package, and every run of pytest in an
+#: environment with lanescope imports it.
+_HOME = {
+    "CommandRecorder": "families",
+    "Judge": "mutations",
+    "Mutant": "mutations",
+    "Verdict": "mutations",
+    "assert_accounted": "asserts",
+    "assert_consistent": "asserts",
+    "assert_same": "asserts",
+    "batches": "strategies",
+    "check_family": "families",
+    "check_rule": "rules",
+    "intervals": "strategies",
+    "large_trace": "large_traces",
+    "mutations": "mutations",
+    "traces": "strategies",
+    "valid_traces": "strategies",
+}
 
-    return getattr(strategies, name)
+__getattr__ = lazy_names(__name__, _HOME, globals())

@@ -7,6 +7,7 @@ declarations, Arrow and SQL take their types from them, and the reference pages 
 from __future__ import annotations
 
 import enum
+from functools import cached_property
 
 from lanescope.declaration import frozen_class
 
@@ -28,6 +29,7 @@ class ColumnSpec:
         references: name of the table whose ``id`` it holds (of a detail table: whose row number). A merge renumbers it.
         is_time: whether it is a moment on the trace's time axis. A merge shifts it. The ``ts`` of raw records, on the
             device's own axis, is not.
+        of_host: whether that moment is on the host's clock, whatever clock the lane of the row counts on.
     """
 
     name: str
@@ -38,6 +40,7 @@ class ColumnSpec:
     is_argument: bool = False
     references: str = ""
     is_time: bool = False
+    of_host: bool = False
 
     def __post_init__(self) -> None:
         """Reject unsupported types and declarations that a merge cannot shift."""
@@ -78,7 +81,7 @@ class TableSpec:
                 return column
         raise KeyError(name)
 
-    @property
+    @cached_property
     def names(self) -> tuple[str, ...]:
         """Column names in order."""
         return tuple(column.name for column in self.columns)
@@ -89,9 +92,13 @@ def ref(name: str, table: str, doc: str, *, nullable: bool = False) -> ColumnSpe
     return ColumnSpec(name, "int64", doc, nullable=nullable, references=table)
 
 
-def time(name: str, doc: str, *, nullable: bool = False, is_argument: bool = False) -> ColumnSpec:
+def time(
+    name: str, doc: str, *, nullable: bool = False, is_argument: bool = False, of_host: bool = False
+) -> ColumnSpec:
     """Declare a column of moments on the trace's time axis, int64, ns."""
-    return ColumnSpec(name, "int64", doc, nullable=nullable, unit="ns", is_argument=is_argument, is_time=True)
+    return ColumnSpec(
+        name, "int64", doc, nullable=nullable, unit="ns", is_argument=is_argument, is_time=True, of_host=of_host
+    )
 
 
 def ticks(name: str, doc: str, *, nullable: bool = False, is_argument: bool = False) -> ColumnSpec:

@@ -146,6 +146,19 @@ class Trace:
         found: Table = from_room("pipeline.trace_queries", "longest_gaps")(self, limit)
         return found
 
+    def align(
+        self,
+        *,
+        rate_ppm: float = 100,
+        at: int | None = None,
+        method: str = "auto",
+        reading_error: int | None = None,
+    ) -> Any:
+        """Return the offsets between its clocks, as intervals that contain them, see ``lanescope.align``."""
+        function = from_room("pipeline.trace_queries", "align")
+        found: Any = function(self, rate_ppm=rate_ppm, at=at, method=method, reading_error=reading_error)
+        return found
+
     def window(
         self,
         start: str | int | None = None,
@@ -192,21 +205,44 @@ class Trace:
         """
         from_room("pipeline.trace_queries", "save")(self, out, format, replace=replace)
 
-    def view(self, *, browser: bool = True, port: int = 0) -> Any:
-        """Serve it in the Perfetto UI on this machine, offline, with its findings drawn in.
+    def view(self, *, inline: bool | None = None, browser: bool = True, port: int = 0) -> Any:
+        """Show it with its findings: in a notebook as its report, else in the Perfetto UI on this machine, offline.
 
         Args:
-            browser: start a browser.
-            port: port to listen on; 0 for any free one.
+            inline: show the report in the notebook; None: where a notebook runs this.
+            browser: start a browser for the Perfetto UI.
+            port: port to serve the Perfetto UI on; 0 for any free one.
 
         Returns:
-            The viewer: ``address`` is what to open, ``close()`` ends it; it ends with the process at the latest.
+            What a notebook shows; or the viewer: ``address`` is what to open, ``close()`` ends it; it ends with the
+            process at the latest.
 
         Raises:
             MissingDependencyError: the viewer is not installed.
             UsageError: the port is taken.
         """
+        if inline is None:
+            inline = from_room("view.notebook", "is_in_notebook")()
+        if inline:
+            return from_room("view.notebook", "InlineReport")(self)
         return from_room("view.trace_viewer", "serve")(self, browser=browser, port=port)
+
+    def report(self, out: str | os.PathLike[str], *, title: str = "", max_size: int = 2_000_000) -> Any:
+        """Write it as one HTML file with verdict, findings, timeline and tables, which loads nothing else.
+
+        Args:
+            out: path of the file; what is there is replaced.
+            title: title of the page; empty: the name of the capture.
+            max_size: bytes that the file should have at most: slices are bundled until it fits.
+
+        Returns:
+            What the page holds; ``left_out`` says in sentences what it has not.
+
+        Raises:
+            UsageError: ``out`` is a folder, a device or a pipe.
+            OSError: it cannot be written.
+        """
+        return from_room("view.report.write", "write_report")(self, out, title=title, max_size=max_size)
 
     # --- tables -----------------------------------------------------------------------------------------------
 

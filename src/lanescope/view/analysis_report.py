@@ -17,6 +17,10 @@ from lanescope.analysis.analysis_cache import AnalysisCache
 from lanescope.analysis.work_classes import CLASSES, WAIT
 from lanescope.trace import Table
 from lanescope.view.formatting import escape, fit_width, format_count, format_duration
+from lanescope.view.table_output import is_terminal, terminal_width
+from lanescope.view.tables.cells import bar
+from lanescope.view.tables.columns import Col, column
+from lanescope.view.tables.layout import wrapped
 
 #: 256-colour backgrounds by share, from next to nothing to all; they read well under black and white text.
 _HEAT = (
@@ -35,6 +39,10 @@ _KIND_COLORS = {
     "wait": "color(203)",
     "outer": "color(245)",
 }
+#: Columns of a line where nothing ends it.
+_UNLIMITED = 1_000_000
+#: Draws the shares of a table; it has no header.
+_BAR = Col("", kind="bar")
 _BARS = " ▁▂▃▄▅▆▇█"
 _SHARE = " ▏▎▍▌▋▊▉█"
 _ASCII = str.maketrans({**dict(zip(_BARS, " .:-=+*#@", strict=True)), **dict(zip(_SHARE[1:], ".:-=+*##", strict=True)),
@@ -53,11 +61,21 @@ class Screen:
 
     Args:
         stream: where to.
+        has_color: whether it is shown colors; False: without.
     """
 
-    def __init__(self, stream: IO[str]) -> None:
-        self._console = Console(file=stream, highlight=False)
-        self._plain = not (getattr(stream, "encoding", None) or "").lower().startswith("utf")
+    def __init__(self, stream: IO[str], *, has_color: bool = False) -> None:
+        # Without a terminal, nothing is cut: rich would assume 80 columns.
+        self._console = Console(
+            file=stream,
+            highlight=False,
+            color_system="auto" if has_color else None,
+            no_color=not has_color,
+            force_terminal=has_color or None,
+            width=terminal_width(stream) if is_terminal(stream) else _UNLIMITED,
+        )
+        # A stream without an encoding takes text as it is.
+        self._plain = not (getattr(stream, "encoding", None) or "utf").lower().startswith("utf")
 
     @property
     def width(self) -> int:
@@ -77,7 +95,7 @@ class Screen:
 
     def wrap(self, text: str, style: str = "") -> None:
         """Print a sentence, on as many lines as it takes."""
-        for row in _wrapped(text, self.width):
+        for row in wrapped(text, self.width, measure=cell_len):
             self.line((row, style))
 
     def paragraph(self, *sentences: str) -> None:
@@ -88,30 +106,18 @@ class Screen:
             self.wrap(sentence)
 
 
-def _wrapped(text: str, width: int) -> list[str]:
-    rows, row = [], ""
-    for word in text.split(" "):
-        if row and cell_len(row) + 1 + cell_len(word) > width:
-            rows.append(row)
-            row = "  " + word
-        else:
-            row = f"{row} {word}" if row else word
-    return [*rows, row]
-
-
 # --- overlap ------------------------------------------------------------------------------------------------------
 
 
-def overlap_matrix(shared: AnalysisCache, role: str, stream: IO[str], limit: int = 0) -> None:
+def overlap_matrix(shared: AnalysisCache, role: str, screen: Screen, limit: int = 0) -> None:
     """Draw which regions run at the same time: of a row's time, the share in which the column's region runs too.
 
     Args:
         shared: the trace.
         role: what a unit is.
-        stream: where to.
+        screen: where to.
         limit: how many regions to show at most; 0: as many as fit.
     """
-    screen = Screen(stream)
     found = overlap.shared_time(shared, role)
     unit = shared.trace.time.time_unit
     regions = found.regions
@@ -134,10 +140,10 @@ def overlap_matrix(shared: AnalysisCache, role: str, stream: IO[str], limit: int
     for row, name in zip(shown.tolist(), names, strict=True):
         whole = int(found.matrix[row, row])
         cells: list[tuple[str, str] | str] = [(fit_width(name, _NAME), _KIND_COLORS[CLASSES[int(found.kinds[row])]])]
-        for column in shown.tolist():
+        for other in shown.tolist():
             cells.append(" ")
             cells.append(
-                _heat(int(found.matrix[row, column]) / whole, cell) if row != column else ("·".rjust(cell), "dim")
+                _heat(int(found.matrix[row, other]) / whole, cell) if row != other else ("·".rjust(cell), "dim")
             )
         screen.line(*cells, " " + format_duration(whole, unit).rjust(11))
     if regions > room:
@@ -149,7 +155,7 @@ def overlap_matrix(shared: AnalysisCache, role: str, stream: IO[str], limit: int
 def _heat(share: float, cell: int) -> tuple[str, str]:
     if share <= 0:
         return "·".rjust(cell), "dim"
-    text = "<1 %" if share < 0.005 else f"{share * 100:.0f} %"
+    text = "<0.1%" if share < 0.0005 else f"{share:.1%}"
     return text.rjust(cell), _HEAT[min(int(share * (len(_HEAT) - 1)) + 1, len(_HEAT) - 1)]
 
 
@@ -182,9 +188,8 @@ def overlap_words(shared: AnalysisCache, role: str) -> list[str]:
 # --- idle ---------------------------------------------------------------------------------------------------------
 
 
-def idle_causes(table: Table, unit: str, stream: IO[str], limit: int = 0) -> None:
+def idle_causes(table: Table, unit: str, screen: Screen, limit: int = 0) -> None:
     """Draw why lanes do no work, lane name by lane name."""
-    screen = Screen(stream)
     rows = list(table.rows())
     screen.wrap("Why lanes do no work, as a share of the time for which they were recorded", "bold")
     lanes = Counter[str]()
@@ -197,7 +202,7 @@ def idle_causes(table: Table, unit: str, stream: IO[str], limit: int = 0) -> Non
         screen.line(
             (fit_width(lane, 28), "bold"),
             f"{format_duration(total, unit):>12} {share:>7.1%}  ",
-            (_bar(share), "color(203)"),
+            (bar(share, 16), "color(203)"),
         )
         shown = [row for row in mine if (row["share"] or 0) >= _SHOWN][:_CAUSES] or mine[:1]
         for row in shown:
@@ -245,42 +250,50 @@ def idle_words(rows: Sequence[dict[str, Any]], unit: str) -> list[str]:
 
 
 def region_table(
-    shared: AnalysisCache, table: Table, role: str, limit: int = 0
-) -> tuple[list[str], Iterator[list[Any]]]:
-    """Return heads and rows of the regions for a terminal: what fits there, and a bar of self time."""
+    shared: AnalysisCache, table: Table, role: str, rows: Sequence[dict[str, Any]]
+) -> tuple[list[Col], Iterator[list[Any]]]:
+    """Return columns and some rows of the regions for people: what tells most, and a bar of self time."""
     unit = shared.trace.time.time_unit
-    rows = list(table.rows())
-    whole = sum(row[f"self_{unit}"] for row in rows) or 1
+    whole = int(table.values(f"self_{unit}").sum()) or 1
     times = ("total", "self", "p50", "p90", "p99", "max")
     has_tail = role not in _IN_TURN
-    heads = ["region", "kind", "count", *times, "imbalance", "slowest", *(["tail"] if has_tail else []), ""]
+    columns = [column("region", "text"), column("kind", "text"), column("count", "count")]
+    columns += [_timed(name, unit) for name in times]
+    columns += [column("imbalance", "ratio"), column("slowest_instance", "text", header="slowest")]
+    columns += [*([_timed("tail", unit)] if has_tail else []), _BAR]
 
     def cells() -> Iterator[list[Any]]:
-        for row in rows[: limit or None]:
+        for row in rows:
             yield [
                 row["region"],
                 shared.kinds[row["region"]],
                 row["count"],
                 *(row[f"{name}_{unit}"] for name in times),
-                None if row["imbalance"] is None else f"{row['imbalance']:.2f}×",  # noqa: RUF001
+                row["imbalance"],
                 row["slowest_instance"] or None,
                 *([row[f"tail_{unit}"]] if has_tail else []),
-                _bar(row[f"self_{unit}"] / whole),
+                row[f"self_{unit}"] / whole,
             ]
 
-    return heads, cells()
+    return columns, cells()
 
 
-def region_title(role: str, unit: str) -> str:
+def _timed(name: str, unit: str) -> Col:
+    return column(name, "duration" if unit == "ns" else "cycles", unit)
+
+
+def region_title(role: str) -> str:
     """Return the title of the table of regions."""
-    return f"times in {unit}; imbalance: the {_instance_noun(role)} with most of it against the mean of all"
+    return f"imbalance: the {_instance_noun(role)} with most of it against the mean of all"
 
 
 # --- units --------------------------------------------------------------------------------------------------------
 
 
-def unit_table(table: Table, role: str, unit: str, limit: int = 0) -> tuple[list[str], Iterator[list[Any]]]:
-    """Return heads and rows of units for a terminal, and a bar of the part of their time in which they compute."""
+def unit_table(
+    table: Table, role: str, unit: str, rows: Sequence[dict[str, Any]]
+) -> tuple[list[Col], Iterator[list[Any]]]:
+    """Return columns and some rows of units for people, and a bar of the part of their time in which they compute."""
     in_turn = role in _IN_TURN
     counted = "blocks" if role == "sm" else "groups"
     times = ("resident", "busy", "compute", "load", "store", "stalled") + (() if in_turn else ("vacant", "tail"))
@@ -288,14 +301,16 @@ def unit_table(table: Table, role: str, unit: str, limit: int = 0) -> tuple[list
         times += ("unknown",)
 
     def cells() -> Iterator[list[Any]]:
-        for row in list(table.rows())[: limit or None]:
+        for row in rows:
             # A block is looked at while it is there, an SM all the time.
             whole = row[f"resident_{unit}" if in_turn else f"window_{unit}"] or 1
             share = row[f"compute_{unit}"] / whole
             counts = [] if in_turn else [row["groups"]]
-            yield [row["instance"], *counts, *(row[f"{name}_{unit}"] for name in times), f"{share:.1%}", _bar(share)]
+            yield [row["instance"], *counts, *(row[f"{name}_{unit}"] for name in times), share, share]
 
-    return [_instance_noun(role), *([] if in_turn else [counted]), *times, "computes", ""], cells()
+    columns = [column(_instance_noun(role), "text"), *([] if in_turn else [column(counted, "count")])]
+    columns += [*(_timed(name, unit) for name in times), column("computes", "percent"), _BAR]
+    return columns, cells()
 
 
 def unit_words(table: Table, role: str, unit: str) -> list[str]:
@@ -334,9 +349,8 @@ def unit_words(table: Table, role: str, unit: str) -> list[str]:
 # --- occupancy ----------------------------------------------------------------------------------------------------
 
 
-def occupancy_strips(shared: AnalysisCache, tables: Sequence[Table], stream: IO[str], limit: int = 0) -> None:
+def occupancy_strips(shared: AnalysisCache, tables: Sequence[Table], screen: Screen, limit: int = 0) -> None:
     """Draw how many are at work over time, one strip for each thing that is counted."""
-    screen = Screen(stream)
     unit = shared.trace.time.time_unit
     first, last = shared.time.window
     width = max(screen.width - _NAME - 24, 10)
@@ -372,9 +386,3 @@ def occupancy_strips(shared: AnalysisCache, tables: Sequence[Table], stream: IO[
 
 def _instance_noun(role: str) -> str:
     return {"parent": "group", "all": "trace", "sm": "SM"}.get(role, role)
-
-
-def _bar(share: float, width: int = 16) -> str:
-    """Return a bar of block characters for a share of 0 to 1."""
-    eighths = round(min(max(share, 0.0), 1.0) * width * 8)
-    return _SHARE[8] * (eighths // 8) + (_SHARE[eighths % 8] if eighths % 8 else "")

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import unicodedata
-
 #: Categories of characters that could move the cursor, hide text or turn its direction around.
 _UNSAFE = {"Cc", "Cf", "Cs", "Zl", "Zp", "Co", "Cn"}
 _SIZES = ("KiB", "MiB", "GiB", "TiB")
@@ -21,7 +19,11 @@ def escape(text: str) -> str:
     """
     if text.isascii() and text.isprintable():
         return text
-    return "".join(c if unicodedata.category(c) not in _UNSAFE else _escaped(c) for c in text)
+    if text.isascii() and text.isprintable():
+        return text
+    from unicodedata import category
+
+    return "".join(c if category(c) not in _UNSAFE else _escaped(c) for c in text)
 
 
 def _escaped(character: str) -> str:
@@ -79,12 +81,14 @@ def display_width(text: str) -> int:
     """Return how many columns of a terminal the text takes.
 
     Example:
-        >>> cells("core"), cells("名前"), cells("e\u0301")
+        >>> display_width("core"), display_width("名前"), display_width("e\u0301")
         (4, 4, 1)
     """
     if text.isascii():
         return len(text)
-    return sum(0 if unicodedata.combining(c) else 2 if unicodedata.east_asian_width(c) in "WF" else 1 for c in text)
+    from unicodedata import combining, east_asian_width
+
+    return sum(0 if combining(c) else 2 if east_asian_width(c) in "WF" else 1 for c in text)
 
 
 def fit_width(text: str, width: int, ellipsis: str = "…") -> str:

@@ -1,17 +1,44 @@
-"""Selection of the track groups that the viewer opens at first."""
+"""What the viewer shows at first: which groups are open, and how it writes times."""
 
 from __future__ import annotations
 
 import re
+from typing import TypedDict
 
 import numpy as np
 
-from lanescope.trace import Table
+from lanescope.io.viewer_names import CYCLES, shown_names
+from lanescope.trace import Table, TimeBase, Trace
+from lanescope.view import perfetto_views
 
 #: So many tracks are drawn at once without making the viewer slow.
 ALL_TRACKS = 500
 #: Of more, groups are opened until so many rows are there.
 ROWS = 120
+
+
+#: Group in which the viewer puts top tracks without others below them, such as that of findings without a lane.
+_TOPS = "Global Track Events"
+
+
+class InitialView(TypedDict):
+    """What ``Viewer`` takes of a trace."""
+
+    expanded: str
+    time_format: str
+    query: str
+
+
+def initial_view(trace: Trace) -> InitialView:
+    """Return what ``Viewer`` takes of a trace: groups to open, format of times, views for queries."""
+    return InitialView(
+        expanded=groups_to_open(trace.tracks), time_format=time_format(trace.time), query=perfetto_views.sql()
+    )
+
+
+def time_format(time: TimeBase) -> str:
+    """Return the viewer's name of the format for times: whole numbers for cycles, which are no ns; empty: its own."""
+    return "" if time.time_unit == "ns" else "traceNsLocale"
 
 
 def groups_to_open(tracks: Table) -> str:
@@ -25,7 +52,8 @@ def groups_to_open(tracks: Table) -> str:
     """
     if len(tracks) <= ALL_TRACKS:
         return ".*"
-    names = tracks.values("name").tolist()
+    shown_as = shown_names(tracks, TimeBase())
+    names = [shown_as.get(row, name).strip() for row, name in enumerate(tracks.values("name").tolist())]
     known = tracks.valid("parent_id")
     parent = np.where(known, tracks.values("parent_id"), -1)
     children: dict[int, list[int]] = {}
@@ -56,5 +84,5 @@ def groups_to_open(tracks: Table) -> str:
 
 
 def _pattern(names: dict[str, None]) -> str:
-    # Titles of roots may say the unit of time behind the name.
-    return f"^(?:{'|'.join(map(re.escape, names))})(?: \\(.*\\))?$"
+    # Those of hosts may begin with a space, those of top tracks end with the unit of time.
+    return f"^ ?(?:{'|'.join(map(re.escape, [*names, _TOPS]))})(?:{re.escape(CYCLES)})?$"

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import base64
 import hashlib
+import io
 import json
 import mimetypes
 import os
@@ -26,13 +27,17 @@ from http import HTTPStatus
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 from urllib.parse import quote, urlsplit
 
 from lanescope.errors import MissingDependencyError, UsageError, os_reason
 
 _INLINE_SCRIPT = re.compile(rb"<script[^>]*>(.+?)</script>", re.DOTALL)
-_EXPAND = "dev.perfetto.ExpandTracksByRegex"
+_EXPAND, _QUERY = "dev.perfetto.ExpandTracksByRegex", "dev.perfetto.RunQuery"
+#: Before the scripts of the page: the UI keeps its settings in the browser, by the origin, which is new each time.
+_SETTINGS = """
+if (!localStorage.getItem("perfettoSettings")) localStorage.setItem("perfettoSettings", '%s');
+"""
 _MIME = {".wasm": "application/wasm", ".js": "text/javascript", ".pftrace": "application/octet-stream"}
 
 
@@ -68,6 +73,8 @@ class Viewer:
         port: 0 for any free one.
         patience: seconds after which a connection without a request is closed.
         expanded: regular expression of the names of groups that the UI opens at once; empty: none.
+        query: SQL that the UI runs at once; empty: none.
+        time_format: the UI's name of a format for times; empty: its own choice.
 
     Attributes:
         address: what to open in a browser.
@@ -81,17 +88,23 @@ class Viewer:
         ui: Path | None = None,
         port: int = 0,
         expanded: str = ".*",
+        query: str = "",
+        time_format: str = "",
         patience: float = PATIENCE,
     ) -> None:
         ui = ui or find_ui()
         token = secrets.token_urlsafe(24)
         prefix = f"/{token}/"
         name = quote(title or trace.name, safe="")
-        files = {prefix + path.relative_to(ui).as_posix(): path for path in ui.rglob("*") if path.is_file()}
+        files: dict[str, Path | bytes] = {
+            prefix + path.relative_to(ui).as_posix(): path for path in ui.rglob("*") if path.is_file()
+        }
         # It would keep a copy of the UI in the browser for an address that is gone when we end.
         files.pop(prefix + "service_worker.js", None)
         index = (ui / "index.html").read_bytes()
-        files[prefix] = ui / "index.html"
+        if time_format:
+            index = _with_settings(index, {"timestampFormat": time_format})
+        files[prefix] = files[prefix + "index.html"] = index
         files[f"{prefix}trace/{name}"] = trace
         try:
             self._server = _Server(("127.0.0.1", port), files, _policy(index), patience)
@@ -102,9 +115,9 @@ class Viewer:
         origin = f"http://127.0.0.1:{self._server.server_port}"
         self._server.hosts = (origin.removeprefix("http://"), f"localhost:{self._server.server_port}")
         self.address = f"{origin}{prefix}#!/?url={quote(f'{origin}{prefix}trace/{name}', safe='')}"
-        if expanded:
-            commands = json.dumps([{"id": _EXPAND, "args": [expanded]}])
-            self.address += f"&startupCommands={quote(commands, safe='')}"
+        commands = [{"id": id_, "args": [text]} for id_, text in ((_EXPAND, expanded), (_QUERY, query)) if text]
+        if commands:
+            self.address += f"&startupCommands={quote(json.dumps(commands), safe='')}"
         self._thread = threading.Thread(target=self._server.serve_forever, args=(_TICK,), daemon=True)
         self._thread.start()
 
@@ -129,6 +142,13 @@ class Viewer:
 
     def __exit__(self, *_: object) -> None:
         self.close()
+
+
+def _with_settings(index: bytes, settings: dict[str, str]) -> bytes:
+    """Return the page with a script before its others that sets what the user of this browser has not."""
+    script = f"<script>{_SETTINGS % json.dumps(settings)}</script>".encode()
+    head, found, tail = index.partition(b"</head>")
+    return head + script + found + tail if found else script + index
 
 
 def _policy(index: bytes) -> str:
@@ -160,7 +180,7 @@ class _Server(ThreadingHTTPServer):
     # More wait in the system's queue.
     request_queue_size = 2 * CONNECTIONS
 
-    def __init__(self, address: tuple[str, int], files: dict[str, Path], policy: str, patience: float) -> None:
+    def __init__(self, address: tuple[str, int], files: dict[str, Path | bytes], policy: str, patience: float) -> None:
         self.files = files
         self.policy = policy
         self.patience = patience
@@ -249,6 +269,13 @@ class _Handler(BaseHTTPRequestHandler):
         if path is None:
             self._refuse(HTTPStatus.NOT_FOUND)
             return
+        if isinstance(path, bytes):
+            self._head(HTTPStatus.OK, "text/html")
+            self.send_header("Content-Length", str(len(path)))
+            self.end_headers()
+            if with_body:
+                self._send(io.BytesIO(path))
+            return
         try:
             file = path.open("rb")
         except OSError:
@@ -259,10 +286,13 @@ class _Handler(BaseHTTPRequestHandler):
             self.send_header("Content-Length", str(path.stat().st_size))
             self.end_headers()
             if with_body:
-                try:
-                    shutil.copyfileobj(file, self.wfile)
-                except (ConnectionError, TimeoutError):
-                    self.close_connection = True
+                self._send(file)
+
+    def _send(self, content: BinaryIO) -> None:
+        try:
+            shutil.copyfileobj(content, self.wfile)
+        except (ConnectionError, TimeoutError):
+            self.close_connection = True
 
     def _lead_on(self) -> bool:
         """Answer a request for an invitation, which is good for one of the same user."""

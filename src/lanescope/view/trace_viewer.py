@@ -12,7 +12,7 @@ from lanescope.pipeline.observers import Annotations
 from lanescope.pipeline.run import run
 from lanescope.pipeline.sources import InMemory
 from lanescope.trace import Trace
-from lanescope.view.initial_view import groups_to_open
+from lanescope.view.initial_view import initial_view
 from lanescope.view.server import Viewer, find_ui
 
 
@@ -34,7 +34,7 @@ class TraceViewer(Viewer):
         file = Path(self._folder.name) / "trace.pftrace"
         try:
             run(InMemory(trace), sink=PerfettoSink(file), annotate=Annotations())
-            super().__init__(file, ui=ui, port=port, expanded=groups_to_open(trace.tracks))
+            super().__init__(file, ui=ui, port=port, **initial_view(trace))
         except BaseException:
             self._folder.cleanup()
             raise

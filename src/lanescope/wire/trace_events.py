@@ -9,6 +9,7 @@ from __future__ import annotations
 import enum
 import json
 from collections.abc import Mapping, Sequence
+from copy import copy
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, NamedTuple
@@ -120,8 +121,48 @@ class ArgValues:
     odd: Int64
 
 
+#: Columns of ``TraceEvents`` with a value for each event.
+_COLUMNS = ("begin", "size", "flags", "phase", "name", "category", "ts", "dur", "place", "args_begin", "args_size")
+_SIZES = ("size", "args_begin", "args_size")
+
+
+class Texts:
+    """Texts and places by code, as many as were read so far; more are added at the end of the same lists.
+
+    Attributes:
+        names, categories, texts, places, place_texts, damaged: as ``TraceEvents`` has them.
+    """
+
+    def __init__(self) -> None:
+        self.names: list[str] = []
+        self.categories: list[str] = []
+        self.texts: list[str] = []
+        self.places: list[Place] = []
+        self.place_texts: list[tuple[str, str]] = []
+        self.damaged = 0
+
+    def update(self, scanner: TraceEventScanner) -> None:
+        """Add what a scanner has read since."""
+        for known, raw in (
+            (self.names, scanner.names),
+            (self.categories, scanner.categories),
+            (self.texts, scanner.texts),
+        ):
+            for each in raw[len(known) :]:
+                text, is_sound = decoded(each)
+                self.damaged += not is_sound
+                known.append(text)
+        for parts in scanner.places[len(self.places) :]:
+            first, last = ("" if code < 0 else self.texts[code] for code, _ in parts)
+            self.place_texts.append((first, last))
+            process, thread = (
+                None if code < 0 else self.texts[code] if number is None else number for code, number in parts
+            )
+            self.places.append(Place(process, thread))
+
+
 class TraceEvents:
-    """All events of a text, in the order of the text.
+    """Events of a text, in the order of the text: all of them, or those of a part of it.
 
     Attributes:
         begin: int64 [n], offset of the event in the file.
@@ -135,12 +176,13 @@ class TraceEvents:
         ids, bind_ids: of the events that have some.
         values: values of arguments by name of the column.
         series: event (int64), code of ``texts`` (int32) and value (float64) of the values of counters.
-        names, categories, texts: by code.
+        names, categories, texts: by code; of parts of a text they are the same lists, and grow with each part.
         damaged_texts: how many of them have bytes or escapes that no text has; they hold U+FFFD instead.
         places: process and thread of each place; whole numbers without quotes are numbers.
         place_texts: the same as texts, empty without one.
-        lost: bytes that cannot be read.
-        ending: ``whole``; ``unterminated``: the list or the object has no end; ``foreign``: it is other text.
+        lost: bytes that cannot be read; this and what follows is of the text so far.
+        ending: ``open``: there is more of it; ``whole``; ``unterminated``: the list or the object has no end;
+            ``foreign``: it is other text.
         file_size, decoded: bytes, all and those that are not lost.
         is_bare: it is a list alone.
         has_list: there is a list of events.
@@ -150,7 +192,7 @@ class TraceEvents:
         odd_series: values of counters that are not numbers.
     """
 
-    def __init__(self, scanner: TraceEventScanner, columns: Sequence[str]) -> None:
+    def __init__(self, scanner: TraceEventScanner, columns: Sequence[str], texts: Texts) -> None:
         events: dict[str, Any] = scanner.take()
         self.begin: Int64 = events["begin"]
         self.size: npt.NDArray[np.uint32] = events["size"]
@@ -166,19 +208,10 @@ class TraceEvents:
         self.ids, self.bind_ids = Ids(*events["ids"]), Ids(*events["bind_ids"])
         self.values = {name: ArgValues(*found) for name, found in zip(columns, events["values"], strict=True)}
         self.series: tuple[Int64, npt.NDArray[np.int32], npt.NDArray[np.float64]] = events["series"]
-        self.damaged_texts = 0
-        self.names = self._decoded(scanner.names)
-        self.categories = self._decoded(scanner.categories)
-        self.texts = self._decoded(scanner.texts)
-        self.place_texts: list[tuple[str, str]] = []
-        self.places: list[Place] = []
-        for parts in scanner.places:
-            first, last = ("" if code < 0 else self.texts[code] for code, _ in parts)
-            self.place_texts.append((first, last))
-            process, thread = (
-                None if code < 0 else self.texts[code] if number is None else number for code, number in parts
-            )
-            self.places.append(Place(process, thread))
+        texts.update(scanner)
+        self.names, self.categories, self.texts = texts.names, texts.categories, texts.texts
+        self.places, self.place_texts = texts.places, texts.place_texts
+        self.damaged_texts = texts.damaged
         facts: dict[str, Any] = scanner.facts
         self._members: list[tuple[int, int, int, int]] = facts["members"]
         self.lost = [LostRun(*run) for run in facts["lost"]]
@@ -196,12 +229,69 @@ class TraceEvents:
     def __len__(self) -> int:
         return len(self.begin)
 
-    def _decoded(self, texts: Sequence[bytes]) -> list[str]:
-        found = []
-        for raw in texts:
-            text, is_sound = decoded(raw)
-            self.damaged_texts += not is_sound
-            found.append(text)
+    def taken(self, rows: Int64, values: Sequence[str]) -> TraceEvents:
+        """Return some of the events alone, without sizes, places of arguments, values of counters and ids of bindings.
+
+        Args:
+            rows: int64 [n], ascending.
+            values: the columns of arguments that are taken along.
+        """
+        found = copy(self)
+        for derived in ("has_dur", "has_ts", "by_phase"):
+            found.__dict__.pop(derived, None)
+        for name in _COLUMNS:
+            setattr(found, name, getattr(self, name)[rows[:0] if name in _SIZES else rows])
+        number = np.full(len(self), -1, np.int64)
+        number[rows] = np.arange(len(rows))
+
+        def mine(event: Int64) -> tuple[Mask, Int64]:
+            there = number[event]
+            return there >= 0, there[there >= 0]
+
+        has_id, event = mine(self.ids.event)
+        found.ids = Ids(event, self.ids.value[has_id], self.ids.kind[has_id])
+        found.bind_ids = Ids(self.ids.event[:0], self.ids.value[:0], self.ids.kind[:0])
+        found.series = self.series[0][:0], self.series[1][:0], self.series[2][:0]
+        found.values = {}
+        for name in values:
+            given = self.values[name]
+            has, event = mine(given.event)
+            found.values[name] = ArgValues(event, given.value[has], mine(given.odd)[1])
+        return found
+
+    @staticmethod
+    def joined(parts: Sequence[TraceEvents]) -> TraceEvents:
+        """Return the events of several parts of one text, with what is known at the last; the parts lose their columns.
+
+        Args:
+            parts: as ``taken`` returns them.
+        """
+        if len(parts) == 1:
+            return parts[0]
+        counts = [*map(len, parts)]
+        found = copy(parts[-1])
+        for derived in ("has_dur", "has_ts", "by_phase"):
+            found.__dict__.pop(derived, None)
+        for name in _COLUMNS:
+            setattr(found, name, np.concatenate([part.__dict__.pop(name) for part in parts]))
+        firsts = np.cumsum([0, *counts])[:-1].tolist()
+
+        def numbered(events: Sequence[Int64]) -> Int64:
+            return np.concatenate([event + first for event, first in zip(events, firsts, strict=True)])
+
+        ids = [part.ids for part in parts]
+        found.ids = Ids(
+            numbered([each.event for each in ids]),
+            np.concatenate([each.value for each in ids]),
+            np.concatenate([each.kind for each in ids]),
+        )
+        found.values = {}
+        for name in [*parts[-1].values]:
+            of = [part.values.pop(name) for part in parts]
+            value = np.concatenate([each.value for each in of])
+            found.values[name] = ArgValues(
+                numbered([each.event for each in of]), value, numbered([each.odd for each in of])
+            )
         return found
 
     @property
@@ -254,16 +344,21 @@ class TraceEventReader:
         kinds = [wanted.kind for wanted in args.values()]
         keys = [(key.encode(), number) for number, wanted in enumerate(args.values()) for key in wanted.keys]
         self._scanner = TraceEventScanner(kinds, keys)
+        self._texts = Texts()
 
     def feed(self, data: bytes | memoryview) -> None:
         """Take the next bytes; they are copied."""
         if len(data):
             self._scanner.feed(np.frombuffer(data, np.uint8))
 
+    def take(self) -> TraceEvents:
+        """Return the events that were read since this was asked last."""
+        return TraceEvents(self._scanner, self._columns, self._texts)
+
     def finish(self) -> TraceEvents:
-        """End of the text: return what is in it."""
+        """End of the text: return what is in it and was not taken yet."""
         self._scanner.finish()
-        return TraceEvents(self._scanner, self._columns)
+        return self.take()
 
 
 def decoded(raw: bytes) -> tuple[str, bool]:

@@ -64,7 +64,7 @@ def test_levelzero_a_long_kernel_is_what_its_wait_is_for():
     assert [(row["cause"], row["kind"], row["dur"]) for row in path.parts.rows()] == [
         ("delay beyond", "launch", 30),
         ("work", "", 870),
-        ("delay beyond", "sync", 5),
+        ("delay beyond", "inferred sync", 5),
     ]
     assert longest(path)["name"] == "kernel of 0"
 
@@ -157,7 +157,7 @@ def test_ascend_a_completion_seen_late_by_a_scheduler_that_was_at_work_is_that_w
 # --- Kineto ---------------------------------------------------------------------------------------------------------
 
 
-def kineto(folder, *events):
+def kineto(folder, *events, base=None):
     """Write and open a profile of rows (category, name, tid, ts, dur, args) in us."""
     found = [
         {
@@ -173,6 +173,8 @@ def kineto(folder, *events):
         for cat, name, tid, ts, dur, args in events
     ]
     content = {"schemaVersion": 1, "deviceProperties": [], "traceEvents": found, "traceName": "made.json"}
+    if base is not None:
+        content["baseTimeNanoseconds"] = base
     (folder / "made.json").write_text(json.dumps(content))
     return lanescope.open(folder / "made.json")
 
@@ -271,3 +273,67 @@ def test_kineto_unrecorded_waits_only_where_they_are_asked_for(tmp_path):
     assert path.made.chance["inferred stream wait"][0] == 1
     assert (longest(path)["name"], longest(path)["dur"]) == ("producer", 500_000)
     assert path.longest.inferred > 0
+
+
+#: A base of times as the profiler chooses them: profiles that have one share a clock.
+BASE = 200 * 7_889_238 * 10**9
+
+
+def rank(folder, number, begin, sequence=5):
+    """Return the profile of a rank that computes until a moment in us, and then takes part in a collective to 500."""
+    folder = folder / str(number)
+    folder.mkdir()
+    shared = {"correlation": 2, "stream": 9, "device": 0}
+    named = {"Collective name": "allreduce", "Process Group Name": "0", "Process Group Ranks": "[0, 1]", "Rank": number}
+    return kineto(
+        folder,
+        call("cudaLaunchKernel", 2, 3, 1),
+        gpu(f"compute of {number}", 7, 10, begin - 20, 1),
+        call("cudaLaunchKernel", begin - 12, 3, 2),
+        ("kernel", "ncclDevKernel_AllReduce", 109, begin, 500 - begin, {**shared, **named, "Seq": sequence}),
+        call("cudaLaunchKernel", 490, 3, 3),
+        gpu(f"next of {number}", 9, 510, 100 - 10 * number, 3),
+        base=BASE,
+    )
+
+
+def test_kineto_a_collective_waits_for_the_rank_that_begins_it_last(tmp_path):
+    path = checked(lanescope.merge([rank(tmp_path, 0, 100), rank(tmp_path, 1, 420)]))
+    names = path.trace.slices["name"]
+    ((window,),) = [{row["window"] for row in path.parts.rows()}]
+    assert window == ""
+    work = {}
+    for row in path.parts.rows():
+        if row["cause"] == "work":
+            work[names[row["slice_id"]]] = work.get(names[row["slice_id"]], 0) + row["dur"]
+    # Rank 0 ends last; from 100 to 420 it waits inside its row, and what it waits for is the other rank.
+    assert work["ncclDevKernel_AllReduce"] == 80_000
+    assert "compute of 0" not in work
+    (kind,) = [row for row in path.edges.rows() if row["kind"] == "collective"]
+    assert (kind["count"], kind["binding"], kind["quality"]) == (1, 1, "exact")
+    # Streams of the other rank with the same numbers are another device's.
+    assert {row["kind"]: row["count"] for row in path.edges.rows()}["launch"] == 6
+
+
+def test_kineto_collectives_of_other_numbers_are_not_joined(tmp_path):
+    path = checked(lanescope.merge([rank(tmp_path, 0, 100), rank(tmp_path, 1, 420, sequence=6)]))
+    assert {row["kind"]: row["count"] for row in path.edges.rows()}.get("collective", 0) == 0
+
+
+def test_kineto_a_call_of_one_rank_waits_for_nothing_of_another(tmp_path):
+    def profile(number, length):
+        folder = tmp_path / str(number)
+        folder.mkdir()
+        return kineto(
+            folder,
+            call("cudaLaunchKernel", 10, 10, 7),
+            gpu(f"kernel of {number}", 7, 25, length, 7),
+            call("cudaDeviceSynchronize", 40, 500, 8),
+            base=BASE,
+        )
+
+    path = checked(lanescope.merge([profile(0, 100), profile(1, 400)]))
+    graph, names = path.made.graph, path.trace.slices["name"]
+    mine = graph.edges["kind"] == [kind.name for kind in graph.kinds].index("sync")
+    sources = graph.nodes["row"][graph.edges["source"][mine]]
+    assert sorted(names[path.made.slice_of[each]] for each in sources) == ["kernel of 0", "kernel of 1"]

@@ -116,6 +116,40 @@ def test_lags_of_a_kind_are_exact_and_those_of_each_cause_lie_between_the_bounds
         assert own_lags or nominal == truth
 
 
+@pytest.mark.parametrize("own_lags", [False, True])
+def test_cheaper_causes_are_those_of_a_run_with_them(own_lags):
+    moved = 0
+    for seed in range(some(1000, 60)):
+        rnd = random.Random(f"cheaper {seed}")
+        lags = {"sync": rnd.randint(0, 4), "launch": rnd.randint(1, 6), "after": 0}
+        tasks = Tasks(
+            f"cheaper {seed}", rnd.randint(30, 90), rnd.randint(2, 6), links=0.05, lags=lags, own_lags=own_lags
+        )
+        if own_lags:
+            tasks.lag = {pair: lag + 2 for pair, lag in tasks.lag.items()}
+            tasks.place, tasks.order = tasks.schedule()
+        rows, causes, _ = tasks.rows()
+        least = {
+            kind: min((tasks.lag[pair] for pair in tasks.kind if tasks.kind[pair] == kind), default=0) for kind in lags
+        }
+        graph = event_graph(rows, causes, ["disjoint"] * tasks.lanes, list(lags), floors=least)
+        kind, (num, den) = rnd.choice(["sync", "launch"]), rnd.choice([*FACTORS, (3, 1)])
+        of_kind = graph.edges["kind"] == list(lags).index(kind)
+        assert (graph.edges["floor"][of_kind] == least[kind]).all()
+        saved = least[kind] - least[kind] * num // den
+        before = max(tasks.run()[1].values())
+        for pair in tasks.lag:
+            tasks.lag[pair] -= saved if tasks.kind[pair] == kind else 0
+        truth = max(tasks.run()[1].values())
+        moved += truth != before
+        more = np.where(of_kind, -saved, 0)
+        low, nominal, high = (int(graph.replay(bound=b, more=more).max()) for b in ("low", "nominal", "high"))
+        assert low <= truth <= high
+        assert low <= nominal <= high
+        assert own_lags or nominal == truth
+    assert moved
+
+
 @pytest.mark.parametrize("jitter", [0, 4, 40])
 def test_threads_and_queues(jitter):
     same = 0

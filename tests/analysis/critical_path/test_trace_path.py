@@ -179,6 +179,64 @@ def test_what_if_answers_lie_between_bounds_and_refuse_outcomes():
     assert {same[name] for name in ("observed", "low", "nominal", "high")} == {30}
 
 
+def queue_of(count, waits=("cudaStreamSynchronize",)):
+    """Return a trace of calls that each launch an operation 5 ns later, at least, and of waits for them."""
+    rows, flows = [], []
+    for number in range(count):
+        begin = 20 * number
+        rows += [("d/a", begin, begin + 2, "call"), ("d/b", begin + 5 + number % 2, begin + 11, "work")]
+        rows += [("d/a", begin + 2, begin + 12 + number % 3, waits[number % len(waits)])]
+        flows += [(3 * number, begin, 3 * number + 1, begin + 5 + number % 2)]
+        flows += [(3 * number + 1, begin + 11, 3 * number + 2, begin + 12 + number % 3)]
+    return made(rows, flows)
+
+
+def test_what_causes_of_a_kind_cost_at_least_can_change():
+    # Of fewer than 20 waits of a name nothing is known of what one costs at least.
+    trace = queue_of(30, ("cudaStreamSynchronize", "cudaDeviceSynchronize"))
+    path = CriticalPath(trace, WindowChoice(name="cudaStreamSynchronize#0"))
+    with pytest.raises(UsageError, match="no cause is of kind 'launch'"):
+        path.what_if(["kind:launch=0.5"])
+    (edges,) = path.edges.rows()
+    assert (edges["kind"], edges["floor"], edges["floor_count"]) == ("signal", 1, 60)
+    same, gone, more = path.what_if(["kind:signal=1", "kind:signal=0", "kind:signal=4"]).rows()
+    assert {same[name] for name in ("observed", "low", "nominal", "high")} == {same["observed"]}
+    assert gone["observed"] - gone["nominal"] == 2  # the launch and the return
+    assert more["nominal"] - more["observed"] == 6
+    few = CriticalPath(queue_of(5))
+    with pytest.raises(UsageError, match="nothing is known of what a cause of kind 'signal' costs"):
+        few.what_if(["kind:signal=2"])
+
+
+def test_waits_have_floors_by_name():
+    path = CriticalPath(queue_of(30))
+    assert list(path.waits.rows()) == [
+        {"id": 0, "name": "cudaStreamSynchronize", "count": 30, "floor": 10, "floor_count": 30}
+    ]
+    (few,) = CriticalPath(queue_of(5)).waits.rows()
+    assert (few["count"], few["floor"], few["floor_count"]) == (5, 0, 0)
+
+
+def test_sql_has_the_tables_of_paths_and_phases():
+    trace = queue_of(30)
+    path = CriticalPath(trace)
+    for name, table in (
+        ("critical_path_parts", path.parts),
+        ("critical_path_summary", path.summary),
+        ("critical_path_edges", path.edges),
+        ("critical_path_waits", path.waits),
+        ("slack", path.slack),
+        ("phases", trace.phases()),
+        ("longest_gaps", trace.longest_gaps()),
+    ):
+        found = [tuple(row.values()) for row in trace.sql(f"select * from {name} order by id").rows()]
+        assert found == [tuple(row.values()) for row in table.rows()]
+        assert found
+    joined = "select sum(p.dur) from critical_path_parts p join slices s on s.id = p.slice_id"
+    assert [tuple(row.values()) for row in trace.sql(joined).rows()] == [(path.longest.length,)]
+    assert list(made([]).sql("select * from critical_path_parts").rows()) == []
+
+
 def test_the_second_latest_cause_of_the_least_explained_part():
     rows = [("d/a", 0, 10, "first"), ("d/b", 0, 25, "late"), ("d/c", 40, 60, "last")]
     path = CriticalPath(made(rows, [(0, 10, 2, 40), (1, 25, 2, 40)]))

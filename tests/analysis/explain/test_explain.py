@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import random
 import shlex
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -192,6 +193,15 @@ def test_loads_behind_computing_are_hidden():
     assert said(block(loads, computes)) == [("bound", "work")]
 
 
+def test_time_that_lanes_lost_at_their_end_was_not_recorded():
+    """Buffers that filled up: what followed the last region is lost, though no region comes behind it."""
+    made = lanescope.simulate("cuda", seed=1, blocks=4, tiles=8, slots=200)
+    trace = lanescope.open(next(iter(made.files.values())))
+    lost, time = Evidence(trace).unrecorded
+    phases = [row for row in trace.phases(by="all").rows() if row["cause"] == "gap or unfinished slice"]
+    assert lost >= sum(row["total"] for row in phases) > 0.3 * time
+
+
 def test_time_that_was_not_recorded_and_losses():
     made = cores(work((0, 400), (600, 1000)))
     trace = made.finish(gaps=[(made.lanes[0], 400, 200)])
@@ -366,8 +376,25 @@ def test_command(tmp_path, capsys):
     (tmp_path / name).write_bytes(made.files[name])
     sentence, command = call("explain", str(tmp_path / name)).splitlines()[:2]
     assert sentence.startswith("132 blocks work")
-    assert call(*shlex.split(command)[1:]).startswith("instance")
+    assert "\n\nblock  " in call(*shlex.split(command)[1:])
     answer = json.loads(call("explain", str(tmp_path / name), "--json"))
     assert answer["schema"] == "lanescope.explain/1"
     assert answer["rows"][0]["sentence"] == sentence
     assert set(answer["rows"][0]) == {"topic", "cause", "subject", "share", "gain", "sentence", "command"}
+
+
+def test_the_page_shows_what_the_command_prints(tmp_path, capsys, monkeypatch):
+    page = (Path(__file__).parents[3] / "docs/howto/explain.md").read_text()
+    monkeypatch.chdir(tmp_path)
+    for line in page.partition("```console\n")[2].partition("```")[0].splitlines():
+        capsys.readouterr()
+        assert main(shlex.split(line.removeprefix("$ lanescope"))) == 0
+    assert capsys.readouterr().out == page.partition("```text\n")[2].partition("```")[0]
+
+
+@pytest.mark.parametrize("part", [{"name": "qk"}, {"min_dur": 400}, {"where": "dur > 400"}])
+def test_a_window_that_leaves_slices_out_is_refused(tmp_path, part):
+    trace = simulated(tmp_path, "cuda")
+    with pytest.raises(lanescope.UsageError):
+        lanescope.explain(trace.window(**part))
+    assert len(lanescope.explain(trace.window(end=9000)))

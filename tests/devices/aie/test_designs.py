@@ -191,7 +191,7 @@ def test_check_and_convert_tell_an_ambiguous_column_shift(command, tmp_path):
     status, out, err = command("check", "run.bin")
     assert status == 1
     assert "LS404" in out
-    assert "--column-shift" in err
+    assert "--column-shift" in out
     for target in ("out.json", "out.pftrace"):
         _, _, err = command("convert", "run.bin", "-o", target)
         assert "column shifts that fit the configuration equally well (2)" in err

@@ -388,3 +388,16 @@ def test_any_stream_gives_invocations_that_make_sense(tmp_path_factory, payload,
     for row in trace.details["aie_invocations"].rows():
         assert row["vector_share"] is None or 0 <= row["vector_share"] <= 1
     assert rows(opened(folder, words, cuts=cuts, block_bytes=33)) == found
+
+
+def test_broadcasts_align_tiles_up_to_the_error_that_is_given(tmp_path):
+    trace = opened(tmp_path, two(), tiles=TWO, **SHARED)
+    (row,) = trace.align().table().rows()
+    assert (row["first"], row["second"], row["status"]) == ("core (1, 2)", "memtile (1, 1)", "unknown")
+    assert row["detail"] == "no reading has a stated error (of 1): use --reading-error"
+    (row,) = trace.align(reading_error=4).table().rows()
+    assert (row["status"], row["least"], row["most"]) == ("holds", -4, 4)
+    placed = trace.align(reading_error=4).place()  # one cycle more for what rates add until the last record
+    assert [name for name in placed.tracks.values("name").tolist() if "±" in name] == ["memtile (1, 1) (±5 cycles)"]
+    (row,) = opened(tmp_path, two(), tiles=[*TWO]).align(reading_error=4).table().rows()
+    assert (row["status"], row["detail"].split(":")[0]) == ("unknown", "decode with the configuration of the design")

@@ -293,10 +293,10 @@ def test_viewers_draw_runs_of_a_design_in_one_row(tmp_path, trace_processor):
     )
     (found,) = trace_processor(tmp_path / "out.pftrace", query)
     assert [tuple(row.values()) for row in found] == [
-        ("dev_a:seq [cycles]", "core (0, 2)", "INSTR_EVENT_0", 51, 10),
-        ("dev_a:seq [cycles]", "core (0, 3)", "INSTR_EVENT_1", 51, 10),
-        ("dev_a:seq [cycles]", "core (0, 2)", "INSTR_EVENT_0", 751, 10),
-        ("dev_b:seq [cycles]", "core (0, 2)", "LOCK_STALL", 819, 20),
+        ("dev_a:seq [cycles: 1 cycle as 1 ns]", "core (0, 2)", "INSTR_EVENT_0", 51, 10),
+        ("dev_a:seq [cycles: 1 cycle as 1 ns]", "core (0, 3)", "INSTR_EVENT_1", 51, 10),
+        ("dev_a:seq [cycles: 1 cycle as 1 ns]", "core (0, 2)", "INSTR_EVENT_0", 751, 10),
+        ("dev_b:seq [cycles: 1 cycle as 1 ns]", "core (0, 2)", "LOCK_STALL", 819, 20),
     ]
 
 

@@ -345,10 +345,10 @@ def test_sql_gives_the_averages_of_the_simulator(tmp_path, capsys):
         for name, content in simulation.files.items():
             (tmp_path / name).write_bytes(content)
         path = str(tmp_path / next(iter(simulation.files)))
-        assert main(["sql", path, "select avg(propagation_ns), avg(local_setup_ns) from ascend_tasks"]) == 0
+        assert main(["sql", "--csv", path, "select avg(propagation_ns), avg(local_setup_ns) from ascend_tasks"]) == 0
         _, figures = capsys.readouterr().out.splitlines()
         totals = simulation.truth["totals"]
-        assert [float(text) for text in figures.split("\t")] == [totals["propagation_ns"], totals["local_setup_ns"]]
+        assert [float(text) for text in figures.split(",")] == [totals["propagation_ns"], totals["local_setup_ns"]]
 
 
 def test_every_stat_is_declared_once_and_documented():

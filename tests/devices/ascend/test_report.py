@@ -194,8 +194,8 @@ def test_the_verb(capsys, tmp_path):
     assert given["schema"] == "lanescope.ascend-deps/1"
     assert [(row["task_id"], row["direction"], row["slack_ticks"]) for row in given["rows"]] == [("1", "in", 10)]
     assert [(row["kind"], row["slack_ns"]) for row in given["rows"]] == [("kernel", 200)]
-    assert main(["ascend-deps", str(tmp_path / "l2_swimlane_records.json"), "t2"]) == 0
-    names, line = (text.split("\t") for text in capsys.readouterr().out.splitlines())
+    assert main(["ascend-deps", str(tmp_path / "l2_swimlane_records.json"), "t2", "--csv"]) == 0
+    names, line = (text.split(",") for text in capsys.readouterr().out.splitlines())
     assert dict(zip(names, line, strict=True))["slack_ns"] == "200"
     assert "slack_ticks" not in names
     assert main(["summary", str(tmp_path / "l2_swimlane_records.json"), "--by", "phase"]) == 0

@@ -5,7 +5,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lanescope._native import core
-from lanescope.devices.ascend.interpret.sorted_index import SortedIndex, distinct, union
+from lanescope.common.distinct import distinct
+from lanescope.devices.ascend.interpret.sorted_index import SortedIndex, union
 
 IDS = st.one_of(
     st.integers(0, 40),

@@ -202,13 +202,15 @@ def test_the_text_of_a_graph(tmp_path, capsys):
     path = written(tmp_path, *by_hand())
     assert main(["ascend-deps", str(path)]) == 0
     lines = capsys.readouterr().out.splitlines()
-    assert [line.split("\t")[:3] for line in lines[1:]] == [
+    assert [line.split()[:3] for line in lines[3:]] == [
         ["t9", "0", "alloc"],
         ["t1", "1", "kernel"],
         ["t2", "2", "kernel"],
         ["t3", "3", "kernel"],
     ]
-    assert lines[-1].endswith("\tt2")
+    assert lines[-1].endswith("  t2")
+    assert main(["ascend-deps", str(path), "--csv"]) == 0
+    assert capsys.readouterr().out.startswith("task,level,kind,name,record,executions,begin_ns,duration_ns,slack_ns,")
     assert main(["ascend-deps", str(path), "--json"]) == 0
     given = json.loads(capsys.readouterr().out)
     assert given["schema"] == "lanescope.ascend-graph/1"

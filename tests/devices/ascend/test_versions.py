@@ -76,7 +76,7 @@ def test_each_is_recognised_and_read(name):
 @pytest.mark.parametrize("name", FILES)
 def test_one_command_for_each(name, tmp_path, capsys):
     assert cli.main(["info", str(FILES[name])]) == 0
-    assert f"ascend, {name}," in capsys.readouterr().out
+    assert f"format     {name} (ascend), " in capsys.readouterr().out
     assert cli.main(["convert", str(FILES[name]), "-o", str(tmp_path / "run.pftrace")]) == 0
     assert (tmp_path / "run.pftrace").stat().st_size > 0
     assert cli.main(["check", str(FILES[name]), "--fail-on", "never"]) == 0

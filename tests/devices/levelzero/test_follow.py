@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import csv
+import io
 import json
 import os
 import re
@@ -14,6 +16,7 @@ import numpy as np
 import pytest
 
 import lanescope
+import published_schemas
 from lanescope.cli import main
 from lanescope.devices.levelzero.analysis import follow
 from lanescope.devices.levelzero.analysis.live_tally import LiveTally
@@ -130,7 +133,9 @@ def test_pieces_give_the_tally_of_the_whole(recorded, tmp_path, what, monkeypatc
 def test_the_tally_of_a_recording_is_a_command(recorded, capsys):
     _, _, _, folder = recorded('"$0" saxpy 40')
     assert main(["levelzero-tally", "--json", str(folder)]) == 0
-    rows = json.loads(capsys.readouterr().out)["rows"]
+    document = json.loads(capsys.readouterr().out)
+    assert published_schemas.errors(document) == []
+    rows = document["rows"]
     whole = {(row["section"], row["name"]): row["count"] for row in tally(lanescope.open(folder)).rows()}
     assert {(row["section"], row["name"]): row["count"] for row in rows} == whole
     assert {section for section, _ in whole} >= {"host", "device"}
@@ -179,7 +184,7 @@ def test_following_ends_with_the_recorder(fake_ze, recorded, tmp_path):
         assert time.monotonic() < deadline
         time.sleep(0.01)
     done = subprocess.run(
-        [sys.executable, "-m", "lanescope", "summary", "--by", "tally", "--follow", folder],
+        [sys.executable, "-m", "lanescope", "summary", "--by", "tally", "--csv", "--follow", folder],
         capture_output=True,
         text=True,
         timeout=120,
@@ -193,7 +198,7 @@ def test_following_ends_with_the_recorder(fake_ze, recorded, tmp_path):
     counts = [int(found[1]) for line in lines if (found := re.search(r"host (\d+) ", line))]
     assert counts == sorted(counts)
     expected = {(row["section"], row["name"]): row["count"] for row in tally(lanescope.open(folder)).rows()}
-    rows = [line.split("\t") for line in done.stdout.splitlines()]
+    rows = list(csv.reader(io.StringIO(done.stdout)))
     at = {name: rows[0].index(name) for name in ("section", "name", "count")}
     assert {(row[at["section"]], row[at["name"]]): int(row[at["count"]]) for row in rows[1:]} == expected
     assert not (folder / layout.RECORDER_MARK).exists()
@@ -215,7 +220,7 @@ def test_ctrl_c_leaves_the_last_table(recorded, tmp_path):
         follower.send_signal(signal.SIGINT)
         out, _ = follower.communicate(timeout=30)
         assert follower.returncode == 130
-        assert "zeCommandListAppendLaunchKernel\t40" in out or "busy_300\t20" in out
+        assert re.search(r" zeCommandListAppendLaunchKernel +40 | busy_300 +20 ", out)
     finally:
         started.send_signal(signal.SIGTERM)
         started.communicate(timeout=30)

@@ -17,6 +17,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import lanescope
+import published_schemas
 from devices.levelzero import thapi_ctf
 from devices.levelzero.helpers import Script, opened, simulated
 from lanescope.cli import main
@@ -441,6 +442,7 @@ def test_the_command_prints_sums_and_what_is_left_out(tmp_path, capsys):
     assert main(["levelzero-tally", "--json", str(tmp_path)]) == 0
     out, err = capsys.readouterr()
     found = json.loads(out)
+    assert published_schemas.errors(found) == []
     assert [(row["name"], row["count"], row["errors"]) for row in found["rows"]] == [("MPI_Send", 1, 1)]
     assert found["events"] == len(writer.events) + 2
     assert "events are not calls: kind" in err

@@ -14,7 +14,7 @@ import lanescope
 from lanescope.cli import main
 from lanescope.devices.levelzero.analysis.rank_tally import rank_tally
 from lanescope.devices.levelzero.analysis.tally import tally
-from lanescope.devices.levelzero.recorder import ranks
+from lanescope.devices.levelzero.recorder import children, ranks
 
 pytestmark = pytest.mark.timeout(1200)
 
@@ -210,3 +210,14 @@ def test_clocks_of_several_hosts_have_a_stated_error(recorded, tmp_path, errors,
     assert found == expected
     codes = {finding.stat for finding in lanescope.check(trace)}
     assert set(expected) <= codes
+
+
+def test_a_rank_that_was_recorded_is_not_named_as_one_that_was_not(tmp_path):
+    # A look at a process that has just begun to start finds it without the recorder.
+    watched = children.Children({}, "/layer")
+    for pid in (41, 42):
+        watched._found[pid] = children.Child(pid, "/bin/program", "ZE_ENABLE_TRACING_LAYER")
+    made = tmp_path / f"rank-3-{children._host()}-41"
+    made.mkdir()
+    (made / "metadata").write_text("")
+    assert [child.pid for child in watched.unrecorded(tmp_path)] == [42]

@@ -132,3 +132,13 @@ def test_phases_of_all_events_are_counted(file):
     document, trace = load(file), lanescope.open(file)
     raw = trace.records["kineto.events"]
     assert Counter(raw.values("phase").tolist()) == Counter(event["ph"] for event in document["traceEvents"])
+
+
+def test_offsets_of_device_clocks_are_intervals_around_zero(file):
+    """The profiler converts device times: no launch and no synchronization of these files contradicts that."""
+    rows = list(lanescope.open(file).align().table().rows())
+    for row in rows:
+        assert row["status"] in ("holds", "one bound"), row
+        assert row["least"] is None or row["least"] <= 0
+        assert row["most"] is None or row["most"] >= 0
+        assert row["forward"] > 0

@@ -413,6 +413,21 @@ def test_groups_that_contradict_their_sizes(written):
         assert "KINETO403" in run(**changed), changed
 
 
+def test_collectives_of_other_ranks_than_their_group(written):
+    def run(name="0", text="[0, 1]"):
+        group = {"pg_name": "0", "pg_desc": "default_pg", "backend_config": "nccl", "pg_size": 2, "ranks": [0, 1]}
+        info = {"rank": 1, "world_size": 4, "pg_config": [group]}
+        args = {"Collective name": "allreduce", "Group size": 2, "Process Group Name": name}
+        rows = [row("k", "kernel", 0, 5, **args, **{"Process Group Ranks": each}) for each in ("[0, 1]", text)]
+        rows[1]["ts"] = 7
+        return found(written(rows, distributedInfo=info))
+
+    assert "KINETO403" not in run()
+    assert "KINETO403" not in run(text="[1, 0]")
+    assert "KINETO403" not in run(name="7", text="[2, 3]")  # of which nothing is known
+    assert run(text="[2, 3]")["KINETO403"].count == 1
+
+
 def test_batches_of_any_size_are_the_same_trace(simulated, tmp_path, monkeypatch):
     whole, _ = simulated(ranks=2)
     (path,) = tmp_path.iterdir()

@@ -25,40 +25,46 @@ int64_t cost(const Graph& graph, size_t v, uint32_t e, Lags lags) {
     return lags == Lags::none ? 0 : graph.floor[e];
 }
 
-int64_t nominal(const Graph& graph, std::span<const int64_t> steps, const std::vector<int64_t>& time, size_t v) {
+int64_t of_edge(std::span<const int64_t> more, uint32_t e) { return more.empty() ? 0 : more[e]; }
+
+int64_t nominal(const Graph& graph, std::span<const int64_t> steps, std::span<const int64_t> more,
+                const std::vector<int64_t>& time, size_t v) {
     int64_t latest = kNever;
     if (graph.linked[v]) latest = time[v - 1] + (is_hard(graph, v) ? steps[v] : elastic(graph, v, Lags::floors));
     for (uint32_t e = graph.first[v]; e < graph.first[v + 1]; ++e) {
-        latest = std::max(latest, time[Graph::at(graph.source[e])] + cost(graph, v, e, Lags::floors));
+        latest = std::max(latest, time[Graph::at(graph.source[e])] + cost(graph, v, e, Lags::floors) + of_edge(more, e));
     }
     return latest;
 }
 
-int64_t hard(const Graph& graph, std::span<const int64_t> steps, const std::vector<int64_t>& time, size_t v, Bound bound) {
+int64_t hard(const Graph& graph, std::span<const int64_t> steps, std::span<const int64_t> more, const std::vector<int64_t>& time,
+             size_t v, Bound bound) {
     int64_t latest = time[v - 1] + steps[v];
     for (uint32_t e = graph.first[v]; e < graph.first[v + 1]; ++e) {
-        latest = std::max(latest, time[Graph::at(graph.source[e])] + (bound == Bound::high ? graph.lag(e) : 0));
+        latest = std::max(latest, time[Graph::at(graph.source[e])] + (bound == Bound::high ? graph.lag(e) + of_edge(more, e) : 0));
     }
     return latest;
 }
 
-// Calls back with the new time and the observed lag of each candidate.
+// Calls back with the new time and the lag of each candidate: as observed, but for what edges cost more.
 template <class Call>
-void each_candidate(const Graph& graph, const std::vector<int64_t>& time, size_t v, Call call) {
+void each_candidate(const Graph& graph, std::span<const int64_t> more, const std::vector<int64_t>& time, size_t v, Call call) {
     if (graph.linked[v]) call(time[v - 1], graph.step(v));
-    for (uint32_t e = graph.first[v]; e < graph.first[v + 1]; ++e) call(time[Graph::at(graph.source[e])], graph.lag(e));
+    for (uint32_t e = graph.first[v]; e < graph.first[v + 1]; ++e) {
+        call(time[Graph::at(graph.source[e])], graph.lag(e) + of_edge(more, e));
+    }
 }
 
-int64_t soft(const Graph& graph, const std::vector<int64_t>& time, size_t v, Bound bound) {
+int64_t soft(const Graph& graph, std::span<const int64_t> more, const std::vector<int64_t>& time, size_t v, Bound bound) {
     // What was not recorded may have bound an elastic piece without edges: it stays where it was, or has no say.
     const bool is_hidden = graph.first[v] == graph.first[v + 1] && graph.step(v) > 0;
     if (bound == Bound::high) {
         int64_t latest = is_hidden ? graph.time[v] : kNever;
-        each_candidate(graph, time, v, [&](int64_t from, int64_t lag) { latest = std::max(latest, from + lag); });
+        each_candidate(graph, more, time, v, [&](int64_t from, int64_t lag) { latest = std::max(latest, from + lag); });
         return latest;
     }
     int64_t first = kNever, second = kNever;
-    each_candidate(graph, time, v, [&](int64_t from, int64_t) {
+    each_candidate(graph, more, time, v, [&](int64_t from, int64_t) {
         if (from >= first) {
             second = first;
             first = from;
@@ -67,7 +73,7 @@ int64_t soft(const Graph& graph, const std::vector<int64_t>& time, size_t v, Bou
         }
     });
     int64_t least = std::numeric_limits<int64_t>::max();
-    each_candidate(graph, time, v, [&](int64_t from, int64_t lag) {
+    each_candidate(graph, more, time, v, [&](int64_t from, int64_t lag) {
         least = std::min(least, std::max(from + lag, from == first ? second : first));
     });
     return is_hidden ? std::min(least, std::max(graph.time[v], first)) : least;
@@ -91,18 +97,18 @@ std::vector<int64_t> scaled_steps(const Graph& graph, std::span<const int32_t> s
     return steps;
 }
 
-std::vector<int64_t> replay(const Graph& graph, std::span<const int64_t> steps, Bound bound) {
+std::vector<int64_t> replay(const Graph& graph, std::span<const int64_t> steps, Bound bound, std::span<const int64_t> more) {
     std::vector<int64_t> time(graph.nodes());
     for (const int32_t node : graph.order) {
         const auto v = Graph::at(node);
         if (!graph.linked[v] && graph.first[v] == graph.first[v + 1]) {
             time[v] = graph.time[v];
         } else if (bound == Bound::nominal) {
-            time[v] = nominal(graph, steps, time, v);
+            time[v] = nominal(graph, steps, more, time, v);
         } else if (is_hard(graph, v)) {
-            time[v] = hard(graph, steps, time, v, bound);
+            time[v] = hard(graph, steps, more, time, v, bound);
         } else {
-            time[v] = soft(graph, time, v, bound);
+            time[v] = soft(graph, more, time, v, bound);
         }
     }
     return time;

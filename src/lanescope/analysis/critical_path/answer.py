@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from fractions import Fraction
 from functools import cached_property
 from typing import NamedTuple
@@ -11,7 +11,7 @@ import numpy as np
 
 from lanescope.analysis.analysis_cache import AnalysisCache
 from lanescope.analysis.critical_path import tables
-from lanescope.analysis.critical_path.event_graph import CAUSES, FREE, LAGS, PathParts
+from lanescope.analysis.critical_path.event_graph import BOUNDS, CAUSES, ENOUGH, FREE, LAGS, PathParts
 from lanescope.analysis.critical_path.trace_graph import EdgeCounts, TraceGraph
 from lanescope.analysis.critical_path.windows import PathWindow, WindowChoice, windows
 from lanescope.common.distinct import distinct
@@ -22,6 +22,8 @@ from lanescope.trace import Column, Dictionary, Table, Trace
 WORK, WAIT, LATENCY, DELAY, IDLE, RESOURCE, UNKNOWN, NO_CAUSE, AFTER = range(len(CAUSES))
 #: Causes that say where the time went.
 EXPLAINED = (WORK, LATENCY, RESOURCE)
+#: What changes of kinds of causes begin with; else they are of the work of a name.
+_OF_KIND = "kind:"
 #: Causes whose parts are named after their slice.
 _NAMED = (WORK, WAIT, LATENCY, DELAY, RESOURCE)
 ASSUMES = "same lanes, same order, lags that do not depend on load"
@@ -137,6 +139,7 @@ class CriticalPath:
     ) -> None:
         cache = AnalysisCache(trace) if isinstance(trace, Trace) else trace
         self.made = TraceGraph(cache, waits=waits, infer=infer)
+        self._slacks: dict[str, Ints] = {}
         self.paths = [WindowPath(self.made, window) for window in windows(self.made, choice or WindowChoice())]
 
     def __repr__(self) -> str:
@@ -223,7 +226,7 @@ class CriticalPath:
         work = np.zeros(name_count, np.int64)
         np.add.at(work, graph.rows.name, graph.own_work)
         least = np.full(name_count, FREE)
-        np.minimum.at(least, graph.rows.name, self._slacks["slack"])
+        np.minimum.at(least, graph.rows.name, self._slack_of("slack"))
         texts = Dictionary((*made.cache.names.texts, ""))
         blank = texts.code("")
         spec = tables.summary_spec(made.cache.unit)
@@ -273,12 +276,35 @@ class CriticalPath:
         ]
         return Table.from_arrays(spec, {name: [row[at] for row in rows] for at, name in enumerate(spec.names)})
 
-    @cached_property
-    def _slacks(self) -> Mapping[str, Ints]:
-        """Slack of rows by its kind, int64 [rows]; with several windows that of the last of them to end."""
+    @property
+    def waits(self) -> Table:
+        """Table ``critical_path_waits``: names of waits, and what they cost at least."""
         graph = self.made.graph
-        sink = max((path.window for path in self.paths), key=lambda window: window.end).sink
-        return {kind: graph.row_slack(graph.slack(sink, kind)) for kind in LAGS}
+        nodes = graph.nodes
+        # As the walk has it: a wait from its begin to its end, without an event between.
+        end = graph.end_of
+        whole = graph.rows.waits & (end == graph.begin_of + 1) & (nodes["before"][end] == graph.begin_of)
+        counts = np.bincount(graph.rows.name[whole], minlength=len(self.made.cache.names))
+        floors = graph.native.wait_floors()
+        names = np.flatnonzero(counts)
+        spec = tables.waits_spec(self.made.cache.unit)
+        enough = counts[names] >= ENOUGH
+        return _table(
+            spec,
+            id=np.arange(len(names)),
+            name=Column.array(names.astype(np.int32), dictionary=Dictionary(self.made.cache.names.texts)),
+            count=counts[names],
+            floor=np.where(enough, floors[names], 0),
+            floor_count=np.where(enough, counts[names], 0),
+        )
+
+    def _slack_of(self, kind: str) -> Ints:
+        """Return the slack of rows of a kind, int64 [rows]; with several windows that of the last of them to end."""
+        if kind not in self._slacks:
+            graph = self.made.graph
+            sink = max((path.window for path in self.paths), key=lambda window: window.end).sink
+            self._slacks[kind] = graph.row_slack(graph.slack(sink, kind))
+        return self._slacks[kind]
 
     @cached_property
     def slack(self) -> Table:
@@ -287,9 +313,10 @@ class CriticalPath:
         is_on_path = np.zeros(len(made.slice_of), bool)
         is_on_path[columns["row"][np.isin(columns["cause"], (WORK, WAIT))]] = True
         spec = tables.slack_spec(made.cache.unit)
+        slacks = {kind: self._slack_of(kind) for kind in LAGS}
         found = {
             kind: Column.array(np.where(values < FREE, values, 0), valid=values < FREE)
-            for kind, values in self._slacks.items()
+            for kind, values in slacks.items()
         }
         return _table(spec, id=np.arange(len(made.slice_of)), slice_id=made.slice_of, **found, is_on_path=is_on_path)
 
@@ -298,16 +325,22 @@ class CriticalPath:
 
         Args:
             changes: ``NAME=FACTOR``, each a question of its own; factors are decimals or fractions, not negative.
+                ``kind:NAME=FACTOR`` changes what each cause of a kind costs at least; what it took beyond stays.
 
         Raises:
-            UsageError: not of that form; no slice has the name; or it has no work of its own.
+            UsageError: not of that form; no slice has the name; or it has no work of its own; no cause is of the kind,
+                or nothing is known of what one costs at least.
         """
         made, rows = self.made, []
         for change in changes:
             name, factor = parse_change(change)
-            share = self._share_of(name)
-            pair = [(factor.numerator, factor.denominator)]
-            times = {bound: made.graph.replay(share, pair, bound) for bound in ("nominal", "low", "high")}
+            if name.startswith(_OF_KIND):
+                costs = self._more_of(name.removeprefix(_OF_KIND), factor)
+                times = {bound: made.graph.replay(None, (), bound, costs) for bound in BOUNDS}
+            else:
+                share = self._share_of(name)
+                pair = [(factor.numerator, factor.denominator)]
+                times = {bound: made.graph.replay(share, pair, bound) for bound in BOUNDS}
             for path in self.paths:
                 window = path.window
                 more = {
@@ -319,6 +352,23 @@ class CriticalPath:
         spec = tables.what_if_spec(made.cache.unit)
         columns = {name: [row[at] for row in rows] for at, name in enumerate(spec.names[1:])}
         return Table.from_arrays(spec, {"id": list(range(len(rows))), **columns})
+
+    def _more_of(self, kind: str, factor: Fraction) -> Ints:
+        """Return how much more each cause costs if those of a kind cost so much of their floors, int64 [edges]."""
+        graph = self.made.graph
+        known = [each.name for each in graph.kinds]
+        if kind not in known:
+            hint = f"use one of {', '.join(known)}" if known else "see 'lanescope critical-path CAPTURE'"
+            raise UsageError(f"no cause is of kind {kind!r}", hint=hint)
+        floor = np.where(graph.edges["kind"] == known.index(kind), graph.edges["floor"], 0)
+        if not floor.any():
+            raise UsageError(
+                f"nothing is known of what a cause of kind {kind!r} costs at least",
+                hint="see floor and floor_count of table critical_path_edges",
+            )
+        if int(floor.max()) > FREE // max(factor.numerator, 1):
+            raise UsageError(f"{kind!r} takes too long to be multiplied by {factor}", hint="use a shorter fraction")
+        return floor * factor.numerator // factor.denominator - floor
 
     def _share_of(self, name: str) -> np.ndarray[tuple[int], np.dtype[np.int32]]:
         made = self.made
@@ -342,7 +392,8 @@ def parse_change(text: str) -> tuple[str, Fraction]:
         factor = Fraction(-1)
     if not equals or not name or not 0 <= factor <= 1000 or factor.denominator > 10**9:
         raise UsageError(
-            f"invalid change {text!r}", hint="use NAME=FACTOR with a factor from 0 to 1000, e.g. matmul=0.8"
+            f"invalid change {text!r}",
+            hint="use NAME=FACTOR with a factor from 0 to 1000, e.g. matmul=0.8 or kind:launch=0.5",
         )
     return name, factor
 

@@ -241,7 +241,11 @@ class EventGraph:
         return PathParts(begins, ends, causes, kinds, rows, sources, nodes, steps)
 
     def replay(
-        self, share: Int32 | None = None, factors: Sequence[tuple[int, int]] = (), bound: str = "nominal"
+        self,
+        share: Int32 | None = None,
+        factors: Sequence[tuple[int, int]] = (),
+        bound: str = "nominal",
+        more: Ints | None = None,
     ) -> Ints:
         """Return the time of each node after a change of the lengths of work; without one, that of the trace.
 
@@ -249,10 +253,11 @@ class EventGraph:
             share: int32 [rows], which of the factors the work of a row is multiplied with; -1: none.
             factors: numerators and denominators.
             bound: ``nominal``, ``low`` or ``high``.
+            more: int64 [edges], what each edge costs beyond what it did, not below minus its floor; None: nothing.
         """
         shares = np.empty(0, np.int32) if share is None else np.ascontiguousarray(share, np.int32)
         nums, dens = _ints([num for num, _ in factors]), _ints([den for _, den in factors])
-        return self.native.replay(shares, nums, dens, BOUNDS[bound])
+        return self.native.replay(shares, nums, dens, BOUNDS[bound], _ints([] if more is None else more))
 
     def slack(self, sink: int | None = None, kind: str = "slack") -> Ints:
         """Return how much later each node may be before the sink is, int64 [nodes]; ``FREE``: any time.

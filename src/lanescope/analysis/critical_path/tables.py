@@ -85,6 +85,21 @@ def edges_spec(unit: str) -> TableSpec:
     )
 
 
+def waits_spec(unit: str) -> TableSpec:
+    """Return the declaration of the names of waits for a time unit."""
+    return TableSpec(
+        "critical_path_waits",
+        "one name of slices that wait, in which nothing else happened: their number, and what one costs at least",
+        (
+            _ID,
+            ColumnSpec("name", "text", "name"),
+            ColumnSpec("count", "int64", "such slices"),
+            ColumnSpec("floor", "int64", "duration of the shortest; 0 where there are fewer than 20", unit=unit),
+            ColumnSpec("floor_count", "int64", "slices that were compared; 0 where they are too few"),
+        ),
+    )
+
+
 def slack_spec(unit: str) -> TableSpec:
     """Return the declaration of the slack of slices for a time unit."""
     return TableSpec(
@@ -123,7 +138,7 @@ def what_if_spec(unit: str) -> TableSpec:
         (
             _ID,
             _WINDOW,
-            ColumnSpec("change", "text", "the change: NAME=FACTOR"),
+            ColumnSpec("change", "text", "the change: NAME=FACTOR, or kind:NAME=FACTOR"),
             ColumnSpec("observed", "int64", "length in the trace", unit=unit),
             ColumnSpec("nominal", "int64", "length if other causes cost what they cost at least", unit=unit),
             ColumnSpec("low", "int64", "length at least", unit=unit),

@@ -20,7 +20,7 @@ from lanescope.analysis.critical_path.event_graph import (
     Mask,
     UnknownTimes,
 )
-from lanescope.analysis.work_classes import WAIT, classify
+from lanescope.analysis.work_classes import WAIT, WAITING_CALLS, classify
 from lanescope.common.intervals import Ints, join
 from lanescope.errors import InputError, MissingDependencyError, UsageError
 from lanescope.families import registry
@@ -29,11 +29,6 @@ from lanescope.trace import Flag, Trace
 
 #: Times further from 0 cannot be added up in 64 bits.
 _FAR = 1 << 59
-#: Calls that wait, of any runtime.
-WAITS = re.compile(
-    r"(?:ze(?:CommandQueueSynchronize|CommandListHostSynchronize|EventHostSynchronize|FenceHostSynchronize)"
-    r"|(?:cuda|hip)(?:Device|Stream|Event)Synchronize(?:_\w+)?|cu(?:Ctx|Stream|Event)Synchronize)$"
-)
 #: Ranks of flows of families that do not declare their causes.
 _RANKS = {"complete": 0, "dependency": 1, "signal": 1, "ready": 1, "dispatch": 3, "submit": 4}
 
@@ -289,5 +284,5 @@ def _named_waits(trace: Trace, waits: str) -> Mask:
         raise UsageError(f"invalid regular expression {waits!r}: {error}") from None
     dictionary = trace.slices.column("name").dictionary
     texts = dictionary.texts if dictionary is not None else []
-    found = [bool(WAITS.match(text) or (given is not None and given.search(text))) for text in texts]
+    found = [bool(WAITING_CALLS.match(text) or (given is not None and given.search(text))) for text in texts]
     return np.array([*found, False], bool)[trace.slices.codes("name")]

@@ -11,11 +11,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from lanescope.analysis import idle, occupancy
-from lanescope.analysis.analysis_cache import instances
-from lanescope.analysis.critical_path.trace_graph import causes_of
+from lanescope.analysis.analysis_cache import AnalysisCache, instances
 from lanescope.analysis.instances import Instances
 from lanescope.analysis.partition import BUSY, LOST, UNRECORDED
-from lanescope.analysis.phases.phases import phase_cache
 from lanescope.analysis.work_classes import CLASSES, COMPUTE, LOAD
 from lanescope.common.distinct import distinct
 from lanescope.common.intervals import Intervals, Ints, complement, depth, hulls, subtract, sums, total_length, union
@@ -29,8 +27,6 @@ if TYPE_CHECKING:
 
 #: What does the work of a run, the finest first; blocks run on SMs, and queues of one device share it.
 WORKERS = ("core", "sm", "block", "device")
-#: Lanes of these roles are views of others, or what a profiler says of itself.
-_VIEWS = ("flight", "profiler")
 _NUMBER = re.compile(r"[\W_]*\d+$")
 
 
@@ -137,7 +133,7 @@ class Evidence:
         self.trace = trace
         self.bounds = tuple(bounds)
         self.findings = findings or {}
-        self.shared = phase_cache(trace)
+        self.shared = AnalysisCache(trace)
 
     @cached_property
     def roles(self) -> list[str]:
@@ -148,16 +144,7 @@ class Evidence:
     def is_lane(self) -> Mask:
         """Which tracks are lanes and not views of others; bool [tracks]."""
         lanes: Mask = self.trace.tracks.values("kind") == "lane"
-        views: Mask = np.isin(np.array(self.roles, object), _VIEWS)
-        # Annotations and Python frames enclose what other lanes show.
-        track = self.trace.slices.values("track_id")
-        shown = np.zeros(len(track), np.bool_)
-        for causes in causes_of(self.trace, infer=False):
-            if causes.views is not None:
-                shown |= causes.views
-        has_own: Mask = np.bincount(track[~shown], minlength=len(lanes)) > 0
-        is_empty: Mask = np.bincount(track, minlength=len(lanes)) == 0
-        return lanes & ~views & (has_own | is_empty)
+        return lanes & ~self.shared.views
 
     @cached_property
     def workers(self) -> list[Workers]:
@@ -177,6 +164,8 @@ class Evidence:
         lost = parts.take(mine & ((parts.state == LOST) | (parts.state == UNRECORDED)))
         runs = union(Intervals(of[busy.lane], busy.start, busy.end))
         count = len(found)
+        if not count:  # the role is that of tracks without lanes
+            return []
         labels = self._labels(found)
         first, last = hulls(runs, count)
         worked = np.bincount(runs.group, minlength=count) > 0
@@ -208,12 +197,21 @@ class Evidence:
 
     @cached_property
     def unrecorded(self) -> tuple[int, int]:
-        """Time of lanes between their first and last regions of which nothing is known, and all that time."""
+        """Time of lanes, from first to last region or loss, of which nothing is known, and all that time."""
         time, parts = self.shared.time.extents, self.shared.partition
-        tracks = len(self.roles)
-        begin, end = hulls(time.take(self.is_lane[time.group]), tracks)
-        lost = parts.take(((parts.state == LOST) | (parts.state == UNRECORDED)) & self.is_lane[parts.lane])
-        length = np.minimum(lost.end, end[lost.lane]) - np.maximum(lost.start, begin[lost.lane])
+        lost = parts.take((parts.state == LOST) & self.is_lane[parts.lane])
+        # Before its first and after its last region a lane may just not exist, but a loss is of a lane that does.
+        lives = time.take(self.is_lane[time.group])
+        begin, end = hulls(
+            Intervals(
+                np.concatenate((lives.group, lost.lane)),
+                np.concatenate((lives.begin, lost.start)),
+                np.concatenate((lives.end, lost.end)),
+            ),
+            len(self.roles),
+        )
+        blank = parts.take(((parts.state == LOST) | (parts.state == UNRECORDED)) & self.is_lane[parts.lane])
+        length = np.minimum(blank.end, end[blank.lane]) - np.maximum(blank.start, begin[blank.lane])
         return int(length[length > 0].sum()), int((end - begin)[end > begin].sum())
 
     @cached_property

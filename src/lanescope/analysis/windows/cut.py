@@ -7,6 +7,7 @@ the whole trace; further stats count what the window excluded.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -96,10 +97,13 @@ class WindowCut:
         old = {name: tables[name].values("id") for name in ("slices", "instants")}
         new = {name: self._ids[name].add(ids) for name, ids in old.items()}
         tables = {name: _with_ids(table, new[name]) if name in new else table for name, table in tables.items()}
-        part = Trace(batch.time, tables, {name: tables[name] for name in batch.details}, batch.records)
-        if not self._at_once:
-            self._parts.append(part)
+        details = {name: tables[name] for name in batch.details}
+        if not self._at_once:  # what is kept until the end is that of the window only
+            for name, table in details.items():
+                tables[name] = details[name] = _without_dropped(table, batch, old)
+            self._parts.append(Trace(batch.time, tables, details))
             return None
+        part = Trace(batch.time, tables, details, batch.records)
         done = self._refer(part)
         return done if any(len(table) for name, table in done.tables().items() if name not in SHARED) else None
 
@@ -416,6 +420,31 @@ class WindowCut:
                 names = ("name", "counted", "severity", "rule", "finding_severity", "share_of")
                 rows.append(row | {name: getattr(spec, name) for name in names})
         return Table.from_arrays(STATS, {name: [row[name] for row in rows] for name in STATS.names})
+
+
+def _without_dropped(table: Table, batch: Trace, kept: Mapping[str, Ints]) -> Table:
+    """Return the rows of a detail table but those of events of the same batch that the window excludes.
+
+    Whether rows that refer to other batches stay is only known after these.
+
+    Args:
+        table: the detail table.
+        batch: the batch before it is cut.
+        kept: int64 [n], ids of the slices and instants of the batch that the window has.
+    """
+    stays = np.ones(len(table), np.bool_)
+    for column in table.spec.columns:
+        if column.references not in kept or (column.nullable and column.name != table.spec.key):
+            continue
+        ids = batch.tables()[column.references].values("id")
+        if not len(ids) or (np.diff(ids) != 1).any():
+            continue  # ids with holes, which no decoder makes
+        is_kept = np.zeros(len(ids), np.bool_)
+        is_kept[kept[column.references] - ids[0]] = True
+        place = table.values(column.name) - ids[0]
+        here = np.flatnonzero(table.valid(column.name) & (place >= 0) & (place < len(ids)))
+        stays[here] &= is_kept[place[here]]
+    return table if stays.all() else table.take(np.flatnonzero(stays))
 
 
 def _with_ids(table: Table, ids: Ints) -> Table:

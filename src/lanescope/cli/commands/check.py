@@ -7,12 +7,14 @@ import sys
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from lanescope.cli.arguments import add_input, add_window
+from lanescope.cli.arguments import add_format, add_input, add_window
 from lanescope.cli.check_settings import CheckSettings, add_settings, check_settings
 from lanescope.cli.console import echo, print_json, warn
 from lanescope.cli.context import close, window_of
+from lanescope.cli.paging import add_paging, is_paged, part
 from lanescope.cli.reading import opened, passed
 from lanescope.cli.settings import FAIL_ON, Settings
+from lanescope.cli.tables import add_formats
 from lanescope.errors import UsageError
 from lanescope.families.declaration import UPDATE
 from lanescope.families.family import Family
@@ -21,6 +23,7 @@ from lanescope.view.formatting import format_count
 from lanescope.view.table_output import is_terminal
 
 if TYPE_CHECKING:
+    from lanescope import Trace
     from lanescope.analysis.check import EvidenceRow, EvidenceRows, Finding, Rule, Totals
 
 EXAMPLES = ("lanescope check capture.bin --show LS101", "lanescope check --explain LS101")
@@ -64,11 +67,12 @@ def configure(parser: argparse.ArgumentParser, families: Sequence[Family], argum
     add_settings(parser)
     parser.add_argument("--explain", metavar="CODE", help="describe a rule and exit")
     parser.add_argument("--show", metavar="CODES", help="print the evidence rows of the findings of these rules")
+    add_paging(parser)
     parser.add_argument("--all", action="store_true", help="list every location and row, also on a terminal")
     format = parser.add_mutually_exclusive_group()
-    format.add_argument("--json", action="store_true", help="one JSON document, schema lanescope.check/1")
+    add_formats(parser, "lanescope.check/1", group=format, is_timed=False)
     format.add_argument("--sarif", action="store_true", help="one SARIF 2.1.0 document, for code scanners")
-    format.add_argument("--github", action="store_true", help="annotations of GitHub Actions, one line per finding")
+    add_format(format)
 
 
 def run(args: argparse.Namespace) -> int:
@@ -76,8 +80,10 @@ def run(args: argparse.Namespace) -> int:
     if args.explain:
         _explain(args.explain)
         return 0
-    if args.show is not None and (args.sarif or args.github):
-        raise UsageError("--show requires a table or --json", hint="remove --sarif or --github")
+    if args.show is not None and (args.sarif or args.format):
+        raise UsageError("--show requires a table or --json", hint="remove --sarif or --format")
+    if is_paged(args) and not args.json:
+        raise UsageError("--limit and --cursor require --json", hint="add --json")
     from lanescope.analysis import check
 
     for name, reason in _broken_rules():
@@ -85,7 +91,7 @@ def run(args: argparse.Namespace) -> int:
     settings, limits = _settings(args)
     shown = check.rules(_codes(args.show)) if args.show is not None else ()
     checker = check.StreamingChecker(settings.select, settings.ignore, limits)
-    is_summed = args.json or not (args.sarif or args.github or args.show is not None)
+    is_summed = args.json or not (args.sarif or args.format or args.show is not None)
     totals = check.StreamingTotals(checker) if is_summed else None
     # Only rows of ``inputs`` would show a hash.
     with opened(args.input, args, hashes=args.show is not None) as source:
@@ -104,7 +110,7 @@ def run(args: argparse.Namespace) -> int:
         last.time.time_unit,
         window_of(last),
     )
-    _print(args, report)
+    _print(args, report, last)
     if not findings:
         echo(f"All checks passed ({format_count(len(report.rules), 'rule')}).")
     fails = FAIL_ON[FAIL_ON.index(settings.fail_on) : -1]
@@ -146,25 +152,29 @@ def _evidence(args: argparse.Namespace, findings: Sequence[Finding]) -> Evidence
     """Return an observer of the rows to show: the first of each finding on a terminal, else all."""
     from lanescope.analysis import check
 
-    is_bounded = not args.all and not args.json and is_terminal(sys.stdout)
+    is_bounded = not args.all and not args.json and not args.csv and is_terminal(sys.stdout)
     return check.EvidenceRows(findings, _ROWS if is_bounded else None)
 
 
-def _print(args: argparse.Namespace, report: _Report) -> None:
+def _print(args: argparse.Namespace, report: _Report, last: Trace) -> None:
     """Print the findings as the command line asks for them."""
     from lanescope.cli import findings_output
 
     if args.json:
-        print_json("lanescope.check/1", **_document(report))
+        print_json("lanescope.check/1", **_document(args, report))
     elif args.sarif:
         findings_output.print_sarif(report.findings, report.rules, args.input, report.settings.docs_url)
-    elif args.github:
-        findings_output.print_annotations(report.findings, args.input, is_all=args.all)
+    elif args.format:
+        from lanescope.cli import ci_output
+
+        ci_output.print_findings(args, report.findings, len(report.rules), last)
     elif report.evidence is not None:
-        findings_output.print_evidence(report.evidence, report.findings, _codes(args.show))
-    elif report.findings:
-        is_all = args.all or not is_terminal(sys.stdout)
-        findings_output.print_findings(report.findings, report.totals, report.unit, is_all=is_all)
+        findings_output.print_evidence(args, report.evidence, report.findings, _codes(args.show), report.unit)
+    elif report.findings or args.csv:
+        is_all = args.all or args.csv or not is_terminal(sys.stdout)
+        findings_output.print_findings(
+            args, report.findings, report.totals, report.unit, rules=len(report.rules), is_all=is_all
+        )
 
 
 def _values(totals: Totals) -> dict[str, int]:
@@ -172,17 +182,24 @@ def _values(totals: Totals) -> dict[str, int]:
     return {name: getattr(totals, name) for name in type(totals).__slots__}
 
 
-def _document(report: _Report) -> dict[str, Any]:
+def _document(args: argparse.Namespace, report: _Report) -> dict[str, Any]:
     assert report.totals is not None, "--json has them"
     everything, sound = report.totals
+    # What is listed: the evidence where it is asked for, else the findings.
+    findings, evidence = report.findings, report.evidence
+    if evidence is None:
+        findings, page = part(args, "check", findings, of="findings")
+    else:
+        evidence, page = part(args, "check", evidence, of="evidence")
     content: dict[str, Any] = {
         **report.window,
-        "findings": [finding.to_dict() for finding in report.findings],
+        **page.described(),
+        "findings": [finding.to_dict() for finding in findings],
         "totals": {"all": _values(everything), "without_affected": _values(sound)},
         "rules": [rule.code for rule in report.rules],
         "broken_rules": [broken._asdict() for broken in _broken_rules()],
         "settings": {**report.settings._asdict(), "file": report.settings.file or None},
     }
-    if report.evidence is not None:
-        content["evidence"] = [row._asdict() for row in report.evidence]
+    if evidence is not None:
+        content["evidence"] = [row._asdict() for row in evidence]
     return content

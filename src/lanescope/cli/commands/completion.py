@@ -24,7 +24,7 @@ EXAMPLES = (
     "lanescope completion zsh",
 )
 
-_SHELLS = ("bash", "zsh", "tcsh")
+_SHELLS = ("bash", "zsh", "fish", "tcsh")
 
 
 def configure(parser: argparse.ArgumentParser, families: Sequence[Family], arguments: Sequence[str]) -> None:
@@ -37,6 +37,7 @@ _INSTALL = """\
 where to put it:
   bash  ~/.local/share/bash-completion/completions/lanescope
   zsh   a file _lanescope in a folder of $fpath
+  fish  ~/.config/fish/completions/lanescope.fish
   tcsh  a file that ~/.tcshrc sources"""
 
 

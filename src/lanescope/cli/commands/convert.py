@@ -1,4 +1,4 @@
-"""Export a capture: Perfetto (.pftrace), Chrome JSON (.json, .json.gz), Parquet, VCD, or a format of its family.
+"""Export a capture: Perfetto (.pftrace), Chrome JSON (.json, .json.gz), Parquet, VCD, picture, or its family's format.
 
 Several captures with related clocks are merged into one timeline.
 """
@@ -11,14 +11,14 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from lanescope.cli.arguments import add_input, add_window, parse_window
+from lanescope.cli.arguments import add_input, add_window, non_negative_int, parse_window
 from lanescope.cli.check_settings import add_settings, check_settings
 from lanescope.cli.console import check_output, echo, format_row_counts, is_stdout, print_written, warn
 from lanescope.cli.context import close, read_all
 from lanescope.cli.reading import opened, passed
 from lanescope.errors import UsageError
 from lanescope.families.family import Family
-from lanescope.pipeline.sinks import DRAWS_FINDINGS, SUFFIXES, format_of, make_sink
+from lanescope.pipeline.sinks import DRAWS_FINDINGS, PICTURES, SUFFIXES, format_of, make_sink
 from lanescope.view.formatting import escape, format_count
 
 if TYPE_CHECKING:
@@ -64,7 +64,19 @@ def configure(parser: argparse.ArgumentParser, families: Sequence[Family], argum
         action="store_false",
         help="do not add the findings of `lanescope check`",
     )
+    pictures = parser.add_argument_group("pictures (.svg, .png)")
+    pictures.add_argument("--width", metavar="PIXELS", type=_pixels, help="width (default: 1200)")
+    pictures.add_argument(
+        "--height", metavar="PIXELS", type=_pixels, help="largest height: fewer lanes are drawn (default: as needed)"
+    )
     add_settings(parser)
+
+
+def _pixels(text: str) -> int:
+    value = non_negative_int(text)
+    if not 100 <= value <= 20_000:
+        raise argparse.ArgumentTypeError("must be 100 to 20000")
+    return value
 
 
 def run(args: argparse.Namespace) -> int:
@@ -83,6 +95,7 @@ def run(args: argparse.Namespace) -> int:
         replace=args.force,
         is_gzip=args.output.endswith(".gz"),
         tell=warn,
+        picture=_picture(args) if format_ in PICTURES else None,
     )
     annotate = None
     if args.annotations and format_ in DRAWS_FINDINGS:
@@ -105,6 +118,14 @@ def run(args: argparse.Namespace) -> int:
         )
     print_written(args.output, rows, size=report.written.bytes)
     return close(report.last, args)
+
+
+def _picture(args: argparse.Namespace) -> dict[str, Any]:
+    """Return the options of a picture."""
+    found, _ = check_settings(args)
+    given = {"width": args.width, "height": args.height}
+    options: dict[str, Any] = {name: value for name, value in given.items() if value is not None}
+    return options | {"findings": args.annotations, "select": found.select, "ignore": found.ignore}
 
 
 def _target(args: argparse.Namespace) -> Any:

@@ -3,20 +3,21 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from lanescope.cli.arguments import add_input, positive
+from lanescope.cli.arguments import add_input
 from lanescope.cli.console import check_output, echo, is_stdout, print_json, print_written, warn
-from lanescope.cli.context import close
+from lanescope.cli.context import about, close
+from lanescope.cli.paging import add_paging, is_paged, part, table_part
 from lanescope.cli.reading import opened, passed
+from lanescope.cli.tables import add_formats, echo_left_out, print_table
 from lanescope.errors import UsageError
 from lanescope.families.family import Family
 from lanescope.view.formatting import escape, format_duration
-from lanescope.view.table_output import show
 
 if TYPE_CHECKING:
-    from lanescope import Table
+    from lanescope import Table, Trace
     from lanescope.analysis.critical_path.answer import CriticalPath, WindowPath
 
 EXAMPLES = (
@@ -26,6 +27,8 @@ EXAMPLES = (
 #: Below so much of the window explained the path counts as not known.
 _KNOWN = 0.5
 _LIMIT = 12
+#: Columns that are printed.
+_COLUMNS = ("cause", "kind", "name", "role", "dur", "share", "parts", "busy_share", "slack_min")
 _FORMATS = (".pftrace", ".json")
 
 
@@ -41,14 +44,14 @@ def configure(parser: argparse.ArgumentParser, families: Sequence[Family], argum
         metavar="NAME=F",
         action="append",
         default=[],
-        help="answer for F times a name's work, repeatable",
+        help="answer for F times a name's work, or the floors of kind:NAME, repeatable",
     )
     parser.add_argument("--infer", action="store_true", help="add causes that follow from times only")
     parser.add_argument("--waits", metavar="REGEX", default="", help="names of further slices that wait")
-    parser.add_argument("--limit", metavar="N", type=positive, default=_LIMIT, help=f"rows (default: {_LIMIT})")
+    add_paging(parser)
     parser.add_argument("-o", "--output", metavar="FILE", help="draw the path into the timeline: .pftrace or .json")
     parser.add_argument("--force", action="store_true", help="overwrite existing output")
-    parser.add_argument("--json", action="store_true", help="one JSON document, schema lanescope.critical_path/1")
+    add_formats(parser, "lanescope.critical_path/1")
     add_input(parser, families)  # last: a family has an option --device, which -O reaches
 
 
@@ -72,9 +75,9 @@ def run(args: argparse.Namespace) -> int:
     path = CriticalPath(trace, choice, waits=args.waits, infer=args.infer)
     answers = path.what_if(args.what_if) if args.what_if else None
     if args.json:
-        _print_json(path, answers)
+        _print_json(args, path, answers)
     else:
-        _print(args, path, answers)
+        _print(args, path, answers, trace)
     if args.output is not None:
         from lanescope.analysis.critical_path.drawing import drawn
         from lanescope.pipeline import session
@@ -86,26 +89,49 @@ def run(args: argparse.Namespace) -> int:
     return close(trace, args)
 
 
-def _print(args: argparse.Namespace, path: CriticalPath, answers: Table | None) -> None:
-    chosen, unit = path.longest, path.made.cache.unit
+def _print(args: argparse.Namespace, path: CriticalPath, answers: Table | None, trace: Trace) -> None:
+    chosen = path.longest
     rows = [row for row in path.summary.rows() if row["window"] == chosen.window.name]
-    columns = ["cause", "kind", "name", "role", "dur", "share", "parts", "busy_share", "slack_min"]
-    show(columns, [[row[name] for name in columns] for row in rows[: args.limit]], title=_title(path, chosen))
-    if len(rows) > args.limit:
-        echo(f"{len(rows) - args.limit:,} more rows; use --limit or --json")
+    if args.csv:
+        # All windows: a program chooses for itself.
+        listed, page = table_part(args, "critical-path", path.summary)
+        _print_columns(args, path.summary, path.summary.spec.names[1:], listed)
+        page.state()
+        if answers is not None:
+            echo_left_out(args, "answers to --what-if")
+        return
+    args.limit = args.limit or _LIMIT
+    listed, page = part(args, "critical-path", rows)
+    _print_columns(args, path.summary, _COLUMNS, listed, _title(path, chosen), about(args, trace))
+    page.state()
     for line in _lines(path, chosen):
         echo(escape(line))
     if chosen.explained < _KNOWN:
         warn(f"the path is not known: only {chosen.explained:.1%} of the window is explained")
     if answers is not None:
-        names = [name for name in answers.spec.names if name != "id"]
-        show(names, [[row[name] for name in names] for row in answers.rows()], title=f"what if, times in {unit}")
+        print()
+        _print_columns(args, answers, [name for name in answers.spec.names if name != "id"], title="what if")
+
+
+def _print_columns(
+    args: argparse.Namespace,
+    table: Table,
+    names: Sequence[str],
+    rows: Sequence[Mapping[str, Any]] | None = None,
+    title: str = "",
+    above: str = "",
+) -> None:
+    """Print some columns of a table, of all rows or of some."""
+    specs = {spec.name: spec for spec in table.spec.columns}
+    listed = list(table.rows()) if rows is None else rows
+    values = [[row[name] for name in names] for row in listed]
+    print_table(args, [specs[name] for name in names], values, about=above, title=title)
 
 
 def _title(path: CriticalPath, chosen: WindowPath) -> str:
     unit, window = path.made.cache.unit, chosen.window
     name = f"{window.name}, " if window.name else ""
-    return f"critical path: {name}{format_duration(chosen.length, unit)}, times in {unit}"
+    return f"critical path: {name}{format_duration(chosen.length, unit)}"
 
 
 def _lines(path: CriticalPath, chosen: WindowPath) -> list[str]:
@@ -154,12 +180,16 @@ def _lines(path: CriticalPath, chosen: WindowPath) -> list[str]:
     return lines
 
 
-def _print_json(path: CriticalPath, answers: Table | None) -> None:
+def _print_json(args: argparse.Namespace, path: CriticalPath, answers: Table | None) -> None:
     from lanescope.analysis.critical_path.event_graph import CAUSES
 
     made = path.made
+    summary, page = table_part(args, "critical-path", path.summary, of="summary")
+    named = {row["window"] for row in summary}
     windows: list[dict[str, Any]] = []
     for each in path.paths:
+        if is_paged(args) and each.window.name not in named:
+            continue
         window, found = each.window, each.sensitivity()
         row = int(made.graph.nodes["row"][window.sink])
         windows.append(
@@ -192,8 +222,9 @@ def _print_json(path: CriticalPath, answers: Table | None) -> None:
     print_json(
         "lanescope.critical_path/1",
         unit=made.cache.unit,
+        **page.described(),
         windows=windows,
-        summary=list(path.summary.rows()),
+        summary=summary,
         edges=list(path.edges.rows()),
         rows_suspect=made.rows_suspect,
         rows_crossing=made.graph.rows_crossing,

@@ -21,6 +21,7 @@ from lanescope.pipeline.diagnostics import described_contradictions, described_l
 from lanescope.pipeline.observers import Counts
 from lanescope.view.formatting import escape, format_bytes, format_count, format_duration, format_total
 from lanescope.view.table_output import is_terminal, show
+from lanescope.view.tables.columns import declared
 
 if TYPE_CHECKING:
     from lanescope import Trace
@@ -123,9 +124,10 @@ def _show(path: Path, out: Path) -> None:
     serious = [finding for finding in findings if finding.severity != "notice"]
     print(lane_strip(trace, findings=serious, rows=12, color=is_terminal(sys.stdout)))
     print()
-    table = list(summary(trace).rows())[:6]
-    columns = ("name", "count", "total", "median", "max", "share")
-    show(columns, ([row[name] for name in columns] for row in table), title=f"times in {trace.time.time_unit}")
+    table = summary(trace)
+    names = ("name", "count", "total", "median", "max", "share")
+    columns = [declared(spec) for spec in table.spec.columns if spec.name in names]
+    show(columns, ([row[name] for name in names] for row in list(table.rows())[:6]))
     print()
     print(f"accounting: {accounted(trace)}")
     if findings:

@@ -13,12 +13,11 @@ from lanescope._native import why_missing
 from lanescope.cli.arguments import add_input
 from lanescope.cli.console import echo, print_json
 from lanescope.cli.reading import opened, passed
+from lanescope.cli.tables import add_formats, print_table, print_wrapped
 from lanescope.families import registry
 from lanescope.families.declaration import UPDATE
 from lanescope.families.family import Family
 from lanescope.families.plugin_rules import plugin_rules
-from lanescope.view.formatting import escape
-from lanescope.view.table_output import show
 
 EXAMPLES = ("lanescope doctor", "lanescope doctor capture.bin")
 
@@ -35,7 +34,7 @@ _TOOLS = {"babeltrace2": "reads the traces of `lanescope record` independently"}
 def configure(parser: argparse.ArgumentParser, families: Sequence[Family], arguments: Sequence[str]) -> None:
     """Add the arguments."""
     add_input(parser, families, is_strict=False, is_optional=True)
-    parser.add_argument("--json", action="store_true", help="one JSON document, schema lanescope.doctor/1")
+    add_formats(parser, "lanescope.doctor/1", is_timed=False)
 
 
 def run(args: argparse.Namespace) -> int:
@@ -70,13 +69,13 @@ def run(args: argparse.Namespace) -> int:
     if args.json:
         print_json("lanescope.doctor/1", rows=[dict(zip(columns, row, strict=True)) for row in rows])
     else:
-        show(columns, rows)
+        print_table(args, columns, rows)
     return 1 if any(state in ("missing", "broken") for _, _, state, _ in rows) else 0
 
 
 def _print_limits(args: argparse.Namespace) -> int:
     """Print what a capture cannot prove, and what to record differently."""
-    from lanescope.analysis.limits import unproven
+    from lanescope.analysis.limits import Unproven, unproven
     from lanescope.pipeline.observers import Overview
 
     overview = Overview()
@@ -86,10 +85,13 @@ def _print_limits(args: argparse.Namespace) -> int:
     if args.json:
         print_json("lanescope.doctor/1", limits=[each._asdict() for each in found])
         return 0
+    if args.csv:
+        print_table(args, Unproven._fields, found)
+        return 0
     for each in found:
-        print(f"{each.family} {each.name}: {escape(each.where)}")
-        print(f"  cannot prove: {each.cannot}")
-        print(f"  instead: {each.instead}")
+        print_wrapped(args, f"{each.family} {each.name}: {each.where}")
+        print_wrapped(args, f"  cannot prove: {each.cannot}", "    ")
+        print_wrapped(args, f"  instead: {each.instead}", "    ")
     if not found:
         echo("No known limits.")
     return 0

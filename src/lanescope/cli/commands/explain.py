@@ -10,6 +10,7 @@ from lanescope.cli.arguments import add_input, add_window
 from lanescope.cli.console import print_json
 from lanescope.cli.context import close, window_of
 from lanescope.cli.reading import opened, passed
+from lanescope.cli.tables import add_formats, print_table, print_wrapped
 from lanescope.families.family import Family
 from lanescope.view.formatting import escape
 
@@ -20,7 +21,7 @@ def configure(parser: argparse.ArgumentParser, families: Sequence[Family], argum
     """Add the arguments."""
     add_input(parser, families)
     add_window(parser)
-    parser.add_argument("--json", action="store_true", help="one JSON document, schema lanescope.explain/1")
+    add_formats(parser, "lanescope.explain/1", is_timed=False)
 
 
 def run(args: argparse.Namespace) -> int:
@@ -32,12 +33,16 @@ def run(args: argparse.Namespace) -> int:
     with opened(args.input, args) as source:
         passed(source, args.input, observers=[whole])
     trace = whole.result()
-    rows = list(session.explain(trace, shlex.quote(args.input)).rows())
+    table = session.explain(trace, shlex.quote(args.input))
+    rows = list(table.rows())
     if args.json:
         listed = [{name: value for name, value in row.items() if name != "id"} for row in rows]
         print_json("lanescope.explain/1", **window_of(trace), rows=listed)
+    elif args.csv:
+        columns = [column for column in table.spec.columns if column.name != "id"]
+        print_table(args, columns, [[row[column.name] for column in columns] for row in rows])
     else:
         for row in rows:
-            print(escape(row["sentence"]))
+            print_wrapped(args, row["sentence"])
             print(f"    {escape(row['command'])}")
     return close(trace, args)

@@ -5,24 +5,27 @@ from __future__ import annotations
 import argparse
 from collections.abc import Sequence
 
-from lanescope.cli.arguments import add_input, add_window, positive
+from lanescope.cli.arguments import add_input, add_window
 from lanescope.cli.console import print_json
-from lanescope.cli.context import close, window_of
+from lanescope.cli.context import about, close, state_views, window_of
+from lanescope.cli.paging import add_paging, table_part
 from lanescope.cli.reading import collected
+from lanescope.cli.tables import add_formats, print_table
 from lanescope.families.family import Family
-from lanescope.view.table_output import show
 
 EXAMPLES = ("lanescope gaps capture.bin", "lanescope gaps --limit 5 capture.bin")
 
 _LIMIT = 20
+#: More than any trace has.
+_ALL = 1 << 62
 
 
 def configure(parser: argparse.ArgumentParser, families: Sequence[Family], arguments: Sequence[str]) -> None:
     """Add the arguments."""
     add_input(parser, families)
     add_window(parser)
-    parser.add_argument("--limit", metavar="N", type=positive, default=_LIMIT, help=f"rows (default: {_LIMIT})")
-    parser.add_argument("--json", action="store_true", help="one JSON document, schema lanescope.gaps/1")
+    add_paging(parser, _LIMIT)
+    add_formats(parser, "lanescope.gaps/1")
 
 
 def run(args: argparse.Namespace) -> int:
@@ -30,16 +33,21 @@ def run(args: argparse.Namespace) -> int:
     from lanescope.pipeline import trace_queries
 
     trace = collected(args)
-    table = trace_queries.longest_gaps(trace, args.limit)
+    table = trace_queries.longest_gaps(trace, _ALL)
+    listed, page = table_part(args, "gaps", table)
     unit = trace.time.time_unit
     timed = [column.name for column in table.spec.columns if column.unit == unit]
     if args.json:
         rows = [
             {f"{name}_{unit}" if name in timed else name: value for name, value in row.items() if name != "id"}
-            for row in table.rows()
+            for row in listed
         ]
-        print_json("lanescope.gaps/1", unit=unit, **window_of(trace), rows=rows)
+        print_json("lanescope.gaps/1", unit=unit, **window_of(trace), **page.described(), rows=rows)
     else:
-        columns = [name for name in table.spec.names if name not in ("id", "track_id", "ended_by_slice_id")]
-        show(columns, [[row[name] for name in columns] for row in table.rows()], title=f"times in {unit}")
+        hidden = ("id", "track_id", "ended_by_slice_id")
+        columns = [column for column in table.spec.columns if column.name not in hidden]
+        values = [[row[column.name] for column in columns] for row in listed]
+        print_table(args, columns, values, about=about(args, trace))
+        page.state()
+    state_views(trace)
     return close(trace, args)

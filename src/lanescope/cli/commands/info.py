@@ -8,20 +8,23 @@ from __future__ import annotations
 
 import argparse
 import os
-import shlex
+import sys
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from lanescope.cli.arguments import add_input
 from lanescope.cli.console import echo, format_row_counts, print_json, warn
-from lanescope.cli.context import close
+from lanescope.cli.context import close, listed
+from lanescope.cli.paging import add_paging, part
 from lanescope.cli.reading import opened, passed
+from lanescope.cli.tables import add_formats, echo_left_out, look_of, print_table
 from lanescope.errors import InputError
 from lanescope.families.family import Family
 from lanescope.pipeline.diagnostics import empty_inputs, stat_meanings
 from lanescope.pipeline.observers import Counted, Counts
-from lanescope.view.formatting import escape, format_count, format_duration
-from lanescope.view.table_output import show
+from lanescope.view.formatting import escape, format_bytes, format_count, format_total
+from lanescope.view.tables.cells import length
+from lanescope.view.tables.columns import Col, column
 
 if TYPE_CHECKING:
     from lanescope import Trace
@@ -33,14 +36,18 @@ EXAMPLES = ("lanescope info capture.bin", "lanescope info --json capture.bin")
 
 #: Columns of inputs that are printed: hashing the files takes as long as reading them.
 _INPUTS = ("path", "family", "format", "size", "role")
-_ACCOUNTING = ("input_id", "layer", "scope", "unit", "total", "decoded", "padding", "lost", "is_balanced")
-_STATS = ("name", "severity", "count", "input_id", "first_offset", "first_ts", "meaning")
+#: Columns of the accounting for programs, and what their values are.
+_ACCOUNTING = {
+    "input_id": "id", "layer": "id", "scope": "plain", "unit": "plain", "total": "count", "decoded": "count",
+    "padding": "count", "lost": "count", "is_balanced": "plain",
+}  # fmt: skip
 
 
 def configure(parser: argparse.ArgumentParser, families: Sequence[Family], arguments: Sequence[str]) -> None:
     """Add the arguments."""
     add_input(parser, families)
-    parser.add_argument("--json", action="store_true", help="one JSON document, schema lanescope.info/1")
+    add_paging(parser)
+    add_formats(parser, "lanescope.info/1", is_timed=False)
 
 
 def run(args: argparse.Namespace) -> int:
@@ -58,10 +65,12 @@ def run(args: argparse.Namespace) -> int:
     with opened(args.input, args, hashes=args.json) as source:
         last = passed(source, args.input, refuses=False, observers=[counts, span]).last
         content = _content(counts.result(), span.result(), last, source, () if args.json else _INPUTS)
+    content["stats"], page = part(args, "info", content["stats"], of="stats")
     if args.json:
-        print_json("lanescope.info/1", **content)
+        print_json("lanescope.info/1", **page.described(), **content)
     else:
-        _print(content)
+        _print(content, last, args)
+        page.state()
         if not content["rows"]["slices"] and not content["rows"]["instants"] and not any(empty_inputs(last)):
             warn("no events decoded; inspect the bytes with 'lanescope dump --stage packet'")
     return close(last, args)
@@ -72,11 +81,17 @@ def _list(folder: CaptureFolder, args: argparse.Namespace) -> None:
     captures = [each for each in folder.captures if args.family in (None, each.family)]
     if not captures:
         raise InputError(f"{args.input!r} contains no capture of family {args.family}", hint="run without --family")
+    found, page = part(args, "info", captures, of="captures")
     if args.json:
-        listed = [each._asdict() for each in captures]
-        print_json("lanescope.info.folder/1", folder=args.input, captures=listed, is_complete=folder.is_complete)
+        listed = [each._asdict() for each in found]
+        content = {"folder": args.input, **page.described(), "captures": listed, "is_complete": folder.is_complete}
+        print_json("lanescope.info.folder/1", **content)
         return
-    show(("path", "family", "format", "size"), captures, title="captures")
+    columns = [column("path", "text"), column("family", "text"), column("format", "text"), column("size", "bytes")]
+    print_table(args, columns, found)
+    page.state()
+    import shlex
+
     command = shlex.join(["lanescope", "info", captures[0].path])
     echo(f"{format_count(len(captures), 'capture')} in {escape(args.input)}; open one with '{escape(command)}'")
     if not folder.is_complete:
@@ -114,25 +129,93 @@ def _content(
     }
 
 
-def _print(content: dict[str, Any]) -> None:
-    time, tracks = content["time"], content["tracks"]
-    unit, begin, end = time["unit"], time["start"], time["end"]
-    for row in content["inputs"]:
-        print(f"{escape(row['path'])}: {row['family']}, {escape(row['format'])}, {row['size']} bytes ({row['role']})")
-    print(f"detected: {escape(content['detection']['reason'])} (score {content['detection']['score']})")
-    if begin is not None:
-        length = format_duration(end - begin, unit)
-        print(f"{length} from {begin} to {end} {unit} since {time['epoch_ns']} ns, epoch: {time['epoch_kind']}")
-    if attested := time["attested"]:
-        length = format_duration(attested["end"] - attested["start"], unit)
-        print(
-            f"{format_count(attested['rows'], 'row')} with implausible timestamps (LS501), without them {length} from "
-            f"{attested['start']} to {attested['end']} {unit}; run 'lanescope check'"
-        )
-    counted = [format_count(count, kind) for kind, count in tracks.items() if count]
-    print(f"{', '.join(counted) or 'no tracks'}; {format_row_counts(content['rows']) or 'no events'}")
+def _print(content: dict[str, Any], last: Trace, args: argparse.Namespace) -> None:
+    if args.csv:
+        accounting = [[row[name] for name in _ACCOUNTING] for row in content["accounting"]]
+        print_table(args, [column(*each) for each in _ACCOUNTING.items()], accounting)
+        if content["stats"]:
+            echo_left_out(args, "decode diagnostics")
+        return
+    from lanescope.view.tables.blocks import block, titled
+
+    room = look_of(args).room(sys.stdout)
+    main = content["inputs"][0]["path"] if content["inputs"] else args.input
+    print(titled(main, room))
+    for line in block(_overview(content, last), room):
+        print(line)
     print()
-    show(_ACCOUNTING, ([row[name] for name in _ACCOUNTING] for row in content["accounting"]), title="accounting")
+    names = _names(content["inputs"])
+    print_table(args, *_accounting(content["accounting"], names))
     if content["stats"]:
         print()
-        show(_STATS, ([row[name] for name in _STATS] for row in content["stats"]), title="decode diagnostics")
+        print(titled("Decode diagnostics", room))
+        for line in block([_diagnostic(row, names, content["time"]["unit"]) for row in content["stats"]], room):
+            print(line)
+
+
+def _overview(content: dict[str, Any], last: Trace) -> list[tuple[str, str]]:
+    """Return what a capture is, as keys and values."""
+    from lanescope.pipeline.diagnostics import described_contradictions, described_losses
+
+    time, tracks, found = content["time"], content["tracks"], content["detection"]
+    unit, begin, end = time["unit"], time["start"], time["end"]
+    family = f" ({content['family']})" if content["family"] else ""
+    rows = [("format", f"{content['format']}{family}, score {found['score']}/100: {found['reason']}")]
+    files = [row for row in content["inputs"] if row["role"] == "main"]
+    several = f" in {len(files):,} files" if len(files) > 1 else ""
+    rows.append(("size", format_bytes(sum(row["size"] for row in files)) + several))
+    others = [row for row in content["inputs"][1:] if row["role"] != "main"]
+    rows += [("sidecar" if not at else "", f"{row['path']} ({row['role']})") for at, row in enumerate(others)]
+    if begin is not None:
+        rows.append(("duration", length(end - begin, unit)))
+        since = f"since {time['epoch_ns']} ns, epoch: {time['epoch_kind']}"
+        rows.append(("time", f"from {begin:,} to {end:,} {unit} {since}"))
+    if attested := time["attested"]:
+        without = f"{length(attested['end'] - attested['start'], unit)} from {attested['start']:,}"
+        rows.append((
+            "suspect",
+            f"{format_total(attested['rows'], 'row')} with implausible timestamps (LS501), without them {without} to "
+            f"{attested['end']:,} {unit}; run 'lanescope check'",
+        ))  # fmt: skip
+    counted = [format_total(tracks[kind], kind) for kind in ("lane", "counter") if tracks[kind]]
+    groups = f" in {format_total(tracks['group'], 'group')}" if tracks["group"] else ""
+    there = f"{' and '.join(counted)}{groups}" if counted else groups.removeprefix(" in ") or "no tracks"
+    rows.append(("contents", f"{there}, {format_row_counts(content['rows']) or 'no events'}"))
+    rows.append(("data loss", listed(described_losses(last)) or "none"))
+    if wrong := described_contradictions(last):
+        rows.append(("inconsistent", listed(wrong)))
+    return rows
+
+
+def _names(inputs: Sequence[dict[str, Any]]) -> list[str]:
+    """Return the names of inputs, without the folder that they share with the first."""
+    folder = os.path.dirname(inputs[0]["path"]) if inputs else ""  # noqa: PTH120
+    return [row["path"].removeprefix(f"{folder}/" if folder else "") for row in inputs]
+
+
+def _accounting(rows: Sequence[dict[str, Any]], names: Sequence[str]) -> tuple[list[Col], list[list[Any]]]:
+    """Return columns and rows of what became of every byte: input by input, each named once."""
+    columns = [column("path", "text", header="Byte accounting"), column("unit", "plain")]
+    # What the device dropped is in no file, and rows that do not add up are our mistake: both are rare.
+    rare = [("scope", "input"), ("is_balanced", True)]
+    shown = [name for name, usual in rare if any(row[name] != usual for row in rows)]
+    counts = ("total", "decoded", "padding", "lost")
+    columns += [*(Col(name, kind="count", priority=1) for name in counts), *(column(name, "plain") for name in shown)]
+    told, last = [], None
+    for row in sorted(rows, key=lambda row: (row["input_id"], row["layer"])):
+        name = "" if row["input_id"] == last else names[row["input_id"]]
+        last = row["input_id"]
+        told.append([name, f"{row['unit']}s", *(row[count] for count in counts), *(row[each] for each in shown)])
+    return columns, told
+
+
+def _diagnostic(row: dict[str, Any], names: Sequence[str], unit: str) -> tuple[str, ...]:
+    """Return one stat: how bad it is, its name, how often, and a sentence with where it was first seen."""
+    places = []
+    if row["first_offset"] is not None:
+        of = f" of {names[row['input_id']]}" if len(names) > 1 and row["input_id"] is not None else ""
+        places.append(f"{row['first_offset']:#x}{of}")
+    if row["first_ts"] is not None:
+        places.append(f"{row['first_ts']:,} {unit}")
+    first = f", first at {', '.join(places)}" if places else ""
+    return row["severity"].replace("_", " "), row["name"], f"{row['count']:,}", f"{row['meaning']}{first}"

@@ -5,12 +5,13 @@ from __future__ import annotations
 import argparse
 from collections.abc import Sequence
 
-from lanescope.cli.arguments import add_input, add_window, positive
+from lanescope.cli.arguments import add_input, add_window
 from lanescope.cli.console import print_json
-from lanescope.cli.context import close, window_of
+from lanescope.cli.context import about, close, state_views, window_of
+from lanescope.cli.paging import add_paging, table_part
 from lanescope.cli.reading import collected
+from lanescope.cli.tables import add_formats, print_table
 from lanescope.families.family import Family
-from lanescope.view.table_output import show
 
 EXAMPLES = ("lanescope phases capture.bin", "lanescope phases --by device capture.bin")
 
@@ -22,8 +23,8 @@ def configure(parser: argparse.ArgumentParser, families: Sequence[Family], argum
     add_input(parser, families)
     add_window(parser)
     parser.add_argument("--by", choices=_BY, default="device", help="owner whose lanes are summed (default: device)")
-    parser.add_argument("--limit", metavar="N", type=positive, default=0, help="print only the first N rows")
-    parser.add_argument("--json", action="store_true", help="one JSON document, schema lanescope.phases/1")
+    add_paging(parser)
+    add_formats(parser, "lanescope.phases/1")
 
 
 def run(args: argparse.Namespace) -> int:
@@ -33,12 +34,15 @@ def run(args: argparse.Namespace) -> int:
     trace = collected(args)
     table = trace_queries.phases(trace, args.by)
     unit = trace.time.time_unit
-    rows = [{name: value for name, value in row.items() if name != "id"} for row in table.rows()]
-    rows = rows[: args.limit or None]
+    listed, page = table_part(args, "phases", table)
+    rows = [{name: value for name, value in row.items() if name != "id"} for row in listed]
     if args.json:
         rows = [{f"total_{unit}" if name == "total" else name: value for name, value in row.items()} for row in rows]
-        print_json("lanescope.phases/1", by=args.by, unit=unit, **window_of(trace), rows=rows)
+        print_json("lanescope.phases/1", by=args.by, unit=unit, **window_of(trace), **page.described(), rows=rows)
     else:
-        columns = [name for name in table.spec.names if name not in ("id", "track_id")]
-        show(columns, [[row[name] for name in columns] for row in rows], title=f"times in {unit}")
+        columns = [column for column in table.spec.columns if column.name not in ("id", "track_id")]
+        values = [[row[column.name] for column in columns] for row in rows]
+        print_table(args, columns, values, about=about(args, trace))
+        page.state()
+    state_views(trace)
     return close(trace, args)

@@ -12,13 +12,16 @@ from typing import TYPE_CHECKING, Any
 from lanescope.cli.arguments import add_input, add_window
 from lanescope.cli.console import print_json
 from lanescope.cli.context import close, window_of
+from lanescope.cli.paging import add_paging, is_paged, streamed_part
 from lanescope.cli.reading import opened, passed
 from lanescope.cli.signals import ending_at_once
+from lanescope.cli.tables import add_formats, print_table
 from lanescope.errors import UsageError
 from lanescope.families.family import Family
 from lanescope.pipeline import session
 from lanescope.pipeline.observers import Collect
-from lanescope.view.table_output import show
+from lanescope.view.formatting import format_count, format_total
+from lanescope.view.tables.columns import Col, is_id
 
 if TYPE_CHECKING:
     from lanescope import Trace
@@ -29,6 +32,10 @@ EXAMPLES = (
 )
 
 _COLUMNS = tuple((name, "VARCHAR") for name in ("table", "column", "type", "unit", "meaning"))
+_INTEGERS = frozenset(
+    sign + size for sign in ("", "U") for size in ("TINYINT", "SMALLINT", "INTEGER", "BIGINT", "HUGEINT")
+)
+_FLOATS = ("DOUBLE", "FLOAT")
 #: Answers are shown in pieces: how long they are is up to the query.
 _ROWS_AT_ONCE = 10_000
 
@@ -38,7 +45,22 @@ def configure(parser: argparse.ArgumentParser, families: Sequence[Family], argum
     add_input(parser, families)
     add_window(parser)
     parser.add_argument("query", metavar="QUERY", nargs="?", help="one SQL statement")
-    parser.add_argument("--json", action="store_true", help="one JSON document, schema lanescope.sql/1")
+    parser.add_argument(
+        "--perfetto-views",
+        action=_PerfettoViews,
+        nargs=0,
+        help="print views of lanes, gaps, findings and flows for queries in Perfetto",
+    )
+    add_paging(parser)
+    add_formats(parser, "lanescope.sql/1", is_timed=False)
+
+
+class _PerfettoViews(argparse.Action):
+    def __call__(self, parser: argparse.ArgumentParser, *_: object) -> None:
+        from lanescope.view import perfetto_views
+
+        print(perfetto_views.sql())
+        parser.exit()
 
 
 def run(args: argparse.Namespace) -> int:
@@ -53,7 +75,9 @@ def run(args: argparse.Namespace) -> int:
         _print(args, _COLUMNS, _declarations(trace), window_of(trace))
         return close(trace, args)
     # DuckDB looks for signals at times only, and in some plans never.
-    with ending_at_once(), duckdb_sql.connect(trace, session.derived_tables(trace).values()) as connection:
+    views = session.derived_tables(trace).values()
+    # What is asked for in parts has to have its rows in one order each time.
+    with ending_at_once(), duckdb_sql.connect(trace, views, is_repeatable=is_paged(args)) as connection:
         try:
             answer = connection.execute(args.query)
             description = (answer.description if answer is not None else None) or ()
@@ -94,16 +118,48 @@ def _print(
     rows: Iterable[Sequence[Any]],
     window: dict[str, Any],
 ) -> None:
+    if args.json or is_paged(args):
+        rows, page = streamed_part(args, "sql", iter(rows))
     if args.json:
         # Columns by position: a query may give two of them one name.
         print_json(
             "lanescope.sql/1",
             **window,
+            **page.described(),
             columns=[{"name": name, "type": type_} for name, type_ in columns],
             rows=[[_json(value, type_) for value, (_, type_) in zip(row, columns, strict=True)] for row in rows],
         )
     elif columns:
-        show([name for name, _ in columns], rows)
+        counted = _Counted(rows)
+        print_table(args, [_shown(*each) for each in columns], counted, notes=_note(counted, columns))
+        if is_paged(args):
+            page.state()
+
+
+class _Counted:
+    """Rows, and how many of them have gone by."""
+
+    def __init__(self, rows: Iterable[Sequence[Any]]) -> None:
+        self._rows, self.count = rows, 0
+
+    def __iter__(self) -> Iterator[Sequence[Any]]:
+        for row in self._rows:
+            self.count += 1
+            yield row
+
+
+def _note(counted: _Counted, columns: Sequence[object]) -> Iterator[str]:
+    """Yield what is below an answer, once all of it was shown."""
+    yield f"{format_total(counted.count, 'row')}, {format_count(len(columns), 'column')}"
+
+
+def _shown(name: str, type_: str) -> Col:
+    """Return a column of an answer: values as they are, none of them a share or a duration."""
+    if type_ in _INTEGERS:
+        return Col(name, kind="id" if is_id(name) else "count")
+    if type_ in _FLOATS:
+        return Col(name, kind="ratio")
+    return Col(name, kind="text", align="right" if type_.startswith("DECIMAL") else "")
 
 
 def _json(value: Any, type_: str) -> Any:

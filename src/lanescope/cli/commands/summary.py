@@ -4,27 +4,29 @@ from __future__ import annotations
 
 import argparse
 import os
-import shutil
 import signal
 import sys
 import time
 from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
-from lanescope.cli.arguments import add_input, add_window, parse_window, positive
+from lanescope.cli.arguments import add_format, add_input, add_window, parse_window
 from lanescope.cli.check_settings import add_settings, check_settings
 from lanescope.cli.console import echo, print_json
-from lanescope.cli.context import close, window_of
+from lanescope.cli.context import about, close, is_for_people, window_of
+from lanescope.cli.paging import add_paging, part
 from lanescope.cli.reading import opened, passed
 from lanescope.cli.suspects_output import Suspects, described, of_groups, of_tables, print_suspects
+from lanescope.cli.tables import add_formats, echo_left_out, look_of, print_table
 from lanescope.errors import UsageError
 from lanescope.families.family import Family
-from lanescope.view.fit_table import blocks, fitted
-from lanescope.view.table_output import is_terminal, show
+from lanescope.view.table_output import is_terminal
+from lanescope.view.tables.columns import Col, columns_of
 
 if TYPE_CHECKING:
     from lanescope import Table, Trace
     from lanescope.analysis.analysis_cache import AnalysisCache
+    from lanescope.view.analysis_report import Screen
 
 EXAMPLES = ("lanescope summary capture.bin", "lanescope summary --by overlap capture.bin")
 
@@ -40,7 +42,8 @@ _ANALYSES = {
 _UNITS = ("sm", "block", "core", "tile", "queue")
 #: Columns of a table that is followed, where there is room for a few only.
 _FOLLOWED = ("section", "name", "count", "errors", "total", "average", "min", "max")
-_BAR = " ▏▎▍▌▋▊▉█"
+#: Draws the shares of a table; it has no header.
+SHARE_BAR = Col("", kind="bar")
 
 
 def configure(parser: argparse.ArgumentParser, families: Sequence[Family], arguments: Sequence[str]) -> None:
@@ -51,7 +54,7 @@ def configure(parser: argparse.ArgumentParser, families: Sequence[Family], argum
     choices = dict.fromkeys((*_GROUPS, *_ANALYSES, *_UNITS, *own))
     text = f"grouping or analysis (default: name): {', '.join(choices)}"
     parser.add_argument("--by", metavar="WHAT", choices=tuple(choices), default="name", help=text)
-    parser.add_argument("--limit", metavar="N", type=positive, default=0, help="print only the first N groups")
+    add_paging(parser)
     parser.add_argument(
         "--within",
         metavar="UNIT",
@@ -60,17 +63,19 @@ def configure(parser: argparse.ArgumentParser, families: Sequence[Family], argum
     )
     parser.add_argument(
         "--classify",
-        metavar="KIND=GLOB,...",
+        metavar="KIND=GLOB",
         type=_classes,
         action="append",
         default=[],
-        help="names of regions that load, compute, store or wait, repeatable (default: by the words of a name)",
+        help="names of regions that load, compute, store or wait",
     )
     parser.add_argument("--follow", action="store_true", help="repeat while the capture grows (with --by tally)")
     # What ``record --live`` starts: it is the program's terminal, and its keys are for the program.
     parser.add_argument("--beside", action="store_true", help=argparse.SUPPRESS)
     add_settings(parser)
-    parser.add_argument("--json", action="store_true", help="one JSON document, schema lanescope.summary/1")
+    format = parser.add_mutually_exclusive_group()
+    add_formats(parser, "lanescope.summary/1", group=format)
+    add_format(format)
 
 
 def run(args: argparse.Namespace) -> int:
@@ -86,12 +91,14 @@ def run(args: argparse.Namespace) -> int:
         if args.by in _GROUPS and not _families(args.by, source.info.families):
             from lanescope.analysis.plausibility.suspect_totals import SuspectTotals
             from lanescope.analysis.summary import Summary
+            from lanescope.pipeline.observers import Counts
 
-            sums, totals = Summary(args.by), SuspectTotals(args.by, settings.thresholds, codes)
-            last = passed(source, args.input, observers=[sums] if codes == [] else [sums, totals]).last
+            sums, totals, counts = Summary(args.by), SuspectTotals(args.by, settings.thresholds, codes), Counts()
+            observers = [sums, *([] if codes == [] else [totals]), *([counts] if is_for_people(args) else [])]
+            last = passed(source, args.input, observers=observers).last
             table, unit = sums.result(), last.time.time_unit
             suspects = of_groups(table, args.by, args.limit, totals.result())
-            _print_summary(args, table, last, suspects)
+            _print_summary(args, table, last, suspects, about=about(args, last, counts.result()))
             if not args.json:
                 print_suspects(suspects, unit)
             return close(last, args)
@@ -115,7 +122,7 @@ def run(args: argparse.Namespace) -> int:
 
     suspects = Suspects() if codes == [] else of_tables(trace, tables_of, settings.thresholds, codes)
     if family_table is not None:
-        _print_summary(args, family_table, trace, suspects, remarks)
+        _print_summary(args, family_table, trace, suspects, remarks, about=about(args, trace))
     else:
         _regions(args, shared, suspects)
     if not args.json:
@@ -187,7 +194,8 @@ def _of_several(args: argparse.Namespace) -> int:
             yield path, trace
 
     table = families[0].summarise_all(args.by, traces())
-    _print_summary(args, table, last[0], Suspects(), families[0].remarks(args.by, table))
+    above = f"{len(args.inputs):,} captures: {', '.join(args.inputs)}"
+    _print_summary(args, table, last[0], Suspects(), families[0].remarks(args.by, table), about=above)
     return status
 
 
@@ -209,7 +217,13 @@ def _answers(args: argparse.Namespace, shared: AnalysisCache) -> list[Table]:
 
 
 def _print_summary(
-    args: argparse.Namespace, table: Table, trace: Trace | None, suspects: Suspects, remarks: Sequence[str] = ()
+    args: argparse.Namespace,
+    table: Table,
+    trace: Trace | None,
+    suspects: Suspects,
+    remarks: Sequence[str] = (),
+    *,
+    about: str = "",
 ) -> None:
     """Print sums by group: the common ones with the unit in the names of JSON keys, those of a family as they are.
 
@@ -219,33 +233,32 @@ def _print_summary(
         trace: the trace, or the last batch of it; None: there is none, and times are in ns.
         suspects: what suspect rows make of them.
         remarks: sentences that say what the table means.
+        about: the line of context above it.
     """
     unit = "ns" if trace is None else trace.time.time_unit
     window = {} if trace is None else window_of(trace)
-    rows = list(table.rows())[: args.limit or None]
+    rows, page = part(args, "summary", list(table.rows()))
     columns = [name for name in table.spec.names if name != "id"]
     if args.json:
         if args.by in _GROUPS:
             key = {spec.name: f"{spec.name}_{unit}" if spec.unit == unit else spec.name for spec in table.spec.columns}
             rows = [{key[name]: value for name, value in row.items()} for row in rows]
         more = described(suspects, unit) | ({"remarks": list(remarks)} if remarks else {})
-        print_json("lanescope.summary/1", by=args.by, unit=unit, **window, rows=rows, **more)
+        print_json("lanescope.summary/1", by=args.by, unit=unit, **window, **page.described(), rows=rows, **more)
         return
+    if args.format:
+        from lanescope.cli import ci_output
+
+        ci_output.print_sums(args, table.spec, list(table.rows()), trace, remarks)
+        return
+    declared: list[Col] = columns_of([spec for spec in table.spec.columns if spec.name != "id"])
     values = [[row[name] for name in columns] for row in rows]
-    if "share" in columns and is_terminal(sys.stdout):
+    if "share" in columns and not args.csv:
         share = columns.index("share")
-        columns = [*columns, ""]
-        values = [[*row, bar(row[share] or 0.0)] for row in values]
-    hidden: list[str] = []
-    parts = [(columns, values)]
-    if is_terminal(sys.stdout):
-        width = shutil.get_terminal_size().columns
-        columns, values, hidden = fitted(columns, values, width)
-        parts = blocks(columns, values, width)
-    for place, (columns, values) in enumerate(parts):
-        show(columns, values, title="" if place else f"times in {unit}{', in the window' if window else ''}")
-    if hidden:
-        echo(f"0 or unknown in all rows: {', '.join(hidden)}")
+        declared.append(SHARE_BAR)
+        values = [[*row, row[share] or 0.0] for row in values]
+    print_table(args, declared, values, about=about)
+    page.state()
     for remark in remarks:
         echo(remark)
 
@@ -303,14 +316,18 @@ def _regions(args: argparse.Namespace, shared: AnalysisCache, suspects: Suspects
 
     unit = shared.unit
     role = args.within or shared.known(*_ANALYSES.get(args.by, ()))
-    drawn = is_terminal(sys.stdout) and not args.json
+    is_text, above = is_for_people(args), about(args, shared.trace)
+    # What is drawn has no parts: those of a cursor are tables.
+    drawn = is_text and not args.cursor and is_terminal(sys.stdout)
     more: dict[str, Any] = {**window_of(shared.trace), "within": role, **described(suspects, unit)}
     if args.by == "region":
         table = region_stats.regions(shared, role)
-        if drawn:
+        if is_text:
             from lanescope.view.analysis_report import region_table, region_title
 
-            show(*region_table(shared, table, role, args.limit), title=region_title(role, unit))
+            found, page = part(args, "summary", list(table.rows()))
+            print_table(args, *region_table(shared, table, role, found), about=above, title=region_title(role))
+            page.state()
             return
     elif args.by == "overlap":
         table = overlap.overlap(shared, role)
@@ -318,14 +335,14 @@ def _regions(args: argparse.Namespace, shared: AnalysisCache, suspects: Suspects
         if drawn:
             from lanescope.view.analysis_report import overlap_matrix
 
-            overlap_matrix(shared, role, sys.stdout, args.limit)
+            overlap_matrix(shared, role, screen_of(args, above), args.limit)
             return
     elif args.by == "idle":
         table = idle.causes(shared, role)
         if drawn:
             from lanescope.view.analysis_report import idle_causes
 
-            idle_causes(table, unit, sys.stdout, args.limit)
+            idle_causes(table, unit, screen_of(args, above), args.limit)
             return
     elif args.by == "occupancy":
         resident = occupancy.occupancy(shared, role)
@@ -333,39 +350,56 @@ def _regions(args: argparse.Namespace, shared: AnalysisCache, suspects: Suspects
         if drawn:
             from lanescope.view.analysis_report import occupancy_strips
 
-            occupancy_strips(shared, [resident, active], sys.stdout, args.limit)
+            occupancy_strips(shared, [resident, active], screen_of(args, above), args.limit)
             return
         parts = [occupancy.occupancy_stats(shared, part) for part in (resident, active)]
-        _print(args, parts, unit, more)
+        _print(args, parts, shared.trace, more, above)
         return
     else:
         more = {**window_of(shared.trace), **described(suspects, unit)}
         table = occupancy.utilization(shared, args.by)
-        if drawn:
-            _show_units(table, args, unit)
+        if is_text:
+            _show_units(table, args, unit, above)
             return
-    _print(args, [table], unit, more)
+    _print(args, [table], shared.trace, more, above)
 
 
-def _print(args: argparse.Namespace, tables: Sequence[Table], unit: str, more: dict[str, Any]) -> None:
+def _print(args: argparse.Namespace, tables: Sequence[Table], trace: Trace, more: dict[str, Any], above: str) -> None:
     """Print tables of one shape as one, for scripts."""
-    rows = [row for table in tables for row in table.rows()][: args.limit or None]
+    if args.format:
+        from lanescope.cli import ci_output
+
+        ci_output.print_sums(args, tables[0].spec, [row for table in tables for row in table.rows()], trace)
+        return
+    unit = trace.time.time_unit
+    rows, page = part(args, "summary", [row for table in tables for row in table.rows()])
     columns = [name for name in tables[0].spec.names if name != "id"]
     if args.json:
         listed = [{name: row[name] for name in columns} for row in rows]
-        print_json("lanescope.summary/1", by=args.by, unit=unit, rows=listed, **more)
+        print_json("lanescope.summary/1", by=args.by, unit=unit, **page.described(), rows=listed, **more)
     else:
-        show(columns, [[row[name] for name in columns] for row in rows])
+        if more.get("exposure"):
+            echo_left_out(args, "exposure of kinds of work")
+        shown = columns_of([spec for spec in tables[0].spec.columns if spec.name != "id"])
+        print_table(args, shown, [[row[name] for name in columns] for row in rows], about=above)
+        page.state()
 
 
-def _show_units(table: Table, args: argparse.Namespace, unit: str) -> None:
-    from lanescope.view.analysis_report import Screen, unit_table, unit_words
+def _show_units(table: Table, args: argparse.Namespace, unit: str, above: str) -> None:
+    from lanescope.view.analysis_report import unit_table, unit_words
 
-    show(*unit_table(table, args.by, unit, args.limit), title=f"times in {unit}")
-    Screen(sys.stdout).paragraph(*unit_words(table, args.by, unit))
+    rows, page = part(args, "summary", list(table.rows()))
+    print_table(args, *unit_table(table, args.by, unit, rows), about=above)
+    page.state()
+    screen_of(args).paragraph(*unit_words(table, args.by, unit))
 
 
-def bar(share: float, width: int = 20) -> str:
-    """Return a bar of block characters for a share of 0 to 1."""
-    eighths = round(min(max(share, 0.0), 1.0) * width * 8)
-    return _BAR[8] * (eighths // 8) + (_BAR[eighths % 8] if eighths % 8 else "")
+def screen_of(args: argparse.Namespace, above: str = "") -> Screen:
+    """Return standard output as what lines are drawn on, below a line of context."""
+    from lanescope.view.analysis_report import Screen
+
+    screen = Screen(sys.stdout, has_color=look_of(args).has_color(sys.stdout))
+    if above:
+        screen.wrap(above)
+        screen.line()
+    return screen

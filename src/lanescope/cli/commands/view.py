@@ -44,7 +44,7 @@ def run(args: argparse.Namespace) -> int:
     from lanescope.io.atomic_file import scratch
     from lanescope.io.perfetto import PerfettoSink
     from lanescope.pipeline.observers import Annotations
-    from lanescope.view.initial_view import groups_to_open
+    from lanescope.view.initial_view import initial_view
     from lanescope.view.server import Viewer, find_ui
 
     # Before decoding, which may take long.
@@ -56,7 +56,7 @@ def run(args: argparse.Namespace) -> int:
             annotate = Annotations(found.select, found.ignore, limits)
             last = passed(source, args.input, sink=PerfettoSink(file), annotate=annotate).last
         title = f"{Path(args.input).name}.pftrace"
-        with Viewer(file, title=title, port=args.port, expanded=groups_to_open(last.tracks)) as viewer:
+        with Viewer(file, title=title, port=args.port, **initial_view(last)) as viewer:
             print(viewer.address, flush=True)
             status = close(last, args)
             if args.browser and not _open(viewer):

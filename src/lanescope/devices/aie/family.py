@@ -140,6 +140,7 @@ FAMILY = Family(
         ),
     ),
     causes=_HERE + "analysis.causes:causes",
+    clock_pairs=_HERE + "analysis.clock_pairs:clock_pairs",
     simulator=Simulator(
         _HERE + "simulate.simulator:simulate",
         options=(

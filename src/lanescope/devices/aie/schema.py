@@ -368,6 +368,7 @@ RUN_STATS = (
         finding="LS105 warning",
     ),
 )
+_CORE_NAMES = frozenset(spec.name for spec in CORE_STATS)
 STATS = tuple(
     spec
     for spec in (
@@ -436,7 +437,7 @@ STATS = tuple(
         *RUN_STATS,
         *DERIVED_STATS,
     )
-    if spec not in CORE_STATS
+    if spec.name not in _CORE_NAMES
 )
 
 DISTANCES = ("first", "recorded", "at_least", "apart")

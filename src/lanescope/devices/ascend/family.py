@@ -151,6 +151,8 @@ FAMILY = Family(
         ),
     ),
     causes=_HERE + "analysis.causes:causes",
+    clock_pairs="lanescope.common.time_domains:flow_pairs",
+    views=_HERE + "analysis.causes:views",
     simulator=Simulator(
         _HERE + "simulate:simulate",
         options=(

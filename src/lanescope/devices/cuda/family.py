@@ -222,6 +222,7 @@ FAMILY = Family(
     clocks=(ClockSpec("globaltimer", ((0.9e9, 1.1e9),)), ClockSpec("clock64", ((0.1e9, 4e9),), "cuda_rate_estimated")),
     launches=_HERE + "analysis.launch_spans:launch_spans",
     causes=_HERE + "analysis.causes:causes",
+    clock_pairs="lanescope.common.time_domains:flow_pairs",
     simulator=Simulator(
         _HERE + "simulate.simulator:simulate",
         options=(

@@ -42,9 +42,9 @@ OPERATIONS = TableSpec(
         ref("readback_track_id", "tracks", "lane of the thread that read the result"),
         ref("append_slice_id", "slices", "slice of the Append call; NULL if not recorded", nullable=True),
         ref("submit_slice_id", "slices", "slice of the submitting call; NULL if not recorded", nullable=True),
-        time("append_ts", "start of the Append call"),
-        time("submit_ts", "start of the submitting call"),
-        time("readback_ts", "time at which the timestamps were read"),
+        time("append_ts", "start of the Append call", of_host=True),
+        time("submit_ts", "start of the submitting call", of_host=True),
+        time("readback_ts", "time at which the timestamps were read", of_host=True),
         ColumnSpec("readback_seq", "int64", "position of the readback record in the stream"),
         ColumnSpec("command_list", "uint64", "handle or number of the command list, stream or queue"),
         argument("ordinal", "int64", "queue group of the operation; NULL if unknown", nullable=True),
@@ -161,6 +161,22 @@ ARGUMENT_DETAILS = TableSpec(
     ),
     key="slice_id",
 )
+WAIT_DETAILS = TableSpec(
+    "levelzero_waits",
+    "what an API call waited for on devices",
+    (
+        ref("slice_id", "slices", "slice of the call"),
+        argument("target", "text", "kind of object: queue, list, event, fence, device"),
+        argument("handle", "uint64", "handle of the object"),
+        ref(
+            "operation_slice_id",
+            "slices",
+            "operation that ended last of those it waited for; NULL if not recorded or if the call did not succeed",
+            nullable=True,
+        ),
+    ),
+    key="slice_id",
+)
 SENSOR_DETAILS = TableSpec(
     "levelzero_sensors",
     "details of the counter of a sensor",
@@ -200,6 +216,7 @@ DETAILS: tuple[TableSpec, ...] = (
     THREAD_DETAILS,
     QUEUE_DETAILS,
     ARGUMENT_DETAILS,
+    WAIT_DETAILS,
     SENSOR_DETAILS,
     SAMPLE_DETAILS,
     EVENT_DETAILS,

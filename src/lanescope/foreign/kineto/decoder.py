@@ -1,7 +1,9 @@
-"""The decoder: a Kineto file -> one ``Trace``.
+"""The decoder: a Kineto file -> batches.
 
-What a row is may be known from any place of the file, and device work is far from its call: columns of all events are
-kept, some 160 bytes for each, and batches are made of them at the end.
+Files list the calls of each thread, then what devices did, each over the whole capture: no row has all its neighbours
+near it, and no window of time is complete before the end. What has to be known of the whole file is found on the way
+through it; a file of some size is then read a second time, and a batch is made of each window of text. What is kept of
+all of it are calls and device work, which are joined at the end, some 80 bytes for each.
 """
 
 from __future__ import annotations
@@ -20,15 +22,22 @@ from lanescope.foreign.kineto.formats.metadata import read_metadata
 from lanescope.foreign.kineto.interpret.classes import classify
 from lanescope.foreign.kineto.interpret.joins import join_flows, join_launches
 from lanescope.foreign.kineto.schema import EVENTS, STATS, TABLES
+from lanescope.foreign.kineto.survey import Survey
 from lanescope.trace import Table, TimeBase, Trace, TraceBuilder
 from lanescope.wire.trace_events import TraceEventReader, TraceEvents
 
 if TYPE_CHECKING:
     from lanescope.source import Capture
+    from lanescope.source.file import Reader
 
 
 #: Slices of a batch.
 _BATCH = 1 << 18
+#: Bytes of text of which all events are kept: larger files are read twice.
+WHOLE = 256 << 20
+#: Bytes of text whose events are kept at a time.
+WINDOW = 32 << 20
+_PIECE = 1 << 20
 
 
 class KinetoDecoder:
@@ -43,41 +52,41 @@ class KinetoDecoder:
         self._capture = capture
         self._options = dict(options)
         self._reader = TraceEventReader(layout.ARGS)
+        self._survey = Survey()
+        self._fed = 0  # bytes whose events are not surveyed yet
 
     def feed(self, data: memoryview) -> list[Trace]:
         """Read the next bytes."""
         self._reader.feed(data)
+        self._fed += len(data)
+        if self._fed >= (WINDOW if self._capture.main.size > WHOLE else WHOLE):
+            self._survey.add(self._reader.take())
+            self._fed = 0
         return []
 
-    def events(self) -> TraceEvents:
-        """Take the end of the input, and return its events.
+    def finish(self) -> Iterator[Trace]:
+        """Join and draw, some slices at a time.
 
         Raises:
-            InputError: it has no list of events.
+            InputError: the file has no list of events, or changes while it is read.
         """
-        events = self._reader.finish()
-        if not events.has_list:
-            what = "is not JSON" if events.ending == "foreign" else "contains no list of trace events"
-            raise InputError(f"{self._capture.main.path} {what}", hint="pass a file that the PyTorch profiler exported")
-        return events
-
-    def finish(self) -> Iterator[Trace]:
-        """Join and draw, some slices at a time."""
-        events = self.events()
+        last = self._reader.finish()
         main = self._capture.main
+        if not last.has_list:
+            what = "is not JSON" if last.ending == "foreign" else "contains no list of trace events"
+            raise InputError(f"{main.path} {what}", hint="pass a file that the PyTorch profiler exported")
+        survey = self._survey
+        survey.add(last, is_whole=not survey.events)
         reader = main.reader()
 
         def read(offset: int, size: int) -> bytes:
             return reader.at(offset, size).tobytes()
 
-        metadata = read_metadata(events.member_places, read)
-        classes = classify(events)
-        timed = events.has_ts & ~events.of_phase("M")
-        first = int(events.ts[timed].min()) if timed.any() else 0
+        metadata = read_metadata(last.member_places, read)
+        first = survey.first
         is_absolute = metadata.base_ns is None and facts.is_unix(first)
-        base = metadata.base_ns or 0
         kind = "unix" if is_absolute or metadata.base_ns is not None else "first_event"
-        builder = TraceBuilder(TimeBase(base + first, kind), details=TABLES, stats=STATS)
+        builder = TraceBuilder(TimeBase((metadata.base_ns or 0) + first, kind), details=TABLES, stats=STATS)
         builder.input(
             capture=self._capture.name,
             path=main.path,
@@ -87,35 +96,52 @@ class KinetoDecoder:
             format=layout.FORMAT,
             options={name: value for name, value in self._options.items() if value is not None},
         )
-        slices = np.flatnonzero(events.of_phase("X") & events.has_ts)
         host = builder.clock(name="host clock", device="host", frequency=1_000_000_000)
-        has_work = bool(classes.is_work[slices].any())
-        device = builder.clock(name="device clock", device="device", frequency=None) if has_work else None
-        names = read_names(events)
-        tracks = Tracks(builder, events, names, host, device)
-        made = rows.place_slices(events, classes, tracks, slices, events.ts - first)
-        for begin in range(0, len(slices), _BATCH):
-            part = slices[begin : begin + _BATCH]
-            rows.add_slices(builder, events, made, part)
-            details.add_details(builder, events, classes, made, part)
-            details.add_arguments(builder, events, made, part, read)
-            if begin + _BATCH < len(slices):
-                yield builder.batch()
-        rows.add_instants(builder, events, classes, tracks, made)
-        rows.add_memory(builder, events, tracks, made)
-        rows.add_counters(builder, events, tracks, classes, made)
-        launches = join_launches(events, classes)
-        rows.add_flows(builder, launches, made)
-        backward = join_flows(events, layout.BACKWARD_FLOWS)
-        unplaced = rows.add_backward(builder, events, classes, tracks, backward, made)
+        device = builder.clock(name="device clock", device="device", frequency=None) if survey.has_work else None
+        kept = survey.kept()
+        names = read_names(kept)
+        tracks = Tracks(builder, kept, names, host, device)
+        devices = survey.device_places(len(kept.places))
+        for (place, of), nesting in survey.lanes(devices).items():
+            tracks.lane(place, of, nesting)
+        for place, of in survey.instants():
+            tracks.lane(place, of, "nested")
+        survey.counters.make_tracks(kept, tracks, devices)
+        classes = survey.classes(kept, devices)
+        joined = survey.rows(kept, classes, tracks)
+        backward = join_flows(kept, layout.BACKWARD_FLOWS)
+        operators = rows.Operators(joined.ts[np.concatenate([backward.start, backward.end])])
+        done = seen = 0
+        for events in (kept,) if survey.is_whole else _read_parts(reader, main.size, WINDOW):
+            meaning, made = classes, joined
+            if not survey.is_whole:
+                meaning = classify(events, devices)
+                made = rows.place_slices(events, meaning, tracks, events.ts - first, done)
+            seen += len(events)
+            for begin in range(0, len(made.slices), _BATCH):
+                part = made.slices[begin : begin + _BATCH]
+                rows.add_slices(builder, events, made, part)
+                details.add_details(builder, events, meaning, made, part)
+                details.add_arguments(builder, events, made, part, read)
+                done += len(part)
+                if done < survey.slices:
+                    yield builder.batch()
+            rows.add_instants(builder, events, meaning, tracks, made)
+            survey.counters.add(builder, events, made.ts)
+            operators.add(events, meaning, made)
+        if (seen, done) != (survey.events, survey.slices):
+            raise InputError(f"{main.path}: file changed while it was read", hint="run the command again")
+        launches = join_launches(kept, classes)
+        rows.add_flows(builder, launches, joined)
+        unplaced = rows.add_backward(builder, kept, tracks, backward, joined.ts, operators)
         facts.add_metadata(builder, metadata)
-        facts.add_coverage(builder, tracks, facts.recorded_window(events, classes, made))
-        facts.add_stats(builder, events, classes, metadata, is_absolute=is_absolute)
-        self._count_joins(builder, events, launches, backward, unplaced)
+        facts.add_coverage(builder, tracks, facts.recorded_window(kept, classes, joined))
+        facts.add_stats(builder, last, survey.tally, metadata, is_absolute=is_absolute, has_work=survey.has_work)
+        self._count_joins(builder, kept, launches, backward, unplaced)
         builder.add_stat("kineto_repeated_metadata", names.repeated, input_id=0)
-        builder.add_stat("kineto_missing_names", int(not names.events and len(slices) > 0), input_id=0)
-        facts.add_accounting(builder, events)
-        builder.records("kineto.events", partial(event_table, events))
+        builder.add_stat("kineto_missing_names", int(not names.events and survey.slices > 0), input_id=0)
+        facts.add_accounting(builder, last.decoded, survey.tally)
+        builder.records("kineto.events", partial(_read_table, reader, main.size))
         yield builder.finish()
 
     def _count_joins(
@@ -129,9 +155,35 @@ class KinetoDecoder:
         stat("kineto_repeated_call", launches.repeated)
         stat("kineto_unmatched_backward", backward.unmatched)
         builder.add_stat("kineto_unplaced_flow", unplaced, input_id=0)
-        flows = events.of_phase("s") | events.of_phase("f") | events.of_phase("t")
-        table = np.array([*(name in layout.BACKWARD_FLOWS for name in events.categories), False], np.bool_)
-        builder.add_stat("kineto_replaced_flow", int(np.count_nonzero(flows & ~table[events.category])), input_id=0)
+        builder.add_stat("kineto_replaced_flow", self._survey.tally.count("kineto_replaced_flow")[0], input_id=0)
+
+
+def _read_parts(reader: Reader, size: int, window: int) -> Iterator[TraceEvents]:
+    """Yield the events of a file by windows of so many bytes of its text."""
+    scanner = TraceEventReader(layout.ARGS)
+    fed = 0
+    for begin in range(0, size, _PIECE):
+        scanner.feed(memoryview(reader.at(begin, min(_PIECE, size - begin)).data))
+        fed += _PIECE
+        if fed >= window:
+            yield scanner.take()
+            fed = 0
+    yield scanner.finish()
+
+
+def read_events(reader: Reader, size: int) -> TraceEvents:
+    """Return all events of a file.
+
+    Args:
+        reader: reads the file.
+        size: of the file.
+    """
+    (events,) = _read_parts(reader, size, size + _PIECE + 1)
+    return events
+
+
+def _read_table(reader: Reader, size: int) -> Table:
+    return event_table(read_events(reader, size))
 
 
 def event_table(events: TraceEvents) -> Table:

@@ -46,6 +46,8 @@ FAMILY = Family(
     bounds=_HERE + "analysis.bounds:bounds",
     kernels=_HERE + "analysis.kernel_spans:kernel_spans",
     causes=_HERE + "analysis.causes:causes",
+    clock_pairs=_HERE + "analysis.clock_pairs:clock_pairs",
+    views=_HERE + "analysis.causes:views",
     simulator=Simulator(
         _HERE + "simulate.simulator:simulate",
         options=(

@@ -507,8 +507,10 @@ def test_the_command_reads_a_program_from_its_elf_file(tmp_path, capsys, monkeyp
     Path("build.xclbin").write_bytes(cdo(*load(0, 2, RAW)))
     assert cli.main(["aie-path", "run.bin", "--xclbin", "build.xclbin", "--program-tile", "0,2", "--path"]) == 0
     capsys.readouterr()
-    assert cli.main(["sql", "run.bin", "select count(*) from aie_path_bundles", "--xclbin", "build.xclbin"]) == 0
-    assert capsys.readouterr().out.strip().endswith(str(len(MAIN) + len(WORK)))
+    assert (
+        cli.main(["sql", "run.bin", "select count(*) from aie_path_bundles", "--xclbin", "build.xclbin", "--csv"]) == 0
+    )
+    assert capsys.readouterr().out.splitlines() == ["count_star()", str(len(MAIN) + len(WORK))]
     for wrong, status, says in (
         (["--program-tile", "0,2"], 2, "--program-tile requires --xclbin"),
         (["--xclbin", "build.xclbin", "--program-tile", "x"], 2, "expected COL,ROW"),

@@ -6,6 +6,7 @@ from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from lanescope.declaration import replace
 from lanescope.errors import UsageError
 from lanescope.families.command import Argument, CommandContext, Values
 from lanescope.families.options import positive_int
@@ -65,12 +66,17 @@ def _place(text: str) -> tuple[int, int]:
 
 def _show(context: CommandContext, table: Table, title: str, *, limit: int | None = None) -> None:
     addresses = {c.name for c in table.spec.columns if c.unit == "bytes" and c.name not in ("size", "offset")}
-    names = [name for name in table.spec.names if name != "track_id"]
+    columns = [
+        replace(column, type="utf8", unit="") if column.name in addresses else column
+        for column in table.spec.columns
+        if column.name != "track_id"
+    ]
+    names = [column.name for column in columns]
     rows = (
         [f"{row[name]:#x}" if name in addresses and row[name] is not None else row[name] for name in names]
         for row in islice(table.rows(), limit)
     )
-    context.show(names, rows, title=title)
+    context.show(columns, rows, title=title)
 
 
 def _overview(context: CommandContext, paths: Paths) -> None:
@@ -85,7 +91,6 @@ def _overview(context: CommandContext, paths: Paths) -> None:
         table = paths.table(spec)
         if len(table):
             _show(context, table, title)
-            context.lines([""])
 
 
 def _json(context: CommandContext, paths: Paths) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+import numpy.typing as npt
 
 from lanescope.common.distinct import distinct
 from lanescope.common.intervals import Ints, known_extents
@@ -28,10 +29,15 @@ def causes(trace: Trace, *, infer: bool) -> Causes:
         trace: the trace.
         infer: nothing can be added: flows name the thread where exactly one can have been it.
     """
-    is_flight = trace.tracks.values("role") == _FLIGHT
-    views = is_flight[trace.slices.values("track_id")]
+    shown = views(trace)[trace.slices.values("track_id")]
     edges = [_edges(trace, name, kind, to_begin=to_begin) for name, (kind, to_begin) in _KINDS.items()]
-    return Causes(tuple(edges), views=views, windows=_epochs(trace))
+    return Causes(tuple(edges), views=shown, windows=_epochs(trace))
+
+
+def views(trace: Trace) -> npt.NDArray[np.bool_]:
+    """Return which lanes show what is in flight, bool [tracks]."""
+    is_flight: npt.NDArray[np.bool_] = trace.tracks.values("role") == _FLIGHT
+    return is_flight
 
 
 def _edges(trace: Trace, name: str, kind: CauseKind, *, to_begin: bool) -> CauseEdges:

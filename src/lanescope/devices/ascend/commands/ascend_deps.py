@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
     from lanescope.devices.ascend.analysis.task_graph import TaskGraph
     from lanescope.devices.ascend.formats.graph_file import GraphFile
-    from lanescope.trace import Trace
+    from lanescope.trace import ColumnSpec, Trace
 
 _SUFFIXES = (".html", ".svg", ".dot")
 
@@ -44,7 +44,7 @@ def run(context: CommandContext, values: Values) -> int:
     else:
         rows = [[_text(value) for value in row.values()] for row in _tasks(graph)]
         title = f"{len(graph)} tasks, {len(graph.pred)} edges, {int(graph.is_needed.sum())} not implied by others"
-        context.show(_COLUMNS, rows, title=f"{title}; times in {graph.unit}")
+        context.show(_columns(graph.unit), rows, title=title)
     return 0
 
 
@@ -59,7 +59,8 @@ def _around(context: CommandContext, trace: Trace, values: Values) -> int:
         context.json("lanescope.ascend-deps/1", task=task, rows=rows)
     else:
         columns.remove("slack_ticks")
-        context.show(columns, [[row[name] for name in columns] for row in rows], title=f"tasks around {task}")
+        specs = [column for column in table.spec.columns if column.name in columns]
+        context.show(specs, [[row[name] for name in columns] for row in rows], title=f"tasks around {task}")
     return 0
 
 
@@ -124,6 +125,17 @@ _COLUMNS = (
     "task", "level", "kind", "name", "record", "executions", "begin", "duration", "slack", "dispatched_early",
     "allows_early", "waits_for",
 )  # fmt: skip
+_TIMES = ("begin", "duration", "slack")
+
+
+def _columns(unit: str) -> list[str | ColumnSpec]:
+    """Return the columns, those of times with their unit."""
+    from lanescope.trace import ColumnSpec
+
+    return [
+        ColumnSpec(name, "int64", "time", unit=unit, is_time=name == "begin") if name in _TIMES else name
+        for name in _COLUMNS
+    ]
 
 
 def _tasks(graph: TaskGraph) -> Iterable[dict[str, Any]]:

@@ -8,6 +8,7 @@ from functools import cached_property
 import numpy as np
 import numpy.typing as npt
 
+from lanescope.common.distinct import distinct
 from lanescope.devices.ascend.emit.context import TimelineBuilder, some
 from lanescope.devices.ascend.formats.layout import AICORE, EARLY_KINDS, PHASE_KINDS
 from lanescope.devices.ascend.formats.versions import Erratum
@@ -17,7 +18,6 @@ from lanescope.devices.ascend.interpret.attribution import IDLE_PARTS, CoreTimes
 from lanescope.devices.ascend.interpret.clock import Alignment
 from lanescope.devices.ascend.interpret.execution_table import anywhere
 from lanescope.devices.ascend.interpret.resolve import Interpreter, thread_of_core
-from lanescope.devices.ascend.interpret.sorted_index import distinct
 from lanescope.devices.ascend.interpret.thread_time import ThreadTimes, thread_times
 from lanescope.trace import Column
 from lanescope.trace.column import Array, Mask

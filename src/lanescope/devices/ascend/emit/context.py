@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
+from lanescope.common.distinct import distinct
 from lanescope.common.intervals import pack_sort_key
 from lanescope.declaration import frozen_class
 from lanescope.devices.ascend.formats.layout import LEVEL_KEYS, QUEUES
@@ -21,7 +22,6 @@ from lanescope.devices.ascend.interpret.clock_steps import Steps, clock_steps
 from lanescope.devices.ascend.interpret.resolve import Interpreter
 from lanescope.devices.ascend.interpret.scheduler_overhead import COUNTERS, overhead
 from lanescope.devices.ascend.interpret.sidecars import folders_of, rank_and_device
-from lanescope.devices.ascend.interpret.sorted_index import distinct
 from lanescope.trace import Column, Flag, TraceBuilder
 from lanescope.trace.column import Array, Mask
 

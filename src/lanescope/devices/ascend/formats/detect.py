@@ -56,9 +56,8 @@ def _probe_dump(head: FileHead) -> Detection:
     if len(data) < _ENTRY.size:
         return Detection(0)
     if head.size >= _LEAST_REGION and len(data) == 1 << 16:
-        queue = [_entry(data, at) for at in range(0, len(data), _ENTRY.size)]
-        used = sum(number >= 0 for number in queue)
-        if min(queue) >= -1 and used:
+        used = _queued(data)
+        if used:
             return Detection(95, "dump", f"a header with {used} ready entries")
     entries, used = _entries(data)
     if used or entries > 1:
@@ -91,6 +90,17 @@ def _entries(data: bytes) -> tuple[int, int]:
             break
         at += _BUFFERS[number][0]
     return found, used
+
+
+def _queued(data: bytes) -> int:
+    """Return how many entries of a queue of ready entries are in use; 0 if it is none."""
+    used = 0
+    for at in range(0, len(data), _ENTRY.size):
+        number = _entry(data, at)
+        if number < -1:
+            return 0
+        used += number >= 0
+    return used
 
 
 def _entry(data: bytes, at: int) -> int:

@@ -11,6 +11,7 @@ from collections.abc import Iterator
 import numpy as np
 import numpy.typing as npt
 
+from lanescope.common.distinct import distinct
 from lanescope.devices.ascend.formats.layout import (
     AICORE,
     AICPU,
@@ -26,7 +27,6 @@ from lanescope.devices.ascend.formats.versions import Erratum
 from lanescope.devices.ascend.interpret import graph as graphs
 from lanescope.devices.ascend.interpret import task_kinds
 from lanescope.devices.ascend.interpret.resolve import Interpreter
-from lanescope.devices.ascend.interpret.sorted_index import distinct
 from lanescope.trace.column import Mask
 
 Int64 = npt.NDArray[np.int64]

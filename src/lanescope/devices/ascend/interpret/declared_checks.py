@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from lanescope.common.distinct import distinct
 from lanescope.devices.ascend.formats.layout import (
     AICORE,
     AICPU,
@@ -27,7 +28,6 @@ from lanescope.devices.ascend.interpret import graph as graphs
 from lanescope.devices.ascend.interpret.clock import ANCHOR_POSITIONS
 from lanescope.devices.ascend.interpret.cross_checks import Found, of_rows
 from lanescope.devices.ascend.interpret.resolve import Interpreter
-from lanescope.devices.ascend.interpret.sorted_index import distinct
 from lanescope.trace.column import Mask
 
 #: Words that metadata take from closed lists.

@@ -12,10 +12,11 @@ import numpy as np
 import numpy.typing as npt
 
 from lanescope._native import core
+from lanescope.common.distinct import distinct
 from lanescope.declaration import frozen_class, replace
 from lanescope.devices.ascend.formats.layout import CREATOR, WAIT
 from lanescope.devices.ascend.formats.records import Deps, UInt64
-from lanescope.devices.ascend.interpret.sorted_index import SortedIndex, distinct, union
+from lanescope.devices.ascend.interpret.sorted_index import SortedIndex, union
 from lanescope.trace.column import Mask
 
 Int64 = npt.NDArray[np.int64]

@@ -9,13 +9,13 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
+from lanescope.common.distinct import distinct
 from lanescope.declaration import frozen_class
 from lanescope.devices.ascend.formats.host_phases import HostPhases
 from lanescope.devices.ascend.formats.layout import AICORE, AICPU, HOST_SUBMITS, PHASES, SUBMITS, UPLOADS
 from lanescope.devices.ascend.formats.records import Records, Tally
 from lanescope.devices.ascend.formats.strace import HostLog
 from lanescope.devices.ascend.interpret.clock import Alignment, align
-from lanescope.devices.ascend.interpret.sorted_index import distinct
 from lanescope.trace.column import Mask
 
 Int64 = npt.NDArray[np.int64]

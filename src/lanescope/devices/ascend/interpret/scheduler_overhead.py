@@ -5,10 +5,10 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
+from lanescope.common.distinct import distinct
 from lanescope.devices.ascend.interpret import graph as graphs
 from lanescope.devices.ascend.interpret.execution_table import Executions
 from lanescope.devices.ascend.interpret.graph import Graph
-from lanescope.devices.ascend.interpret.sorted_index import distinct
 from lanescope.trace.column import Array
 
 Int64 = npt.NDArray[np.int64]

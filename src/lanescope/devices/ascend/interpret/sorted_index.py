@@ -9,6 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from lanescope._native import core
+from lanescope.common.distinct import distinct
 from lanescope.declaration import frozen_class
 
 Int64 = npt.NDArray[np.int64]
@@ -17,25 +18,10 @@ Number = TypeVar("Number", bound=np.generic)
 
 #: Entries of a table for each value of the list, beyond some that cost nothing.
 _SPARSE, _FREE = 4, 1 << 16
-#: Values below it are looked up in a table of all of them.
-_SMALL = 1 << 12
 #: Rings that are told apart by a table.
 _RINGS = 1 << 16
 _LOW = np.uint64(0xFFFFFFFF)
 _HALF = np.uint64(32)
-
-
-def distinct(values: npt.NDArray[Number]) -> npt.NDArray[Number]:
-    """Return the distinct values, rising: what ``np.unique`` does, which imports masked arrays first."""
-    # Numbers of cores and threads: a table of them is quicker than to sort.
-    if values.dtype.kind == "i" and len(values) > _SMALL and values.min() >= 0 and values.max() < _SMALL:
-        return np.flatnonzero(np.bincount(values)).astype(values.dtype)
-    rising = np.sort(values)
-    if not len(rising):
-        return rising
-    first = np.ones(len(rising), np.bool_)
-    first[1:] = rising[1:] != rising[:-1]
-    return rising[first]
 
 
 @frozen_class

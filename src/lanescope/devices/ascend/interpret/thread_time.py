@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
+from lanescope.common.distinct import distinct
 from lanescope.declaration import frozen_class
-from lanescope.devices.ascend.interpret.sorted_index import distinct
 
 Int64 = npt.NDArray[np.int64]
 

@@ -15,17 +15,18 @@ _SIGNAL = CauseKind("signal", 1)
 _LAUNCH = CauseKind("launch", 3)
 _APPEND = CauseKind("append", 9)
 _BARRIER = CauseKind("barrier", 2)
-_SYNC = CauseKind("sync", 0, is_inferred=True)
+_SYNC = CauseKind("sync", 0)
+_GUESSED = CauseKind("inferred sync", 0, is_inferred=True)
 #: Calls that wait for work on devices.
-_WAITS = re.compile(r"ze(?:CommandQueue|CommandListHost|EventHost|FenceHost)Synchronize$")
+_WAITS = re.compile(r"ze(?:CommandQueue|CommandListHost|EventHost|FenceHost|Device)Synchronize$")
 _NOTHING = np.empty(0, np.int64)
 
 
 def causes(trace: Trace, *, infer: bool) -> Causes:
     """Return what a trace shows of causes.
 
-    The record does not say what a call waits for: it counts as waiting for the last operation that ended before it and
-    that its thread had submitted, which is inferred.
+    A call that waits names its queue, list, event, fence or device. Where a record lacks that, the call counts as
+    waiting for the last operation that ended before it and that its thread had submitted, which is inferred.
 
     Args:
         trace: the trace.
@@ -36,16 +37,33 @@ def causes(trace: Trace, *, infer: bool) -> Causes:
     edges = [CauseEdges.of_flows(kind, trace, name) for name, kind in kinds.items()]
     operations = trace.details.get("levelzero_operations")
     if operations is not None and len(operations):
-        edges += [_synchronized(trace, extents), _barriers(trace, extents)]
+        guessed = _guessed(trace, extents)
+        edges += [_synchronized(trace, extents), *([guessed] if len(guessed.source) else []), _barriers(trace, extents)]
     return Causes(tuple(edges))
 
 
 def _synchronized(trace: Trace, extents: Intervals) -> CauseEdges:
-    """Return for each call that waits the last operation to end before it, of those its thread submitted before."""
+    """Return for each call that waited the operation that ended last of what it names."""
+    waits = trace.details.get("levelzero_waits")
+    if waits is None:
+        return CauseEdges(_SYNC, _NOTHING, _NOTHING, _NOTHING, _NOTHING)
+    rows = np.flatnonzero(waits.valid("operation_slice_id"))
+    source, target = waits.values("operation_slice_id")[rows], waits.values("slice_id")[rows]
+    return CauseEdges(_SYNC, source, extents.end[source], target, extents.end[target])
+
+
+def _guessed(trace: Trace, extents: Intervals) -> CauseEdges:
+    """Return for each call that waits for what is not recorded the last operation to end before it, of its thread's."""
     operations, dictionary = trace.details["levelzero_operations"], trace.slices.column("name").dictionary
     texts = dictionary.texts if dictionary is not None else []
     waits = np.array([*(bool(_WAITS.match(text)) for text in texts), False], bool)[trace.slices.codes("name")]
-    calls = np.flatnonzero(waits & trace.slices.valid("dur"))
+    waits = waits & trace.slices.valid("dur")
+    told = trace.details.get("levelzero_waits")
+    if told is not None:
+        waits[told.values("slice_id")] = False
+    calls = np.flatnonzero(waits)
+    if not len(calls):
+        return CauseEdges(_GUESSED, _NOTHING, _NOTHING, _NOTHING, _NOTHING)
     slices, submit = operations.values("slice_id"), operations.values("submit_slice_id")
     submitted = operations.valid("submit_slice_id")
     thread = np.where(submitted, extents.group[submit], operations.values("thread_track_id"))
@@ -73,7 +91,7 @@ def _synchronized(trace: Trace, extents: Intervals) -> CauseEdges:
             sources.append(slices[mine[at : at + 1]])
             targets.append(np.array([call], np.int64))
     source, target = np.concatenate(sources), np.concatenate(targets)
-    return CauseEdges(_SYNC, source, extents.end[source], target, extents.end[target])
+    return CauseEdges(_GUESSED, source, extents.end[source], target, extents.end[target])
 
 
 def _barriers(trace: Trace, extents: Intervals) -> CauseEdges:

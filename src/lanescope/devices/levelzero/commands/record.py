@@ -237,12 +237,13 @@ def _tally(context: CommandContext, trace: Trace, folder: str) -> None:
     columns = ("section", "name", "count", "errors", "total", "average", "min", "max", "share")
     found: list[list[Any]] = []
     seen: Counter[str] = Counter()
-    for row in tally(trace).rows():
+    table = tally(trace)
+    for row in table.rows():
         seen[row["section"]] += 1
         if seen[row["section"]] <= _MOST_ROWS:
             found.append([row[name] for name in columns])
     if found:
-        context.show(columns, found, title="times in ns", is_talk=True)
+        context.show(columns, found, is_talk=True)
     more = seen.total() - len(found)
     if more:
         context.echo(f"... {more:,} more: run 'lanescope summary --by tally {folder}'")

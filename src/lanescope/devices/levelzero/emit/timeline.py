@@ -50,6 +50,8 @@ class Timeline:
             self._operations()
             self._flows()
             self._loads()
+        if len(self.found.events["host_waits"]):
+            self._host_waits()
         self._launched(queues)
         if len(self.found.events["samplings"]):
             from lanescope.devices.levelzero.emit.telemetry import Telemetry
@@ -243,6 +245,23 @@ class Timeline:
             dst_ts=found.times.begin[target] + shift,
             src_slice_id=self.slices[source],
             dst_slice_id=self.slices[target],
+        )
+
+    def _host_waits(self) -> None:
+        """Append what calls waited for, and the operation that ended last of it."""
+        from lanescope.devices.levelzero.emit.host_waits import HostWaits
+
+        has_operations = len(self.found.operations.append) > 0
+        waits = HostWaits(self.found, self._submit_call if has_operations else np.empty(0, np.int64))
+        known = waits.operation >= 0
+        codes = self.builder.dictionary("levelzero_waits", "target").codes(_texts(waits.table, "target"))
+        self.builder.append(
+            "levelzero_waits",
+            slice_id=self.hosts.calls[waits.call],
+            target=codes[waits.table.codes("target")],
+            handle=waits.table.values("handle"),
+            operation_slice_id=pick(self.slices, waits.operation) if has_operations else 0,
+            operation_slice_id_valid=known,
         )
 
     def _arrows(self, kind: str, call: Int64) -> None:

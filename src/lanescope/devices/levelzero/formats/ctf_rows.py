@@ -212,6 +212,8 @@ class RecordRows:
         own, measured = np.zeros(len(rows), np.int64), np.zeros(len(rows), np.bool_)
         for number in np.flatnonzero(np.bincount(classes, minlength=1)).tolist():
             fields = {item.name: item for item in about.events[number].fields}
+            if not leaves[number]:
+                self._add_handles(Records(stream, process, number, rows[classes == number]), names[number])
             wanted = "zeResult" if leaves[number] else "size" if "Memory" in names[number] else ""
             if wanted not in fields:
                 continue
@@ -237,6 +239,21 @@ class RecordRows:
                 }
             )
         self._add_own(stream, rows[measured], own[measured])
+
+    def _add_handles(self, records: Records, name: str) -> None:
+        """Add what calls wait for, and fences that executions signal, from entries of one function."""
+        function = name.removesuffix("_entry")
+        if function in layout.WAITS:
+            target, field = layout.WAITS[function]
+            if records.has(field):
+                code = self.codes("host_waits", "target").code(target)
+                self.put("host_waits", records, target=code, handle=records.integers(field))
+        elif function == layout.FENCED[0] and records.has(layout.FENCED[1]):
+            fences = records.integers(layout.FENCED[1])
+            given = np.flatnonzero(fences)
+            if len(given):
+                some = Records(records.stream, records.process, records.number, records.rows[given])
+                self.put("fences", some, fence=fences[given])
 
     def _add_own(self, stream: Stream, rows: Int64, own: Int64) -> None:
         """Add the recorder's own time within the calls that end at these rows of a stream."""

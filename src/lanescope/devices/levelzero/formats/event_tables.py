@@ -173,6 +173,22 @@ QUEUES = TableSpec(
         ColumnSpec("index", "int64", "queue within its group; NULL if not recorded", nullable=True),
     ),
 )
+HOST_WAITS = TableSpec(
+    "host_waits",
+    "a call that waits for work on devices",
+    (
+        _SEQ,
+        _TS,
+        _THREAD,
+        ColumnSpec("target", "text", "kind of object: queue, list, event, fence, device"),
+        ColumnSpec("handle", "uint64", "handle of the object"),
+    ),
+)
+FENCES = TableSpec(
+    "fences",
+    "an execution of command lists that signals a fence",
+    (_SEQ, _TS, _THREAD, ColumnSpec("fence", "uint64", "handle of the fence")),
+)
 EVENT_ENDS = TableSpec(
     "event_ends",
     "the destruction of an event: its handle may be reused",
@@ -418,6 +434,8 @@ EVENTS: tuple[TableSpec, ...] = (
     RUNS,
     LISTS,
     QUEUES,
+    HOST_WAITS,
+    FENCES,
     EVENT_ENDS,
     KERNELS,
     ALLOCATIONS,

@@ -370,6 +370,17 @@ EXECUTES: Mapping[str, tuple[str, str]] = {
     "zeCommandListImmediateAppendCommandListsWithParameters": ("hCommandListImmediate", "phCommandLists_vals"),
 }
 
+#: Calls that wait for work on devices: the kind of object that they wait for, and the parameter with its handle.
+WAITS: Mapping[str, tuple[str, str]] = {
+    "zeCommandQueueSynchronize": ("queue", "hCommandQueue"),
+    "zeCommandListHostSynchronize": ("list", "hCommandList"),
+    "zeEventHostSynchronize": ("event", "hEvent"),
+    "zeFenceHostSynchronize": ("fence", "hFence"),
+    "zeDeviceSynchronize": ("device", "hDevice"),
+}
+#: The function that is given a fence, and the parameter with its handle.
+FENCED = ("zeCommandQueueExecuteCommandLists", "hFence")
+
 #: How an operation is timed, as lanescope's recorder says it.
 HOW = ("UNTIMED", "INLINE", "CHAINED", "BARE", "WATCH")
 #: Counts, indices and flags of the API are integers of 32 bits.

@@ -25,6 +25,7 @@ def entry_handler(function: str) -> Handler:
     is_append = function in layout.APPENDS
     kind = layout.APPENDS.get(function, layout.OTHER)
     touches_memory = "Memory" in function
+    target, awaited = layout.WAITS.get(function, ("", ""))
     remember = _ENTRIES.get(function)
     name_code: int | None = None
 
@@ -36,6 +37,11 @@ def entry_handler(function: str) -> Handler:
         if b": " not in payload:
             if payload not in _NO_FIELDS:
                 parse(payload)
+        elif awaited:
+            given = reader.fields(payload).optional(awaited)
+            if given is not None:
+                waits = reader.rows["host_waits"]
+                waits.add((*stamp, waits.dictionary("target").code(target), given))
         elif appended or touches_memory or remember is not None:
             fields = reader.fields(payload)
             value = None if remember is None else remember(fields)

@@ -216,6 +216,8 @@ class Shapes:
         elif function in layout.EXECUTES:
             queue, lists = layout.EXECUTES[function]
             cells = (cell_of(queue), *optional_cells(lists, kind="integers"))
+        elif function in layout.WAITS:
+            cells = optional_cells(layout.WAITS[function][1])
         elif "Memory" in function:
             cells = optional_cells("size")
         append = None if appended is None else (NUMBERS["appends"], appended)
@@ -308,16 +310,35 @@ class Shapes:
             self._rows["waits"].add_block({"append": (appends, None), "event": (events, None)}, len(events))
 
     def _gather_calls(self, sheet: _Sheet) -> None:
+        function, (values, known) = sheet.constant & np.uint64(EXIT - 1), sheet.cell(1)
+        # What calls wait for is in the cell of sizes.
+        target = self._targets()[function.astype(np.int64)]
+        waits = np.flatnonzero(known & (target >= 0))
+        if len(waits):
+            self._rows["host_waits"].add_block(
+                {
+                    **{name: (column[waits], None) for name, (column, _) in sheet.head().items()},
+                    "target": (target[waits], None),
+                    "handle": (values[waits], None),
+                },
+                len(waits),
+            )
         self._add(
             "calls",
             sheet,
             {
-                "function": (sheet.constant & np.uint64(EXIT - 1), None),
+                "function": (function, None),
                 "is_exit": (sheet.constant >= np.uint64(EXIT), None),
                 "result": sheet.cell(0),
-                "bytes": sheet.cell(1),
+                "bytes": (values, known & (target < 0)),
             },
         )
+
+    def _targets(self) -> npt.NDArray[np.int64]:
+        """Return the code of the kind of object that each function waits for, int64 [functions], -1 for the others."""
+        codes = self._rows["host_waits"].dictionary("target")
+        functions = self._rows["calls"].dictionary("function").texts
+        return np.array([codes.code(layout.WAITS[each][0]) if each in layout.WAITS else -1 for each in functions])
 
     def _gather_pushes(self, sheet: _Sheet) -> None:
         self._add("pushes", sheet, {"event": sheet.cell(0)})

@@ -11,11 +11,14 @@ from __future__ import annotations
 import array
 import contextlib
 import os
+import re
 import sys
 import time
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
+
+from lanescope.devices.levelzero.recorder.ranks import PREFIX
 
 #: What the mapped files of a process that uses Level Zero contain.
 _LOADER = b"/libze_loader.so"
@@ -133,7 +136,8 @@ class Children:
         Args:
             folder: the recording.
         """
-        recorded = [path.parent.name for path in folder.glob("*/metadata")]
+        # A rank's recording begins with its number.
+        recorded = [re.sub(rf"^{PREFIX}\d+-", "", path.parent.name) for path in folder.glob("*/metadata")]
         for mark in folder.glob(f"{EMPTIED}*"):
             # Its loader had the recorder in it, and no variable any more that had it used.
             pid = int(mark.name.removeprefix(EMPTIED))

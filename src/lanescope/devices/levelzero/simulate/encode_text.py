@@ -192,6 +192,11 @@ def _allocation_call(row: _Row) -> _Parts:
     return [f"size: {row['bytes']}"], [f"pptr_val: {_hex(row['base'])}"]
 
 
+def _wait_call(row: _Row) -> _Parts:
+    (field,) = (field for target, field in layout.WAITS.values() if target == row["target"])
+    return [f"{field}: {_hex(row['handle'])}"], []
+
+
 _IN_CALLS: dict[str, Callable[[_Row], _Parts]] = {
     "appends": _append_call,
     "lists": _list_call,
@@ -199,6 +204,7 @@ _IN_CALLS: dict[str, Callable[[_Row], _Parts]] = {
     "kernels": _kernel_call,
     "event_ends": _event_call,
     "allocations": _allocation_call,
+    "host_waits": _wait_call,
 }
 
 

@@ -193,13 +193,13 @@ class Simulator:
             self.tape.add("lists", exit_[1], thread.number, exit_[0], action=action, list=u64(name))
 
     def _immediate(self, thread: Thread, device: Device, count: int, *, in_order: bool, sharing: str) -> None:
-        name, _ = self._make_list(thread, device, immediate=True, in_order=in_order)
+        name, handle = self._make_list(thread, device, immediate=True, in_order=in_order)
         batch = self.options["batch"]
         events = self._events(thread, sharing, min(count, batch))
         while count > 0:
             block = self._append(thread, name, events, sharing, min(count, batch))
             start, end = self._work(block.entry + block.cost // 2, block, in_order=in_order)
-            self._sync(thread, "zeCommandListHostSynchronize", device, block, start, end, 1)
+            self._sync(thread, ("zeCommandListHostSynchronize", handle), device, block, start, end, 1)
             if sharing == "one":
                 self._destroy_events(thread, events)
             elif self.options["reset_events"]:
@@ -249,7 +249,7 @@ class Simulator:
                 )
                 submitted = np.full(len(block.code), entry[1] + 200)
                 start, end = self._work(submitted, block, in_order=in_order)
-                self._sync(thread, "zeCommandQueueSynchronize", device, block, start, end, run)
+                self._sync(thread, ("zeCommandQueueSynchronize", queue), device, block, start, end, run)
             self._end_list(thread, name, "reset")
         self._end_list(thread, name, "destroy")
         if sharing == "one":
@@ -381,9 +381,9 @@ class Simulator:
         return end - length, end - 200
 
     def _sync(
-        self, thread: Thread, function: str, device: Device, block: Block, start: Int64, end: Int64, run: int
+        self, thread: Thread, what: tuple[str, int], device: Device, block: Block, start: Int64, end: Int64, run: int
     ) -> None:
-        """Let a thread wait for the block, and harvest its results before the call returns."""
+        """Let a thread wait for the block by a function with a handle; it harvests the results before it returns."""
         rng, tape = self.rng, self.tape
         entry = thread.now + 50
         done = max(entry + 500, int(end.max()) + int(rng.integers(500, 3000)))
@@ -395,7 +395,10 @@ class Simulator:
         rows = np.flatnonzero(has_result)
         ts = done + 20 * np.arange(len(rows))
         leave = int(ts[-1]) + 200 if len(rows) else done
-        tape.call(function, entry, leave, thread.number)
+        function, handle = what
+        entries, _ = tape.call(function, entry, leave, thread.number)
+        target = layout.WAITS[function][0]
+        tape.add("host_waits", entry, thread.number, entries, target=target, handle=u64(handle))
         thread.now = leave
         gone = rng.random(len(rows)) < self.options["lost"]
         kept, missing = rows[~gone], rows[gone]

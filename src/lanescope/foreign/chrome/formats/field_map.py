@@ -15,6 +15,11 @@ from lanescope.families.field_sites import CUT, FieldMap, Possible, PossibleChan
 _TIMES = frozenset({"ts", "dur"})
 _TEXTS = frozenset({"name", "cat", "ph", "s", "id", "bp"})
 _MOST = 1 << 64
+#: Why another value is possible: what the format lacks to see it.
+_TIME = "another time that keeps the nesting of its lane and its pairs: the format has each time once"
+_ARGUMENT = "an argument: the format does not define what it means, and has it once"
+_PLACE = "another process or thread: events name their lane once, and lanes need no declaration"
+_TEXT = "another name or category: events have it once, and the format has no list of them"
 
 
 def field_map(files: Mapping[str, bytes]) -> FieldMap:
@@ -28,18 +33,18 @@ def _kind(event: Mapping[str, Any]) -> str:
 
 def _possible(record: str, name: str, cells: Sequence[Cell], events: Sequence[Mapping[str, Any]]) -> Possible:
     if name in _TIMES:
-        return each(lambda _, value: "another time that its writer may give" if _is_number(value) else "")
+        return each(lambda _, value: _TIME if _is_number(value) else "")
     if record == "file" or name.startswith("args"):
-        return each(lambda _, value: "a value that its writer gives a meaning" if _is_sound(value) else "")
+        return each(lambda _, value: _ARGUMENT if _is_sound(value) else "")
     if name in ("pid", "tid"):
-        return each(lambda _, value: "another process or thread" if _is_number(value) else "")
+        return each(lambda _, value: _PLACE if _is_number(value) else "")
     if name in _TEXTS:
-        return each(lambda _, value: "another text that its writer may give" if _is_sound(value) else "")
+        return each(lambda _, value: _TEXT if _is_sound(value) else "")
     return never
 
 
 def _possible_change(kind: str, numbers: Sequence[int], events: Sequence[Mapping[str, Any]]) -> PossibleChange:
-    return lambda change, _: "" if change == CUT else "events are not counted, and come in any order"
+    return lambda change, _: "" if change == CUT else "events are not counted, have no number, and come in any order"
 
 
 def _is_number(value: Value) -> bool:

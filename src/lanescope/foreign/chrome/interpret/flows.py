@@ -8,6 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from lanescope._native import core
+from lanescope.common.intervals import order as sorted_by
 
 Int64 = npt.NDArray[np.int64]
 Mask = npt.NDArray[np.bool_]
@@ -39,7 +40,7 @@ def link(key: Int64, ts: Int64, kind: npt.NDArray[np.uint8]) -> Linked:
         ts: int64 [n].
         kind: uint8 [n], ``STARTS``, ``STEPS`` or ``ENDS``.
     """
-    order = np.lexsort((ts, key))
+    order = sorted_by(key, ts)
     kinds, keys = kind[order], key[order]
     place = np.arange(len(order))
     last = np.maximum.accumulate(np.where(kinds != ENDS, place, -1)) if len(order) else place
@@ -63,8 +64,8 @@ def slices_at(lane: Int64, begin: Int64, end: Int64, point_lane: Int64, point: I
         point: int64 [points], its time.
         is_next: bool [points], whether it is bound to the next slice of its lane, not to the one it lies in.
     """
-    slices = np.lexsort((-end, begin, lane))
-    points = np.lexsort((point, point_lane))
+    slices = sorted_by(lane, begin, end)
+    points = sorted_by(point_lane, point)
     inside, following = np.empty(len(points), np.int64), np.empty(len(points), np.int64)
     core.slices_around(
         np.ascontiguousarray(lane[slices]),

@@ -9,6 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from lanescope._native import core
+from lanescope.common.intervals import order as sorted_by
 
 Int64 = npt.NDArray[np.int64]
 Mask = npt.NDArray[np.bool_]
@@ -50,7 +51,7 @@ def pair(rows: Int64, stack: npt.NDArray[Any], name: npt.NDArray[Any], ts: Int64
     in_file = ts[order]
     disordered = int(np.count_nonzero((in_file[1:] < in_file[:-1]) & (stack[order][1:] == stack[order][:-1])))
     if disordered:
-        order = np.lexsort((ts, stack))
+        order = sorted_by(stack, ts)
     partner, crosses = np.empty(len(rows), np.int64), np.empty(len(rows), np.uint8)
     core.trace_event_pairs(
         np.ascontiguousarray(stack[order], np.int32),

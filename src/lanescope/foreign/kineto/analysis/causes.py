@@ -8,8 +8,10 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from lanescope.common.distinct import distinct
 from lanescope.common.intervals import Intervals, Ints, known_extents
 from lanescope.families import CauseEdges, CauseKind, Causes
+from lanescope.foreign.kineto.analysis.collectives import collectives
 from lanescope.foreign.kineto.formats import layout
 from lanescope.trace import Trace
 
@@ -27,6 +29,8 @@ _TO_HOST = re.compile(r"DtoH|Device -> Host")
 #: An inferred wait: a row begins so long after its last known arrival, so short after another stream's end, in ns.
 _LATE, _NEAR = 20_000, 10_000
 _NO_STREAM = -2
+#: Role of the lanes of the profiler's own spans.
+_PROFILER = "profiler"
 
 
 class _Work(NamedTuple):
@@ -56,28 +60,53 @@ def causes(trace: Trace, *, infer: bool) -> Causes:
         trace: the trace.
         infer: add waits between streams that are not recorded, where a row begins late and just after another stream's.
     """
+    class_of = _classes(trace)
+    is_work = class_of == layout.WORK
+    shown = ~is_work & (class_of != layout.OP)
+    extents = known_extents(trace.slices)
+    input_of = trace.tracks.values("input_id")[trace.slices.values("track_id")]
+    launches = CauseEdges.of_flows(_LAUNCH, trace, "submit")
+    edges = [launches]
+    hits = at_random = 0
+    for number in distinct(input_of).tolist():  # streams and correlations of one rank have nothing to do with another's
+        mine = input_of == number
+        links = Links(trace, mine)
+        work = _work(is_work & mine, extents, links, launches)
+        edges += [*_returns(trace, extents, links, work, mine), _stream_waits(trace, extents, links, work, mine)]
+        if infer:
+            inferred, *counts = _inferred_waits(work, extents)
+            edges.append(inferred)
+            hits, at_random = hits + counts[0], at_random + counts[1]
+    edges.append(collectives(trace, is_work, input_of, extents))
+    return Causes(tuple(edges), views=shown, chance={_INFERRED_WAIT.name: (hits, at_random)} if infer else {})
+
+
+def _classes(trace: Trace) -> Ints:
+    """Return the class of each slice by its category, int64 [slices]."""
     categories = trace.slices.column("category").dictionary
     classes = [layout.CLASS_OF.get(text, layout.OP) for text in (categories.texts if categories is not None else [])]
-    class_of = np.array([*classes, layout.OP], np.int64)[trace.slices.codes("category")]
-    is_work = class_of == layout.WORK
-    views = ~is_work & (class_of != layout.OP)
-    extents = known_extents(trace.slices)
-    links = _Links(trace)
-    launches = CauseEdges.of_flows(_LAUNCH, trace, "submit")
-    work = _work(is_work, extents, links, launches)
-    edges = [launches, *_returns(trace, extents, links, work), _stream_waits(trace, extents, links, work)]
-    chance = {}
-    if infer:
-        inferred, hits, at_random = _inferred_waits(work, extents)
-        edges.append(inferred)
-        chance[_INFERRED_WAIT.name] = hits, at_random
-    return Causes(tuple(edges), views=views, chance=chance)
+    found: Ints = np.array([*classes, layout.OP], np.int64)[trace.slices.codes("category")]
+    return found
 
 
-class _Links:
+def views(trace: Trace) -> Mask:
+    """Return which lanes have annotations, Python calls, waits of streams, or the profiler itself; bool [tracks].
+
+    A lane has slices of one class; one without slices counts by its role.
+    """
+    found: Mask = trace.tracks.values("role") == _PROFILER
+    class_of = np.full(len(found), layout.OP)
+    track = trace.slices.values("track_id")
+    known = (track >= 0) & (track < len(found))
+    class_of[track[known]] = _classes(trace)[known]
+    found = found | ((class_of != layout.OP) & (class_of != layout.WORK))
+    return found
+
+
+class Links:
     """Numbers that rows share with others, by slice; int64 [slices], -1 or -2 where there are none."""
 
-    def __init__(self, trace: Trace) -> None:
+    def __init__(self, trace: Trace, mine: Mask | None = None) -> None:
         count = len(trace.slices)
         self.correlation = np.full(count, -1, np.int64)
         self.stream = np.full(count, _NO_STREAM, np.int64)
@@ -86,10 +115,12 @@ class _Links:
         if ops is not None:
             for name in ("correlation", "stream", "device"):
                 known = ops.valid(name)
+                if mine is not None:
+                    known = known & mine[ops.values("slice_id")]
                 getattr(self, name)[ops.values("slice_id")[known]] = ops.values(name)[known]
 
 
-def _work(is_work: Mask, extents: Intervals, links: _Links, launches: CauseEdges) -> _Work:
+def _work(is_work: Mask, extents: Intervals, links: Links, launches: CauseEdges) -> _Work:
     launched = np.full(len(is_work), np.iinfo(np.int64).min)
     launched[launches.target] = launches.source_ts
     rows = np.flatnonzero(is_work)
@@ -105,7 +136,7 @@ def _work(is_work: Mask, extents: Intervals, links: _Links, launches: CauseEdges
     )
 
 
-def _returns(trace: Trace, extents: Intervals, links: _Links, work: _Work) -> tuple[CauseEdges, CauseEdges]:
+def _returns(trace: Trace, extents: Intervals, links: Links, work: _Work, mine: Mask) -> tuple[CauseEdges, CauseEdges]:
     """Return what calls waited for before they returned: work that ended before, and that was launched before them."""
     dictionary = trace.slices.column("name").dictionary
     texts = dictionary.texts if dictionary is not None else []
@@ -124,7 +155,7 @@ def _returns(trace: Trace, extents: Intervals, links: _Links, work: _Work) -> tu
         by_correlation[int(work.correlation[place])] = place
     synced: list[tuple[int, int]] = []
     finished = _Finished(work)
-    for call in np.flatnonzero((is_device | is_stream) & closed).tolist():
+    for call in np.flatnonzero((is_device | is_stream) & closed & mine).tolist():
         stream = device = _NO_STREAM
         if is_stream[call]:
             wait = waits.get(int(links.correlation[call]), call)
@@ -188,24 +219,25 @@ def _ends(kind: CauseKind, pairs: list[tuple[int, int]], extents: Intervals) -> 
     return CauseEdges(kind, source, extents.end[source], target, extents.end[target])
 
 
-def _sync_rows(trace: Trace, links: _Links) -> Ints:
+def _sync_rows(trace: Trace, links: Links) -> Ints:
     """Return the rows of waits on devices that have a correlation."""
     syncs = trace.details.get("kineto_syncs")
     rows: Ints = np.empty(0, np.int64) if syncs is None else syncs.values("slice_id")
     return rows[links.correlation[rows] >= 0]
 
 
-def _stream_waits(trace: Trace, extents: Intervals, links: _Links, work: _Work) -> CauseEdges:
+def _stream_waits(trace: Trace, extents: Intervals, links: Links, work: _Work, mine: Mask) -> CauseEdges:
     """Return for waits on an event what was in its stream when it was recorded; what was launched next waited."""
     syncs = trace.details.get("kineto_syncs")
     pairs: list[tuple[int, int]] = []
     unplaced = 0
     if syncs is not None and len(syncs):
+        launched = _Launched(work)
         calls: dict[int, int] = {}
         is_host = trace.tracks.values("role")[trace.slices.values("track_id")] == "host_thread"
         for row in np.flatnonzero(is_host & (links.correlation >= 0)).tolist():
             calls.setdefault(int(links.correlation[row]), row)
-        known = syncs.valid("wait_stream") & syncs.valid("wait_correlation")
+        known = syncs.valid("wait_stream") & syncs.valid("wait_correlation") & mine[syncs.values("slice_id")]
         kinds = syncs.values("sync_kind")
         for at in np.flatnonzero(known).tolist():
             if "Stream Wait" not in str(kinds[at]):
@@ -216,16 +248,46 @@ def _stream_waits(trace: Trace, extents: Intervals, links: _Links, work: _Work) 
             if recorded is None or waiting is None:
                 unplaced += 1
                 continue
-            stream = int(syncs.values("wait_stream")[at])
-            before = np.flatnonzero((work.stream == stream) & (work.launched <= extents.begin[recorded]))
-            behind = np.flatnonzero((work.stream == links.stream[wait]) & (work.launched >= extents.begin[waiting]))
-            if not len(before) or not len(behind):
+            before = launched.last_until(int(syncs.values("wait_stream")[at]), int(extents.begin[recorded]))
+            behind = launched.first_from(int(links.stream[wait]), int(extents.begin[waiting]))
+            if before < 0 or behind < 0:
                 unplaced += 1
                 continue
-            first = behind[int(work.begin[behind].argmin())]
-            pairs.append((int(work.slice[before[-1]]), int(work.slice[first])))
+            pairs.append((int(work.slice[before]), int(work.slice[behind])))
     source, target = np.array(pairs, np.int64).reshape(-1, 2).T
     return CauseEdges(_STREAM_WAIT, source, extents.end[source], target, extents.begin[target], unplaced)
+
+
+class _Launched:
+    """Finds rows of a stream by when they were launched."""
+
+    def __init__(self, work: _Work) -> None:
+        self._work = work
+        self._found: dict[int, tuple[Ints, Ints, Ints]] = {}
+
+    def last_until(self, stream: int, ts: int) -> int:
+        """Return the place of what ended last of what was launched until ``ts``; -1: nothing was."""
+        launched, last, _ = self._of(stream)
+        at = int(np.searchsorted(launched, ts, "right"))
+        return int(last[at - 1]) if at else -1
+
+    def first_from(self, stream: int, ts: int) -> int:
+        """Return the place of what began first of what was launched from ``ts`` on; -1: nothing was."""
+        launched, _, first = self._of(stream)
+        at = int(np.searchsorted(launched, ts, "left"))
+        return int(first[at]) if at < len(launched) else -1
+
+    def _of(self, stream: int) -> tuple[Ints, Ints, Ints]:
+        """Return the launches of a stream in order of time, and what each of the two questions has for an answer."""
+        if stream not in self._found:
+            rows = np.flatnonzero(self._work.stream == stream)
+            rows = rows[np.argsort(self._work.launched[rows], kind="stable")]
+            begin_order = np.lexsort((rows, self._work.begin[rows]))
+            rank = np.empty(len(rows), np.int64)
+            rank[begin_order] = np.arange(len(rows))
+            first = rows[begin_order[np.minimum.accumulate(rank[::-1])[::-1]]]
+            self._found[stream] = self._work.launched[rows], np.maximum.accumulate(rows), first
+        return self._found[stream]
 
 
 def _inferred_waits(work: _Work, extents: Intervals) -> tuple[CauseEdges, int, int]:

@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from lanescope.families.rules import RuleContext, Violation
-from lanescope.trace import Table
+from lanescope.trace import Column, Table
 
 #: The producer writes some seven digits.
 _SHARE, _LEAST = 1e-4, 1e-5
@@ -81,6 +81,34 @@ def group_contradictions(context: RuleContext) -> Iterator[Violation]:
     wrong = valid & (sizes != collectives.values("group_size"))
     rows = np.sort(collectives.values("slice_id")[wrong])
     yield from context.violations("slices", rows, lambda ids: f"{len(ids)} rows of another group size")
+    if groups is not None and len(groups):
+        rows = np.sort(collectives.values("slice_id")[valid & _of_other_ranks(collectives, groups)])
+        yield from context.violations("slices", rows, lambda ids: f"{len(ids)} rows of other ranks than their group")
+
+
+def _of_other_ranks(collectives: Table, groups: Table) -> npt.NDArray[np.bool_]:
+    """Return which rows list other ranks than the group of their name has in the run, bool [n]."""
+    listed: dict[tuple[int, str], list[int] | None] = {}
+    for group in groups.rows():
+        listed[group["input_id"], group["name"]] = _ranks(group["ranks"])
+    inputs = {key[0] for key in listed}
+    if len(inputs) != 1:  # rows do not have their file
+        return np.zeros(len(collectives), np.bool_)
+    names, texts = collectives.column("group_name"), collectives.column("group_ranks")
+    step = int(texts.values.max(initial=0)) + 1
+    known, which = np.unique(names.values.astype(np.int64) * step + texts.values, return_inverse=True)
+    differs = []
+    for pair in known.tolist():
+        name, text = divmod(pair, step)
+        wanted = listed.get((next(iter(inputs)), _text(names, name)))
+        found = _ranks(_text(texts, text))
+        differs.append(wanted is not None and found is not None and sorted(wanted) != sorted(found))
+    return np.array(differs, np.bool_)[which] & collectives.valid("group_name")
+
+
+def _text(column: Column, code: int) -> str:
+    texts = column.dictionary.texts if column.dictionary is not None else ()
+    return texts[code] if 0 <= code < len(texts) else ""
 
 
 def _ranks(text: str) -> list[int] | None:

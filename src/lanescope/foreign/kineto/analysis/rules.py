@@ -308,7 +308,8 @@ RULES = (
         "groups contradict their sizes",
         "warning",
         "The rank of the file is not below the number of ranks, or a process group lists more or fewer ranks than its "
-        "size. The description of the run or the arguments of a collective are wrong.",
+        "size. Or a collective lists other ranks than its group. The description of the run or the arguments of a "
+        "collective are wrong.",
         "Do not join this file with those of other ranks before it is clear which one it is.",
         group_contradictions,
     ),

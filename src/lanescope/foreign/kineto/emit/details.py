@@ -40,7 +40,7 @@ class _Maker:
         builder: takes the table.
         events: the events.
         values: arguments, of a part of the events that has all of ``rows``.
-        rows: int64 [n], ascending events, all with a slice.
+        rows: int64 [n], ascending events, all with a slice; at least one.
         table: its name.
     """
 
@@ -49,6 +49,9 @@ class _Maker:
     ) -> None:
         self._builder, self._events, self._values, self._rows, self._table = builder, events, values, rows, table
         self._columns: dict[str, Any] = {}
+        # The place of each event from the first to the last row; -1: it is none of them.
+        self._number = np.full(int(rows[-1] - rows[0]) + 1, -1, np.int64)
+        self._number[rows - rows[0]] = np.arange(len(rows))
 
     def add(self, argument: str, column: str | None = None) -> None:
         """Add a column that holds one argument."""
@@ -86,12 +89,12 @@ class _Maker:
             self._columns[f"{argument}_{letter}_valid"] = valid
 
     def _places(self, event: Int64) -> tuple[Int64, Int64]:
-        """Return where events stand among the rows, and which of the events those are."""
-        at = np.searchsorted(self._rows, event)
-        inside = at < len(self._rows)
-        inside[inside] = self._rows[at[inside]] == event[inside]
-        mine = np.flatnonzero(inside)
-        return at[mine], mine
+        """Return where events, ascending, stand among the rows, and which of the events those are."""
+        first = int(self._rows[0])
+        low, high = np.searchsorted(event, (first, first + len(self._number))).tolist()
+        at = self._number[event[low:high] - first]
+        mine = np.flatnonzero(at >= 0)
+        return at[mine], mine + low
 
     def finish(self, slices: Int64) -> None:
         """Append the table."""

@@ -132,14 +132,89 @@ def inexact_floats(absolute_us: npt.NDArray[np.int64], is_whole: npt.NDArray[np.
     return int(np.count_nonzero(back != rest))
 
 
-def add_stats(
-    builder: TraceBuilder, events: TraceEvents, classes: Classes, metadata: Metadata, *, is_absolute: bool
-) -> None:
-    """Count what the file lacks, and what had to be changed."""
+class Tally:
+    """Counts what events lack, and what had to be changed; part by part.
 
-    def first(mask: npt.NDArray[np.bool_]) -> tuple[int, int | None]:
-        rows = np.flatnonzero(mask)
-        return len(rows), int(events.begin[rows[0]]) if len(rows) else None
+    Attributes:
+        sizes: bytes of all events, and of those without a place on the timeline.
+        has_slices: whether there are complete events.
+        has_times: whether there are events of the timeline with a time.
+    """
+
+    def __init__(self) -> None:
+        self.sizes = [0, 0]
+        self.has_slices = self.has_times = False
+        self._inexact = 0
+        self._found: dict[str, tuple[int, int | None]] = {}
+
+    def count(self, name: str) -> tuple[int, int | None]:
+        """Return how often a stat was counted, and the offset of the first event."""
+        return self._found.get(name, (0, None))
+
+    def _add(self, name: str, events: TraceEvents, rows: Int64) -> None:
+        if len(rows):
+            count, first = self.count(name)
+            self._found[name] = count + len(rows), int(events.begin[rows[0]]) if first is None else first
+
+    def add(self, events: TraceEvents, classes: Classes) -> None:
+        """Count the next events."""
+
+        def stat(name: str, mask: npt.NDArray[np.bool_]) -> None:
+            self._add(name, events, np.flatnonzero(mask))
+
+        known = np.zeros(256, np.bool_)
+        known[[ord(phase) for phase in _KNOWN_PHASES]] = True
+        is_known, is_row = known[events.phase], events.of_phase("X")
+        timed = is_known & ~events.of_phase("M") & ~events.of_phase("N")
+        is_slice = is_row & events.has_ts
+        stat("kineto_missing_time", timed & ~events.has_ts)
+        stat("kineto_unknown_phase", ~is_known)
+        stat("kineto_unfinished", is_slice & ~events.has_dur)
+        stat("kineto_negative_duration", is_slice & events.has_dur & (events.dur < 0))
+        stat("kineto_rounded_time", events.has(Bit.ROUNDED))
+        stat("kineto_odd_duration", is_known & ~is_row & events.has_dur)
+        stat("kineto_other_lane", _on_another_lane(events, is_slice))
+        stat("kineto_unknown_category", classes.is_unknown & is_slice)
+        stat("kineto_repeated_key", events.has(Bit.REPEATED_KEY))
+        odd = [values.odd for values in events.values.values()]
+        # Operators of other libraries have arguments of these names with a meaning of their own.
+        rows = np.concatenate(odd) if odd else np.empty(0, np.int64)
+        self._add("kineto_odd_argument", events, np.sort(rows[classes.is_work[rows] & is_slice[rows]]))
+        flows = events.of_phase("s") | events.of_phase("f") | events.of_phase("t")
+        backward = np.array([*(name in layout.BACKWARD_FLOWS for name in events.categories), False], np.bool_)
+        stat("kineto_replaced_flow", flows & ~backward[events.category])
+        self._inexact += inexact_floats(events.ts, timed & events.has_ts)
+        self.has_slices |= bool(is_slice.any())
+        self.has_times |= bool((timed & events.has_ts).any())
+        size = events.size.astype(np.int64)
+        self.sizes[0] += int(size.sum())
+        self.sizes[1] += int(size[~is_known | (timed & ~events.has_ts)].sum())
+
+    @property
+    def inexact(self) -> int:
+        """How many times are not found again when they are read as float64 microseconds."""
+        return self._inexact
+
+
+def add_stats(
+    builder: TraceBuilder,
+    events: TraceEvents,
+    tally: Tally,
+    metadata: Metadata,
+    *,
+    is_absolute: bool,
+    has_work: bool,
+) -> None:
+    """Count what the file lacks, and what had to be changed.
+
+    Args:
+        builder: takes the stats.
+        events: of which only what is known of the whole file is looked at.
+        tally: of all events.
+        metadata: what the file says of itself.
+        is_absolute: times are Unix time.
+        has_work: a device has rows.
+    """
 
     def stat(name: str, count: int, offset: int | None = None) -> None:
         builder.add_stat(name, count, input_id=0, first_offset=offset)
@@ -154,36 +229,28 @@ def add_stats(
     stat("kineto_unreadable_event", len(in_list), in_list[0].begin if in_list else None)
     stat("kineto_unreadable_bytes", sum(run.end - run.begin for run in outside), outside[0].begin if outside else None)
     stat("kineto_unreadable_metadata", len(metadata.unreadable), min(metadata.unreadable.values(), default=None))
-    known = np.zeros(256, np.bool_)
-    known[[ord(phase) for phase in _KNOWN_PHASES]] = True
-    timed = known[events.phase] & ~events.of_phase("M") & ~events.of_phase("N")
-    stat("kineto_missing_time", *first(timed & ~events.has_ts))
-    stat("kineto_unknown_phase", *first(~known[events.phase]))
+    stat("kineto_missing_time", *tally.count("kineto_missing_time"))
+    stat("kineto_unknown_phase", *tally.count("kineto_unknown_phase"))
     stat("kineto_odd_counter", events.odd_series)
-    is_slice = events.of_phase("X") & events.has_ts
-    stat("kineto_unfinished", *first(is_slice & ~events.has_dur))
-    stat("kineto_negative_duration", *first(is_slice & events.has_dur & (events.dur < 0)))
-    stat("kineto_rounded_time", *first(events.has(Bit.ROUNDED)))
-    stat("kineto_inexact_float", inexact_floats(events.ts, timed & events.has_ts))
-    if metadata.base_ns is None and not is_absolute and is_slice.any():
+    stat("kineto_unfinished", *tally.count("kineto_unfinished"))
+    stat("kineto_negative_duration", *tally.count("kineto_negative_duration"))
+    stat("kineto_rounded_time", *tally.count("kineto_rounded_time"))
+    stat("kineto_inexact_float", tally.inexact)
+    if metadata.base_ns is None and not is_absolute and tally.has_slices:
         stat("kineto_missing_base", 1)
     if metadata.base_ns is not None and metadata.base_ns % layout.BASE_STEP:
         stat("kineto_irregular_base", 1)
-    if (classes.is_work & is_slice).any():
+    if has_work:
         stat("kineto_device_clock", 1)
-    stat("kineto_odd_duration", *first(known[events.phase] & ~events.of_phase("X") & events.has_dur))
-    stat("kineto_other_lane", *first(_on_another_lane(events, is_slice)))
-    stat("kineto_unknown_category", *first(classes.is_unknown & is_slice))
-    odd = [values.odd for values in events.values.values()]
-    # Operators of other libraries have arguments of these names with a meaning of their own.
-    rows = np.concatenate(odd) if odd else np.empty(0, np.int64)
-    rows = np.sort(rows[classes.is_work[rows] & is_slice[rows]])
-    stat("kineto_odd_argument", len(rows), int(events.begin[rows[0]]) if len(rows) else None)
+    stat("kineto_odd_duration", *tally.count("kineto_odd_duration"))
+    stat("kineto_other_lane", *tally.count("kineto_other_lane"))
+    stat("kineto_unknown_category", *tally.count("kineto_unknown_category"))
+    stat("kineto_odd_argument", *tally.count("kineto_odd_argument"))
     stat("kineto_damaged_text", events.damaged_texts)
-    count, offset = first(events.has(Bit.REPEATED_KEY))
+    count, offset = tally.count("kineto_repeated_key")
     stat("kineto_repeated_key", count + metadata.repeated, offset)
     stat("kineto_comma", events.extra_commas + events.missing_commas + events.missing_member_commas)
-    if not (timed & events.has_ts).any():
+    if not tally.has_times:
         stat("kineto_empty", 1)
 
 
@@ -203,31 +270,20 @@ def _on_another_lane(events: TraceEvents, is_slice: npt.NDArray[np.bool_]) -> np
     return found
 
 
-def add_accounting(builder: TraceBuilder, events: TraceEvents) -> None:
+def add_accounting(builder: TraceBuilder, decoded: int, tally: Tally) -> None:
     """Add which bytes were read; of those the ones of events that are on the timeline, and of those that are not."""
-    builder.add_bytes(decoded=events.decoded)
-    size = events.size.astype(np.int64)
-    dropped = int(size[_without_row(events)].sum())
-    every = int(size.sum())
+    builder.add_bytes(decoded=decoded)
+    every, dropped = tally.sizes
     builder.add_accounting(
         input_id=0,
         layer=1,
         unit="event byte",
         unit_bytes=1,
-        total=events.decoded,
+        total=decoded,
         decoded=every - dropped,
-        padding=events.decoded - every,
+        padding=decoded - every,
         lost=dropped,
     )
-
-
-def _without_row(events: TraceEvents) -> npt.NDArray[np.bool_]:
-    """Return which events have no place on the timeline: of an unknown phase, or without a time, bool [n]."""
-    known = np.zeros(256, np.bool_)
-    known[[ord(phase) for phase in _KNOWN_PHASES]] = True
-    untimed = ~events.has_ts & ~events.of_phase("M") & ~events.of_phase("N")
-    found: npt.NDArray[np.bool_] = ~known[events.phase] | untimed
-    return found
 
 
 def is_unix(smallest_ns: int) -> bool:

@@ -127,6 +127,13 @@ class Tracks:
             found = self.lanes[place, of] = self._made(self._events.places[place], of, nesting)
         return found
 
+    def table(self) -> Int64:
+        """Return the lane by place times the number of classes, plus class; -1: there is none, int64."""
+        found = np.full(len(self._events.places) * len(layout.CLASSES), -1, np.int64)
+        for (place, of), track in self.lanes.items():
+            found[place * len(layout.CLASSES) + of] = track
+        return found
+
     def _made(self, place: Place, of: int, nesting: str) -> int:
         on_device = is_on_device(of)
         parent = self.group(place.process, on_device=on_device, of=of)

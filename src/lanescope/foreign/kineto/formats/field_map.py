@@ -15,12 +15,58 @@ from lanescope.families.field_sites import CUT, FieldMap, Possible, PossibleChan
 
 _MOST = 1 << 64
 _TIMES = frozenset({"ts", "dur"})
-_PLACES = frozenset({"pid", "tid"})
-#: Ties between rows that others may have as well.
-_TIES = frozenset(
-    {"args.correlation", "args.External id", "args.Ev Idx", "args.Python id", "args.Python parent id", "id"}
-)
-_TIME = "another time that keeps rows of a lane apart or nested, and calls before their work"
+_TIME = "another time that keeps rows of a lane apart or nested, and calls before their work: a row has one clock"
+_HOST_PLACE = "another process or thread: a row of the host has its place only in pid and tid"
+_GROUP = "a group that is not listed, or of the same ranks: the list of groups may not have all"
+#: Why another value is possible, by field: what the file lacks to see it.
+_REASONS = {
+    "name": "another name: the file has the name of a row once, and no list of names",
+    "pid": _HOST_PLACE,
+    "tid": _HOST_PLACE,
+    "args.correlation": "another correlation that no row has: a call and its rows have no second key",
+    "args.External id": "another operator: no rule compares the External id of a call with that of its rows",
+    "args.Ev Idx": "another number of the event: numbers of events may have gaps and come in any order",
+    "args.Record function id": "another number of the function: the file does not have the list of functions",
+    "args.Python id": "another number of the call: only its callees refer to it, and they may be of another call",
+    "args.Python parent id": "another caller: callers may have begun before the record",
+    "args.cbid": "another number of the call: the file does not have the list of numbers and names of calls",
+    "args.context": "another context: the file has it only in rows, and a stream may have been made anew",
+    "args.queued": "another state of the queue: the file has it once",
+    "args.registers per thread": "registers or memory that give another occupancy: limits of an SM are not in the file",
+    "args.shared memory": "registers or memory that give another occupancy: limits of an SM are not in the file",
+    "args.est. achieved occupancy %": "an estimate from limits of an SM that are not in the file",
+    "args.blocks per SM": "another fraction within the digits that the producer writes",
+    "args.warps per SM": "another fraction within the digits that the producer writes",
+    "args.grid": "a configuration whose blocks on an SM are the same within the digits of the file",
+    "args.block": "a configuration whose warps on an SM are the same within the digits of the file",
+    "args.bytes": "a size that fits duration and bandwidth within the tolerance of the rule",
+    "args.memory bandwidth (GB/s)": "a bandwidth that fits size and duration within the tolerance of the rule",
+    "args.graph id": "another graph: no rule compares rows of one launch with each other",
+    "args.graph node id": "another node: the file does not have the graph",
+    "args.Total Allocated": "another total: no rule compares it with the sizes, whose first total is before the record",
+    "args.Total Reserved": "another total: what was reserved has no events of its own",
+    "args.Device Id": "another device: the file has the device of an allocation once",
+    "args.Device Type": "another device: the file has the device of an allocation once",
+    "args.Seq": "another collective: collectives on other streams may have the numbers between",
+    "args.Process Group Name": _GROUP,
+    "args.Process Group Description": "another description: no rule compares it with that of the group in the run",
+    "args.Process Group Ranks": "a text that cannot be read as a list, which is taken for a shortened one",
+    "args.In msg nelems": "another message: no rule compares what a collective takes with what it gives",
+    "args.Out msg nelems": "another message: no rule compares what a collective takes with what it gives",
+    "args.In split size": "another split: the file has it once",
+    "args.Out split size": "another split: the file has it once",
+    "args.dtype": "another type: sizes are counted in elements, not in bytes",
+    "args.Collective name": "another collective: names of kernels and of collectives are not in one form",
+    "file.distributedInfo.pg_count": "another count: no rule compares it with the groups that are listed",
+    "file.distributedInfo.pg_config.ranks": "another rank within the run: which ranks a group has is in the list only",
+    "file.distributedInfo.rank": "another rank of the run: only the profiler of that rank knows it",
+    "file.distributedInfo.world_size": "a larger run: the file is that of one rank",
+    "file.baseTimeNanoseconds": "another date in steps that the producer makes: no other member has one",
+    "file.deviceProperties.numSms": "other SMs that give the same blocks on an SM within the digits of the file",
+    "file.deviceProperties.warpSize": "another warp that no configuration contradicts",
+}
+_OTHER = "an argument that the file has once and no rule reads: {}"
+_FILE = "a property of the run or its device that the file has once: {}"
 
 
 def field_map(files: Mapping[str, bytes]) -> FieldMap:
@@ -35,24 +81,19 @@ def _kind(event: Mapping[str, Any]) -> str:
 
 
 def _possible(record: str, name: str, cells: Sequence[Cell], events: Sequence[Mapping[str, Any]]) -> Possible:
-    reason = "a number or name that nothing else tells"
-    if record == "file":
-        reason = "a property of the run or its device that nothing else tells"
-    elif name in _TIMES:
+    if name in _TIMES:
         return each(lambda _, value: _TIME if isinstance(value, int) and abs(value) < _MOST else "")
-    elif name in _PLACES:
-        reason = "another process, thread or stream that may have such a row"
-    elif name in _TIES:
-        reason = "another tie that the rows of the file allow"
-    elif name == "name":
-        reason = "another name"
-    elif name in ("ph", "cat", "s", "bp"):
-        reason = "another kind of event that may have these members"
+    if record == "file":
+        reason = _REASONS.get(f"file.{name}", _FILE.format(name.rpartition(".")[2]))
+    elif name in ("ph", "cat", "s", "bp", "id"):
+        reason = "another kind or tie of an event that may have these members"
+    else:
+        reason = _REASONS.get(name, _OTHER.format(name.removeprefix("args.")))
     return each(lambda _, value: reason if _is_sound(value) else "")
 
 
 def _possible_change(kind: str, numbers: Sequence[int], events: Sequence[Mapping[str, Any]]) -> PossibleChange:
-    return lambda change, _: "" if change == CUT else "rows are not counted, and come in any order"
+    return lambda change, _: "" if change == CUT else "rows are not counted, have no number, and come in any order"
 
 
 def _is_sound(value: Value) -> bool:

@@ -17,6 +17,7 @@ Mask = npt.NDArray[np.bool_]
 _DEVICE_CLASSES = (layout.WORK, layout.DEVICE_ANNOTATION, layout.SYNC, layout.RANGE)
 #: Calls after which a device row with their correlation is due.
 LAUNCH = re.compile(r"(?:cuda|hip|cu)\w*(?:Launch(?!HostFunc)|Memcpy|Memset)\w*")
+_DEVICE_LABEL = re.compile(r"(?:GPU|MTIA|XPU|HPU|NPU)\b")
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,14 +29,12 @@ class Classes:
         is_runtime: bool [n], calls of a runtime or driver.
         is_free: bool [n], device work whose rows may overlap.
         is_unknown: bool [n], rows of a category that is not known.
-        device_places: bool [places], processes that are devices.
     """
 
     of: npt.NDArray[np.int8]
     is_runtime: Mask
     is_free: Mask
     is_unknown: Mask
-    device_places: Mask
 
     @property
     def is_work(self) -> Mask:
@@ -51,30 +50,32 @@ def _by_category(events: TraceEvents, names: frozenset[str]) -> Mask:
     return found
 
 
-def classify(events: TraceEvents) -> Classes:
-    """Return what the events are."""
+def classify(events: TraceEvents, device_places: Mask | None = None) -> Classes:
+    """Return what the events are.
+
+    Args:
+        events: the events.
+        device_places: bool [places], those of the whole file; None: they are not known yet, and rows of unknown
+            categories count as operators.
+    """
     known = np.array(
         [*(layout.CLASS_OF.get(category, layout.OP) for category in events.categories), layout.OP], np.int8
     )
     unknown = np.array([*(category not in layout.CLASS_OF for category in events.categories), False], np.bool_)
     of = known[events.category]
-    is_row = events.of_phase("X")
-    is_unknown = unknown[events.category] & is_row
-    is_work = (of == layout.WORK) & is_row
-    works = np.zeros(len(events.places), np.bool_)
-    works[events.place[is_work]] = True
-    works |= _labelled(events)
-    if is_unknown.any():
-        of = np.where(is_unknown & works[events.place], np.int8(layout.RANGE), of)
-    return Classes(of, _by_category(events, layout.RUNTIME), _by_category(events, layout.FREE_WORK), is_unknown, works)
+    is_unknown = unknown[events.category] & events.of_phase("X")
+    if device_places is not None and is_unknown.any():
+        of = np.where(is_unknown & device_places[events.place], np.int8(layout.RANGE), of)
+    return Classes(of, _by_category(events, layout.RUNTIME), _by_category(events, layout.FREE_WORK), is_unknown)
 
 
-def _labelled(events: TraceEvents) -> Mask:
-    """Return the places that metadata calls a GPU, bool [places]."""
+def device_places(events: TraceEvents, classes: Classes) -> Mask:
+    """Return the places with device work, and those that metadata calls a GPU, bool [places]."""
     found = np.zeros(len(events.places), np.bool_)
+    found[events.place[classes.is_work & events.of_phase("X")]] = True
     labels = events.values["labels"]
     for event, text in zip(labels.event.tolist(), labels.value.tolist(), strict=True):
-        if re.match(r"(?:GPU|MTIA|XPU|HPU|NPU)\b", events.texts[text]):
+        if _DEVICE_LABEL.match(events.texts[text]):
             found[events.place[event]] = True
     return found
 

@@ -55,6 +55,13 @@ class Timeline:
         #: The row in ``slices`` of each slice that was found; None: the same.
         self.slice_id: Int64 | None = None
 
+    def leave_out_metadata(self) -> None:
+        """Leave the one packet out of account with which lanescope repeats the unit of time."""
+        time = self.tree.time
+        packets, _ = self.found.other.get(own_traces.METADATA, (0, 0))
+        if time is not None and time.time_unit == "cycles" and packets == 1:
+            del self.found.other[own_traces.METADATA]
+
     @classmethod
     def of(cls, found: Found) -> Timeline | None:
         """Return the timeline of a file; None where only all of its events together tell."""

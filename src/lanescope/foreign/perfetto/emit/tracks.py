@@ -216,10 +216,9 @@ class TrackTree:
             self._cut_cycle(self._by_uuid[each.uuid])
         for each in listed:
             self._merge(each)
-        if self.time is not None and self.time.time_unit == "cycles":
+        if self.time is not None:
             for node in self._all:
-                if node.parent is None:
-                    node.name = node.name.removesuffix(own_traces.CYCLES)
+                node.name = own_traces.whole_name(node.name, node.description, self.time, is_top=node.parent is None)
 
     def _cut_cycle(self, node: Node) -> None:
         above, steps = node.parent, 0

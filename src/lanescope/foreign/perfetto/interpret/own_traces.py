@@ -19,9 +19,16 @@ from lanescope.trace.schema import QUALITIES, Flag
 Int64 = npt.NDArray[np.int64]
 
 GAP, FLOW, FINDING = "lanescope.gap", "lanescope.flow", "lanescope.finding"
-CYCLES = " [cycles]"
+#: Behind the names of top tracks of a trace in cycles, now and in older files.
+_CYCLES = (" [cycles: 1 cycle as 1 ns]", " [cycles]")
+#: Field of the packet that holds the metadata of a trace in cycles.
+METADATA = 5
+_WHOLE = "name: "
 
-_EPOCH = re.compile(r"time unit: (ns|cycles)(?:, 1 cycle drawn as 1 ns)?; 0 is (-?\d{1,19}) ns on the (\w+) clock")
+_EPOCH = re.compile(
+    r"time unit: (ns|cycles)(?:, 1 cycle drawn as 1 ns)?; 0 is (-?\d{1,19}) ns on the (\w+) clock(?:; name: (.*))?",
+    re.DOTALL,
+)
 _FLAGS = {str(flag.name).lower(): int(flag) for flag in Flag}
 _TEXT = 3
 
@@ -35,6 +42,20 @@ def time_base(description: str) -> TimeBase | None:
         return TimeBase(int(found[2]), found[3], found[1])
     except ValueError:
         return None
+
+
+def whole_name(name: str, description: str, time: TimeBase, *, is_top: bool) -> str:
+    """Return the name of a track, from that under which it is shown and its description."""
+    if not is_top:
+        return description.removeprefix(_WHOLE) if description.startswith(_WHOLE) else name
+    found = _EPOCH.fullmatch(description)
+    if found is not None and found[4] is not None:
+        return found[4]
+    if time.time_unit == "cycles":
+        for suffix in _CYCLES:
+            if name.endswith(suffix):
+                return name.removesuffix(suffix)
+    return name
 
 
 class Facts(NamedTuple):

@@ -203,7 +203,7 @@ class _Maker:
             if end == "exit":
                 return exit_part(api, function) is None
             return not (is_sized(api, function) or is_launch(api, function)) and entry_part(api, function) is None
-        if provider not in layout.APIS or function in REMEMBERED:
+        if provider not in layout.APIS or function in REMEMBERED or (end == "entry" and function in layout.WAITS):
             return False
         fields = {leaf.name for leaf in stream.trace.reader.leaves(row) if leaf.root == "event.fields"}
         is_append = "hCommandList" in fields and (function in layout.APPENDS or "hSignalEvent" in fields)

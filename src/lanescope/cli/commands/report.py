@@ -1,0 +1,68 @@
+"""Write a report: one HTML file with verdict, findings, timeline and tables, to send to a colleague."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Sequence
+
+from lanescope.cli.arguments import add_input, add_window
+from lanescope.cli.console import check_output, is_stdout, print_written, warn
+from lanescope.cli.context import close
+from lanescope.cli.reading import collected
+from lanescope.families.family import Family
+
+EXAMPLES = (
+    "lanescope report capture.bin -o report.html",
+    "lanescope report capture.bin -o large.html --max-size 5MB",
+)
+_UNITS = {"": 1, "b": 1, "k": 1000, "kb": 1000, "kib": 1024, "m": 1000**2, "mb": 1000**2, "mib": 1024**2, "g": 1000**3,
+          "gb": 1000**3, "gib": 1024**3}  # fmt: skip
+_DEFAULT = "2MB"
+
+
+def configure(parser: argparse.ArgumentParser, families: Sequence[Family], arguments: Sequence[str]) -> None:
+    """Add the arguments."""
+    add_input(parser, families)
+    add_window(parser)
+    parser.add_argument("-o", "--output", metavar="FILE", required=True, help="the HTML file, or - for standard output")
+    parser.add_argument("--title", metavar="TEXT", default="", help="title of the page (default: name of the capture)")
+    parser.add_argument(
+        "--max-size",
+        metavar="SIZE",
+        type=_size,
+        default=_size(_DEFAULT),
+        help=f"size of the file at most, where slices allow it: 500KB, 5MB (default: {_DEFAULT})",
+    )
+    parser.add_argument("--force", action="store_true", help="overwrite existing output")
+
+
+def _size(text: str) -> int:
+    number = text.rstrip("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ")
+    unit = _UNITS.get(text[len(number) :].lower())
+    try:
+        size = int(float(number) * unit) if unit else 0
+    except (ValueError, OverflowError):
+        size = 0
+    if size <= 0:
+        raise argparse.ArgumentTypeError(f"must be a size, as 500KB or {_DEFAULT}")
+    return size
+
+
+def run(args: argparse.Namespace) -> int:
+    """Write the file."""
+    import sys
+
+    if not is_stdout(args.output):
+        check_output(args.output, [args.input], force=args.force)
+    trace = collected(args)
+    from lanescope.view.report.write import write_report
+
+    target = sys.stdout.buffer if is_stdout(args.output) else args.output
+    made = write_report(trace, target, title=args.title, max_size=args.max_size)
+    for sentence in made.left_out:
+        warn(f"not in the file: {sentence}")
+    if not is_stdout(args.output):
+        from pathlib import Path
+
+        print_written(args.output, made.contents, size=Path(args.output).stat().st_size)
+    return close(trace, args)

@@ -1,0 +1,149 @@
+"""Answers in parts: ``--limit`` rows, and a cursor that asks for the next ones.
+
+A cursor holds a position and a digest of the question: what else is on the command line, and size and time of change of
+the capture. One that belongs to another question is refused, so that parts of two answers are never joined.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+from collections.abc import Iterator, Sequence
+from functools import cached_property
+from itertools import islice
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from lanescope.cli.arguments import positive
+from lanescope.cli.console import echo
+from lanescope.errors import UsageError
+
+if TYPE_CHECKING:
+    from lanescope import Table
+
+Row = TypeVar("Row")
+
+#: Characters of a digest.
+_DIGITS = 12
+#: What the command line says of the form of an answer, not of the question.
+_FORM = (
+    "limit", "cursor", "json", "csv", "wide", "unit", "color", "format", "all", "sarif", "force", "strict", "fail_on",
+    "html", "fail_if", "metric",
+)  # fmt: skip
+
+
+class Page:
+    """Which rows of an answer are given.
+
+    Args:
+        args: the command line.
+        verb: name of the command.
+        of: name of the list in JSON documents.
+        offset: position of the first row.
+        rows: how many are given.
+        total: how many there are.
+    """
+
+    def __init__(self, args: argparse.Namespace, verb: str, of: str, offset: int, rows: int, total: int) -> None:
+        self._question = args, verb
+        self.of, self.offset, self.rows, self.total = of, offset, rows, total
+
+    @cached_property
+    def digest(self) -> str:
+        """Digest of the question."""
+        return _digest(*self._question)
+
+    @property
+    def left(self) -> int:
+        """How many rows follow."""
+        return max(self.total - self.offset - self.rows, 0)
+
+    @property
+    def next(self) -> str | None:
+        """The cursor of the next part; None for the last one."""
+        return f"{self.offset + self.rows}-{self.digest}" if self.left else None
+
+    def described(self) -> dict[str, Any]:
+        """Return it as JSON documents have it, with its key."""
+        told = {"of": self.of, "cursor": f"{self.offset}-{self.digest}", "offset": self.offset, "rows": self.rows}
+        told["total"] = self.total
+        return {"page": told | {"left": self.left, "next": self.next}}
+
+    def state(self) -> None:
+        """State on standard error what is left."""
+        if self.next is not None:
+            echo(f"{self.left:,} more {self.of}: use --cursor {self.next}")
+
+
+def add_paging(parser: argparse.ArgumentParser, default: int = 0) -> None:
+    """Add the arguments; ``default`` rows are given, 0: all."""
+    text = f"rows (default: {default or 'all'})"
+    parser.add_argument("--limit", metavar="N", type=positive, default=default, help=text)
+    parser.add_argument("--cursor", metavar="CURSOR", default="", help="continue the answer that printed this cursor")
+
+
+def is_paged(args: argparse.Namespace) -> bool:
+    """Return whether the user asks for a part of the answer."""
+    return bool(args.limit or args.cursor)
+
+
+def start(args: argparse.Namespace, verb: str) -> int:
+    """Return the position of the first row.
+
+    Raises:
+        UsageError: the cursor is none, or belongs to another question.
+    """
+    if not args.cursor:
+        return 0
+    offset, _, of = args.cursor.partition("-")
+    if not (offset.isascii() and offset.isdecimal() and len(offset) < 18 and len(of) == _DIGITS):
+        raise UsageError(f"invalid cursor {args.cursor!r}", hint="use the cursor of the preceding answer")
+    if of != _digest(args, verb):
+        raise UsageError(
+            f"cursor {args.cursor!r} belongs to another question, or the capture has changed",
+            hint="run the command without --cursor",
+        )
+    return int(offset)
+
+
+def part(args: argparse.Namespace, verb: str, rows: Sequence[Row], *, of: str = "rows") -> tuple[list[Row], Page]:
+    """Return the rows that the user asks for, and which they are; errors as ``start``."""
+    first = start(args, verb)
+    found = list(rows[first : first + args.limit] if args.limit else rows[first:])
+    return found, Page(args, verb, of, first, len(found), len(rows))
+
+
+def table_part(
+    args: argparse.Namespace, verb: str, table: Table, *, of: str = "rows"
+) -> tuple[list[dict[str, Any]], Page]:
+    """Return the rows of a table that the user asks for, and which they are; errors as ``start``."""
+    import numpy as np
+
+    first = start(args, verb)
+    last = min(first + args.limit, len(table)) if args.limit else len(table)
+    found = list(table.take(np.arange(min(first, last), last)).rows())
+    return found, Page(args, verb, of, first, len(found), len(table))
+
+
+def streamed_part(args: argparse.Namespace, verb: str, rows: Iterator[Row]) -> tuple[list[Row], Page]:
+    """Return the rows that the user asks for of an answer that can only be read once; errors as ``start``."""
+    first = start(args, verb)
+    skipped = sum(1 for _ in islice(rows, first))
+    found = list(islice(rows, args.limit or None))
+    total = skipped + len(found) + sum(1 for _ in rows)
+    return found, Page(args, verb, "rows", first, len(found), total)
+
+
+def _digest(args: argparse.Namespace, verb: str) -> str:
+    from hashlib import sha256
+
+    told = {name: value for name, value in vars(args).items() if name not in _FORM}
+    paths = [told["input"]] if "input" in told else told.get("inputs", [])
+    files = []
+    for path in paths:
+        try:
+            found = os.stat(path)  # noqa: PTH116
+        except OSError:  # standard input, for example
+            continue
+        files.append((found.st_size, found.st_mtime_ns))
+    question = repr((verb, sorted((name, repr(value)) for name, value in told.items()), files))
+    return sha256(question.encode(errors="surrogateescape")).hexdigest()[:_DIGITS]

@@ -1,0 +1,1 @@
+"""What services of continuous integration show of an answer: annotations, and summaries of jobs."""

@@ -1,0 +1,1 @@
+"""Static pictures of a timeline, for papers and pull requests: SVG written here, PNG made of it."""

@@ -1,0 +1,398 @@
+"""A timeline as SVG: title, ruler, lanes with busy shares, findings at their place, legend; the same bytes each time.
+
+Colours and columns are those of the report: a slice wider than 1.5 pixels is a rectangle, columns of shorter ones have
+an opacity by their exact busy share and the colour of the longest.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Iterator
+from html import escape as html_escape
+from pathlib import PurePath
+
+import numpy as np
+
+from lanescope.io.viewer_names import numbered
+from lanescope.trace import Trace
+from lanescope.view.formatting import display_width, escape, fit_width, format_count, format_total
+from lanescope.view.model.lod import LABELLED, OPACITIES, Detail, Rectangle
+from lanescope.view.model.numbers import number_text
+from lanescope.view.model.palette import FILLS, LABEL, LIGHT, NEUTRAL
+from lanescope.view.model.view_model import ViewModel
+from lanescope.view.strip_layout import StripLayout
+
+#: Pixels of a picture, of the names of lanes beside it, and around all.
+WIDTH, LEAST_WIDTH = 1200, 480
+_NAMES, _SHARES, _EDGE = 200, 52, 16
+_STRIP, _COUNTER, _MARKS, _HEADING, _RULER = 15, 26, 12, 18, 24
+#: Strips of a lane, lanes and names of the legend that are drawn at most.
+_STRIPS, LANES, _LEGEND, _RULES = 6, 32, 12, 6
+#: Lanes of more strips than this have low ones, without labels.
+_TALL, _LOW = 3, 6
+#: Width of a character by the size of its font, about.
+_CHARACTER = 0.58
+_LONGEST = 400
+_FONT = "Inter, system-ui, -apple-system, 'Segoe UI', 'Helvetica Neue', Arial, 'DejaVu Sans', sans-serif"
+_SEVERITIES = {"error": LIGHT["bad"], "warning": LIGHT["warn"], "notice": LIGHT["accent"]}
+
+
+def draw(
+    trace: Trace,
+    *,
+    width: int = WIDTH,
+    height: int | None = None,
+    findings: bool = True,
+    select: Iterable[str] = (),
+    ignore: Iterable[str] = (),
+) -> bytes:
+    """Return a timeline as SVG.
+
+    Args:
+        trace: the trace, or a window of it.
+        width: pixels.
+        height: pixels at most; fewer lanes are drawn where it is too small for them, one at least. None: as needed.
+        findings: draw what ``check`` finds.
+        select: codes, or beginnings of codes, of the rules to apply; empty: all.
+        ignore: codes to leave out.
+    """
+    model = ViewModel(trace, select=tuple(select), ignore=tuple(ignore))
+    lanes = LANES
+    while True:
+        picture = _Picture(model, max(width, LEAST_WIDTH), lanes, has_findings=findings)
+        excess = 0 if height is None else picture.height - height
+        if excess <= 0 or lanes == 1:
+            return picture.text().encode("utf-8", "replace")
+        lanes = max(min(len(picture.layout.shown), lanes) - max(math.ceil(excess / 2 / _STRIP), 1), 1)
+
+
+class _Picture:
+    """One picture: pieces from the top down."""
+
+    def __init__(self, model: ViewModel, width: int, lanes: int, *, has_findings: bool) -> None:
+        self.model, self.width, self.trace = model, width, model.trace
+        self.rules = model.findings if has_findings else []
+        self.layout = StripLayout(model.trace, (), width, lanes)
+        self.left = _EDGE + _NAMES + _SHARES
+        self.pixels = width - self.left - _EDGE
+        self.lo, self.span = model.window[0], model.span
+        strips = model.strips
+        colours = np.array([*model.colours, NEUTRAL], np.int64)
+        name = model.name_of[strips.order] if len(strips.order) else np.empty(0, np.int64)
+        self.colour_of = colours[name] if len(name) else np.empty(0, np.int64)
+        self.detail = Detail(strips.begin - self.lo, strips.end - self.lo, strips.start, self.colour_of)
+        self.of_track: dict[int, list[int]] = {}
+        for strip, track in enumerate(strips.track.tolist()):
+            self.of_track.setdefault(track, []).append(strip)
+        self.drawn_names: set[int] = set()
+        shown = numbered(name for name in self.layout.tree.names if "0x" in name)
+        self.addresses = sorted(
+            ((escape(name), short) for name, short in shown.items()), key=lambda pair: -len(pair[0])
+        )
+        self.looks: set[str] = set()
+        self.parts: list[str] = []
+        self.y = 0.0
+        self._title()
+        top = self.y
+        self.y += _RULER
+        for track in self.layout.shown:
+            self._track(track)
+        if not self.layout.shown:
+            self._text(_EDGE, self.y + 14, "no lane has anything to draw")
+            self.y += 22
+        self.parts[0:0] = self._ruler(top, self.y)
+        self._legend()
+        self.height = math.ceil(self.y + _EDGE / 2)
+
+    def text(self) -> str:
+        """Return the document."""
+        head = (
+            f'<svg xmlns="http://www.w3.org/2000/svg" width="{self.width}" height="{self.height}"'
+            f' viewBox="0 0 {self.width} {self.height}" font-family="{_FONT}" font-size="11" fill="{LIGHT["ink"]}"'
+            ' style="font-variant-numeric:tabular-nums" role="img">'
+        )
+        hatches = "".join(
+            f'<pattern id="{name}" width="6" height="6" patternUnits="userSpaceOnUse" patternTransform="rotate(45)">'
+            f'<rect width="{thick}" height="6" fill="{LIGHT[colour]}"/></pattern>'
+            for name, colour, thick in (("unrecorded", "hatch", 1.5), ("lost", "loss", 3))
+        )
+        back = f'<rect width="{self.width}" height="{self.height}" fill="{LIGHT["background"]}"/>'
+        named = f"<title>{_safe(self.name)}</title>"
+        return "\n".join([head, named, f"<defs>{hatches}</defs>", back, *self.parts, "</svg>", ""])
+
+    # --- pieces ---------------------------------------------------------------------------------------------------
+
+    def _title(self) -> None:
+        inputs = self.trace.inputs
+        self.name = PurePath(str(inputs.values("path")[0])).name if len(inputs) else "trace"
+        room = int((self.width - 2 * _EDGE) / (15 * _CHARACTER))
+        self._text(_EDGE, 26, fit_width(escape(self.name), room).rstrip(), size=15, weight=650)
+        facts = [
+            *([str(inputs.values("format")[0])] if len(inputs) else []),
+            f"span {number_text(self.span, 'time', self.model.unit)}",
+            format_total(len(self.trace.slices), "slice"),
+            format_total(len(self.layout.tree.lanes), "lane"),
+        ]
+        if self.lo:
+            facts.append(f"0 is at {number_text(self.lo, 'exact', self.model.unit)}")
+        stats = self.trace.stats
+        # Kinds of loss count unlike things, whose sum is nothing that was lost.
+        lost = sum(row["severity"] == "data_loss" and row["count"] > 0 for row in stats.rows())
+        self._text(_EDGE, 43, "  ·  ".join(map(escape, facts)), colour=LIGHT["dim"])
+        if lost:
+            self._text(
+                self.width - _EDGE, 43, f"{format_count(lost, 'kind')} of data loss", colour=LIGHT["bad"], anchor="end"
+            )
+        self.y = 50.0
+
+    def _ruler(self, top: float, bottom: float) -> list[str]:
+        unit, size = self._axis_unit()
+        step = _nice(self.span / size / max(self.pixels / 90, 1))
+        if self.model.unit != "ns" or unit == "ns":
+            step = max(step, 1.0)
+        found = [f'<path d="M{self.left} {_n(top + _RULER - 1)}h{self.pixels}" stroke="{LIGHT["edge"]}"/>']
+        for number in range(int(self.span / size / step) + 1):
+            x = self.left + number * step * size / self.span * self.pixels
+            text = f"{number * step:,.10g}" + (f" {unit}" if not number else "")
+            found.append(
+                f'<path d="M{_n(x)} {_n(top + 14)}V{_n(bottom)}" stroke="{LIGHT["line"]}"/>'
+                f'<text x="{_n(x)}" y="{_n(top + 11)}" fill="{LIGHT["dim"]}">{_safe(text)}</text>'
+            )
+        return found
+
+    def _numbered(self, label: str) -> str:
+        """Return the path of a lane with numbers for addresses, as the Perfetto UI has them."""
+        if "0x" in label:
+            for name, short in self.addresses:
+                label = label.replace(name, short)
+        return label
+
+    def _axis_unit(self) -> tuple[str, int]:
+        if self.model.unit != "ns":
+            return self.model.unit, 1
+        sizes = (("s", 10**9), ("ms", 10**6), ("µs", 10**3))
+        return next(((unit, size) for unit, size in sizes if self.span >= 2 * size), ("ns", 1))
+
+    def _track(self, track: int) -> None:
+        headings, label = self.layout.labels[track]
+        for heading in headings:
+            indent = (len(heading) - len(heading.lstrip())) * 4
+            text = self._fit(self._numbered(heading.strip()), self.width - 2 * _EDGE - indent)
+            self._text(_EDGE + indent, self.y + 13, text, weight=650)
+            self.y += _HEADING
+        strips = self.of_track.get(track, [])
+        is_counter = track in self.layout.counters
+        rows = max(min(len(strips), _STRIPS), 1)
+        strip_height = _STRIP if rows <= _TALL else _LOW
+        height = _COUNTER if is_counter else rows * strip_height
+        more = f" +{len(strips) - rows} levels" if len(strips) > rows else ""
+        indent = (len(label) - len(label.lstrip())) * 4
+        self._text(
+            _EDGE + indent,
+            self.y + 11,
+            self._fit(self._numbered(label.strip()), _NAMES - indent - len(more) * 6) + more,
+        )
+        if is_counter:
+            self._counter(track, height)
+        else:
+            share = self.model.busy[track]
+            if share is not None:
+                x = self.left - 8
+                self._text(x, self.y + 11, number_text(share, "share"), colour=LIGHT["dim"], anchor="end")
+            self._hatch(track, height)
+            for level, strip in enumerate(strips[:rows]):
+                self._strip(strip, self.y + level * strip_height, strip_height)
+            self._instants(track)
+        self.y += height + 3
+        self._findings(track)
+
+    def _hatch(self, track: int, height: int) -> None:
+        time = self.layout.time
+        for name, part in (("unrecorded", time.uncovered), ("lost", time.gaps)):
+            first, last = np.searchsorted(part.group, [track, track + 1]).tolist()
+            if first == last:
+                continue
+            self.looks.add(name)
+            left = np.clip((part.begin[first:last] - self.lo) / self.span, 0, 1) * self.pixels
+            right = np.maximum(np.clip((part.end[first:last] - self.lo) / self.span, 0, 1) * self.pixels, left + 1)
+            path = _boxes(zip(left + self.left, right + self.left, strict=True), self.y, height - 1)
+            self.parts.append(f'<path fill="url(#{name})" d="{path}"/>')
+
+    def _strip(self, strip: int, y: float, height: int) -> None:
+        buckets: dict[tuple[int, int], list[tuple[float, float]]] = {}
+        labels: list[str] = []
+        for one in self.detail.strip(strip, (0.0, float(self.span)), self.pixels):
+            colour = int(self.colour_of[one.row])
+            name = int(self.model.name_of[self.model.strips.order[one.row]])
+            self.drawn_names.add(name)
+            right = one.right - (1.0 if one.right - one.left >= 4 else 0.35 if one.is_alone else 0.0)
+            place = (self.left + one.left, self.left + right)
+            if height == _STRIP and one.is_alone and one.right - one.left > LABELLED:
+                labels.append(self._labelled(one, place, y, colour, self.model.names[name]))
+            else:
+                buckets.setdefault((colour, one.opacity), []).append(place)
+        for (colour, opacity), places in sorted(buckets.items()):
+            faint = f' opacity="{OPACITIES[opacity]}"' if OPACITIES[opacity] < 1 else ""
+            path = _boxes(places, y, height - (2 if height == _STRIP else 1))
+            self.parts.append(f'<path fill="{_fill(colour)}"{faint} d="{path}"/>')
+        self.parts += labels
+
+    def _labelled(self, one: Rectangle, place: tuple[float, float], y: float, colour: int, name: str) -> str:
+        left, right = place
+        row = int(self.model.strips.order[one.row])
+        length = int(self.model.strips.end[one.row] - self.model.strips.begin[one.row])
+        is_open = not bool(self.trace.slices.valid("dur")[row])
+        told = (
+            f"{escape(name[:_LONGEST])}: {'open, ' if is_open else ''}{number_text(length, 'exact', self.model.unit)}"
+        )
+        text = self._fit(escape(name[:_LONGEST]), right - left - 6, size=10)
+        shown = ""
+        if len(text) > 2:
+            shown = f'<text x="{_n(left + 3)}" y="{_n(y + 10)}" font-size="10" fill="{LABEL}">{_safe(text)}</text>'
+        size = f'width="{_n(right - left)}" height="{_STRIP - 2}"'
+        box = f'<rect x="{_n(left)}" y="{_n(y)}" {size} fill="{_fill(colour)}"/>'
+        return f"<g><title>{_safe(told)}</title>{box}{shown}</g>"
+
+    def _instants(self, track: int) -> None:
+        instants = self.trace.instants
+        ts = instants.values("ts")[instants.values("track_id") == track]
+        columns = sorted(set(((ts - self.lo) / self.span * self.pixels).astype(np.int64).tolist()))
+        if columns:
+            self.looks.add("instant")
+            path = "".join(f"M{self.left + column} {_n(self.y)}v4" for column in columns)
+            self.parts.append(f'<path d="{path}" stroke="{LIGHT["ink"]}"/>')
+
+    def _counter(self, track: int, height: int) -> None:
+        counters = self.trace.counters
+        mine = np.flatnonzero(counters.values("track_id") == track)
+        mine = mine[np.argsort(counters.values("ts")[mine], kind="stable")]
+        value = np.nan_to_num(counters.values("value")[mine].astype(np.float64))
+        x = (counters.values("ts")[mine] - self.lo) / self.span * self.pixels
+        # Of samples that share a column the highest is drawn.
+        column = np.floor(x).astype(np.int64)
+        first = np.flatnonzero(np.diff(column, prepend=-1))
+        highest, at = np.maximum.reduceat(value, first), column[first]
+        low, high = min(float(value.min()), 0.0), max(float(value.max()), 0.0)
+        scale = (height - 3) / ((high - low) or 1.0)
+        base = self.y + height - 1
+        steps = "".join(
+            f"H{_n(self.left + each)}V{_n(base - (level - low) * scale)}"
+            for each, level in zip(at.tolist(), highest.tolist(), strict=True)
+        )
+        path = f"M{_n(self.left + int(at[0]))} {_n(base)}{steps}H{self.left + self.pixels}V{_n(base)}Z"
+        self.parts.append(f'<path fill="{LIGHT["area"]}" d="{path}"/>')
+        unit = str(self.trace.tracks.values("unit")[track])
+        self._text(self.left - 8, self.y + 11, f"to {high:.3g}", colour=LIGHT["dim"], anchor="end")
+        if unit:
+            self._text(self.left - 8, self.y + 22, self._fit(escape(unit), _SHARES - 8, size=9), colour=LIGHT["dim"],
+                       anchor="end", size=9)  # fmt: skip
+
+    def _findings(self, track: int) -> None:
+        marks = [
+            (place.ts, rule)
+            for rule in self.rules
+            for place in rule.places
+            if place.track == track and place.ts is not None
+        ]
+        if not marks:
+            return
+        free = -1.0
+        for ts, rule in sorted(marks, key=lambda mark: mark[0]):
+            x = self.left + min(max((ts - self.lo) / self.span, 0.0), 1.0) * self.pixels
+            colour = _SEVERITIES[rule.severity]
+            told = _safe(f"{rule.code} {rule.severity}: {rule.title}")
+            mark = f'<path fill="{colour}" d="M{_n(x)} {_n(self.y)}l4 7h-8z"><title>{told}</title></path>'
+            text = f"{rule.code} {rule.severity}"
+            wide = len(text) * 9 * _CHARACTER
+            if x > free and x + 6 + wide < self.width - _EDGE:
+                mark += f'<text x="{_n(x + 6)}" y="{_n(self.y + 7)}" font-size="9" fill="{colour}">{text}</text>'
+                free = x + 14 + wide
+            self.parts.append(mark)
+        self.y += _MARKS
+
+    def _legend(self) -> None:
+        self.y += 8
+        ranked = sorted(self.drawn_names)
+        entries = [
+            (f'<rect width="10" height="10" fill="{_fill(self.model.colours[name])}"/>',
+             fit_width(escape(self.model.names[name][:_LONGEST]), 36).rstrip())
+            for name in ranked[:_LEGEND]
+        ]  # fmt: skip
+        if len(ranked) > _LEGEND:
+            entries.append(("", f"and {format_count(len(ranked) - _LEGEND, 'more name')}"))
+        for look, words in (("unrecorded", "not recorded"), ("lost", "records lost or unknown")):
+            if look in self.looks:
+                box = f'<rect width="10" height="10" fill="url(#{look})" stroke="{LIGHT["edge"]}"/>'
+                entries.append((box, words))
+        if "instant" in self.looks:
+            entries.append((f'<path d="M5 1v6" stroke="{LIGHT["ink"]}"/>', "instant"))
+        x = float(_EDGE)
+        for box, text in entries:
+            wide = display_width(text) * 11 * _CHARACTER + (16 if box else 0) + 14
+            if x > _EDGE and x + wide > self.width - _EDGE:
+                x, self.y = float(_EDGE), self.y + 17
+            if box:
+                self.parts.append(f'<g transform="translate({_n(x)} {_n(self.y)})">{box}</g>')
+            self._text(x + (15 if box else 0), self.y + 9, text)
+            x += wide
+        self.y += 20 if entries else 0
+        for rule in self.rules[:_RULES]:
+            text = f"▲ {rule.code} {rule.severity}: {escape(rule.title)} ({rule.violations:,})"
+            self._text(_EDGE, self.y + 9, self._fit(text, self.width - 2 * _EDGE), colour=_SEVERITIES[rule.severity])
+            self.y += 16
+        rest = []
+        if len(self.rules) > _RULES:
+            rest.append(format_count(len(self.rules) - _RULES, "more rule"))
+        if self.layout.left_out:
+            rest.append(f"{format_count(len(self.layout.left_out), 'more lane')} not drawn")
+        if self.layout.counters_left_out:
+            rest.append(f"{format_count(self.layout.counters_left_out, 'more counter')} not drawn")
+        if rest:
+            self._text(_EDGE, self.y + 9, "; ".join(rest), colour=LIGHT["dim"])
+            self.y += 16
+
+    # --- text -----------------------------------------------------------------------------------------------------
+
+    def _fit(self, text: str, room: float, *, size: int = 11) -> str:
+        return fit_width(text, max(int(room / (size * _CHARACTER)), 0)).rstrip()
+
+    def _text(
+        self, x: float, y: float, text: str, *, size: int = 11, weight: int = 0, colour: str = "", anchor: str = ""
+    ) -> None:
+        looks = (
+            ("font-size", size if size != 11 else 0),
+            ("font-weight", weight),
+            ("fill", colour),
+            ("text-anchor", anchor),
+        )
+        more = "".join(f' {name}="{value}"' for name, value in looks if value)
+        self.parts.append(f'<text x="{_n(x)}" y="{_n(y)}"{more}>{_safe(text)}</text>')
+
+
+def _safe(text: str) -> str:
+    """Return a text for the inside of an element: what moves or hides text as escapes, no markup."""
+    return html_escape(escape(text), quote=True)
+
+
+def _fill(colour: int) -> str:
+    return LIGHT["neutral"] if colour == NEUTRAL else FILLS[colour]
+
+
+def _n(value: float) -> str:
+    """Return a coordinate with two decimals at most."""
+    text = f"{value:.2f}".rstrip("0").rstrip(".")
+    return "0" if text == "-0" else text
+
+
+def _boxes(places: Iterable[tuple[float, float]], y: float, height: float) -> str:
+    def each() -> Iterator[str]:
+        for left, right in places:
+            yield f"M{_n(left)} {_n(y)}h{_n(right - left)}v{_n(height)}h{_n(left - right)}z"
+
+    return "".join(each())
+
+
+def _nice(step: float) -> float:
+    """Return the smallest of 1, 2 and 5 times a power of ten that is at least so large."""
+    power = 10.0 ** math.floor(math.log10(step)) if step > 0 else 1.0
+    return next((factor * power for factor in (1, 2, 5) if factor * power >= step * 0.999), 10 * power)

@@ -1,0 +1,197 @@
+"""Make a table fit a line: texts give way first, then bars, then whole columns; numbers stay whole."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from typing import TYPE_CHECKING, Any
+
+from lanescope.view.formatting import display_width, fit_width
+from lanescope.view.tables.cells import UNKNOWN, bar, cell, headline
+
+if TYPE_CHECKING:
+    from lanescope.view.tables.columns import Col
+
+#: Characters between columns, and those that each text keeps as long as anything else can give way.
+_BETWEEN, _LEAST = 2, 12
+#: Characters of a bar: as many as there is room for.
+_BAR, _LEAST_BAR, _LONGEST_BAR = 20, 4, 40
+#: What a character is where the terminal knows ASCII only.
+_ASCII = str.maketrans({
+    "─": "-", "…": "~", "µ": "u", "×": "x", "█": "#", "·": ".", **dict.fromkeys("▏▎▍▌", "-"),  # noqa: RUF001
+    **dict.fromkeys("▋▊▉", "="),
+})  # fmt: skip
+
+
+class Room:
+    """Where a table is shown.
+
+    Args:
+        width: columns of a line; 0: any number, and no bars.
+        is_wide: nothing is shortened or hidden.
+        is_bold: whether headers are bold.
+        is_ascii: whether characters beyond ASCII are replaced.
+        unit: unit of all durations, as ``cells.UNITS`` names it; empty: each has its own.
+    """
+
+    def __init__(
+        self, width: int = 0, *, is_wide: bool = False, is_bold: bool = False, is_ascii: bool = False, unit: str = ""
+    ) -> None:
+        self.width, self.is_wide, self.is_bold, self.is_ascii, self.unit = width, is_wide, is_bold, is_ascii, unit
+
+    def encoded(self, text: str) -> str:
+        """Return a line as the terminal's encoding has it."""
+        if not self.is_ascii or text.isascii():
+            return text
+        return text.translate(_ASCII).encode("ascii", "backslashreplace").decode()
+
+
+class Layout:
+    """Widths of the columns of a table, by the rows seen so far.
+
+    Args:
+        columns: the columns, each with a kind.
+        rows: the first rows, [rows][columns]: they tell how wide columns are.
+        room: where it is shown.
+
+    Attributes:
+        hidden: what is above the columns that are left out.
+    """
+
+    def __init__(self, columns: Sequence[Col], rows: Sequence[Sequence[Any]], room: Room) -> None:
+        self._room = room
+        self._columns = [(at, column) for at, column in enumerate(columns) if room.width or column.kind != "bar"]
+        self._heads = {at: self._cell(headline(column, room.unit), column) for at, column in self._columns}
+        self._texts = {
+            at: [] if column.kind == "bar" else [self._cell(cell(row[at], column, room.unit), column) for row in rows]
+            for at, column in self._columns
+        }
+        natural = {
+            at: _BAR if column.kind == "bar" else max(map(display_width, [self._heads[at], *self._texts[at]]))
+            for at, column in self._columns
+        }
+        self._widths, self._shown = natural, list(self._columns)
+        self._is_cut = False
+        if room.width and not room.is_wide:
+            self._fit(natural)
+        self.hidden = [self._heads[at] for at, each in self._columns if (at, each) not in self._shown]
+        self._shown = [(at, each) for at, each in self._shown if self._widths[at] or each.kind != "bar"]
+        self._known = len(rows)
+
+    def _fit(self, natural: dict[int, int]) -> None:
+        """Choose columns and widths."""
+        first = self._columns[0][0] if self._columns else 0
+        self._shown = [(at, each) for at, each in self._columns if at == first or not self._is_empty(at)]
+        while True:
+            widths = self._given_way(natural)
+            if widths is not None:
+                self._widths, self._is_cut = widths, True
+                return
+            named = [
+                (column.priority, at)
+                for at, column in self._shown
+                if column.kind != "bar" and at != first and column.priority > 0
+            ]
+            if not named:
+                break
+            dropped = max(named)[1]
+            self._shown = [(at, column) for at, column in self._shown if at != dropped]
+        # One column is too wide for the line by itself: a text is cut to it, a number is what it is.
+        self._shown = [(at, column) for at, column in self._shown if at == first]
+        is_text = bool(self._shown) and self._shown[0][1].kind == "text"
+        self._widths, self._is_cut = {first: min(natural[first], self._room.width) if is_text else natural[first]}, True
+
+    def _is_empty(self, at: int) -> bool:
+        """Return whether a column has no value in any of the rows."""
+        return bool(self._texts[at]) and all(text in ("", UNKNOWN) for text in self._texts[at])
+
+    def _given_way(self, natural: dict[int, int]) -> dict[int, int] | None:
+        """Return widths with which the columns that are shown fit, None where there are none."""
+        room = self._room.width
+        texts = {
+            at: max(min(natural[at], _LEAST), display_width(self._heads[at]))
+            for at, column in self._shown
+            if column.kind == "text"
+        }
+        widths = {at: max(min(natural[at], room), texts[at]) if at in texts else natural[at] for at, _ in self._shown}
+        bars = [at for at, column in self._shown if column.kind == "bar"]
+        over = self._taken(widths) - room
+        while over > 0:
+            giving = [at for at in texts if widths[at] > texts[at]]
+            if not giving:
+                break
+            widths[max(giving, key=lambda at: widths[at])] -= 1  # the widest, so that all become alike
+            over -= 1
+        for at in bars:
+            if over > 0:
+                left = widths[at] - over
+                widths[at] = left if left >= _LEAST_BAR else 0
+                over = self._taken(widths) - self._room.width
+        if over > 0:
+            return None
+        for at in bars:
+            if widths[at] == _BAR:
+                widths[at] = min(_LONGEST_BAR, _BAR - over)
+        return widths
+
+    def _taken(self, widths: dict[int, int]) -> int:
+        taken = [width for width in widths.values() if width]
+        return sum(taken) + _BETWEEN * (len(taken) - 1)
+
+    def head(self) -> Iterator[str]:
+        """Yield the line of the headers, and the one below them."""
+        line = self._line([self._heads[at] for at, _ in self._shown])
+        yield f"\x1b[1m{line}\x1b[0m" if self._room.is_bold else line
+        yield self._room.encoded((" " * _BETWEEN).join("─" * self._widths[at] for at, _ in self._shown))
+
+    def lines(self, rows: Sequence[Sequence[Any]], *, is_first: bool = True) -> Iterator[str]:
+        """Yield a line for each row.
+
+        Args:
+            rows: the rows; of the first ones those that the widths were made of.
+            is_first: whether they are those.
+        """
+        unit = self._room.unit
+        for number, row in enumerate(rows):
+            texts = []
+            for at, column in self._shown:
+                if column.kind == "bar":
+                    texts.append(bar(row[at] or 0.0, self._widths[at]))
+                else:
+                    texts.append(
+                        self._texts[at][number] if is_first else self._cell(cell(row[at], column, unit), column)
+                    )
+            yield self._line(texts)
+
+    def _line(self, texts: Sequence[str]) -> str:
+        parts = []
+        for text, (at, column) in zip(texts, self._shown, strict=True):
+            width = self._widths[at]
+            if self._is_cut and column.kind == "text" and display_width(text) > width:
+                parts.append(fit_width(text, width))
+                continue
+            space = " " * max(width - display_width(text), 0)
+            parts.append(space + text if column.is_right else text + space)
+        return self._room.encoded((" " * _BETWEEN).join(parts).rstrip())
+
+    def _cell(self, text: str, column: Col) -> str:
+        """Return a cell as the terminal's encoding has it: texts of a trace keep all their characters, as escapes."""
+        if not self._room.is_ascii or text.isascii():
+            return text
+        text = text if column.kind == "text" else text.translate(_ASCII)
+        return text.encode("ascii", "backslashreplace").decode()
+
+
+def wrapped(text: str, width: int, indent: str = "  ", measure: Callable[[str], int] = display_width) -> list[str]:
+    """Return a sentence on lines of a width, the further ones indented; all on one line for 0."""
+    if not width or measure(text) <= width:
+        return [text]
+    rows: list[str] = []
+    first, *words = text.lstrip(" ").split(" ")
+    row = " " * (len(text) - len(text.lstrip(" "))) + first
+    for word in words:
+        if measure(row) + 1 + measure(word) > width:
+            rows.append(row)
+            row = indent + word
+        else:
+            row = f"{row} {word}"
+    return [*rows, row]

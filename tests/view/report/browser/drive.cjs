@@ -1,0 +1,286 @@
+#!/usr/bin/env node
+// Open reports in headless Chromium, use them by keyboard and mouse, and print what happened as one JSON object.
+//
+//   node drive.cjs TIMELINE.html HOSTILE.html LOSSY.html NOTEBOOK.html FOLDER-FOR-SCREENSHOTS
+//
+// NODE_PATH names a folder with puppeteer-core, CHROMIUM the browser.
+'use strict';
+const path = require('path');
+const { pathToFileURL } = require('url');
+const puppeteer = require('puppeteer-core');
+
+const [timeline, hostile, lossy, notebook, shots] = process.argv.slice(2);
+const rest = (ms = 380) => new Promise((done) => setTimeout(done, ms));
+
+/** What the page's own objects know. */
+const state = (page) => page.evaluate(() => {
+  const { stage, selection, lanes, drawer, theme, search } = lanescope;
+  const open = document.getElementById('keys').open;
+  return {
+    t0: stage.t0, t1: stage.t1, span: stage.span, row: selection.row, range: selection.range, scroll: lanes.scroll,
+    tab: drawer.shown, theme: theme.name, help: open, live: document.getElementById('live').textContent,
+    hits: document.getElementById('hits').textContent, found: search.found, rows: lanes.rows.length,
+  };
+});
+
+async function open(browser, file, { width = 1440, height = 900, dark = false } = {}) {
+  const page = await browser.newPage();
+  page.seen = { requests: 0, dialogs: 0, errors: [] };
+  page.on('request', () => page.seen.requests++);
+  page.on('dialog', (dialog) => { page.seen.dialogs++; dialog.dismiss(); });
+  page.on('pageerror', (error) => page.seen.errors.push(String(error)));
+  page.on('console', (message) => { if (message.type() === 'error') page.seen.errors.push(message.text()); });
+  await page.setViewport({ width, height });
+  if (dark) await page.emulateMediaFeatures([{ name: 'prefers-color-scheme', value: 'dark' }]);
+  await page.evaluateOnNewDocument(() => {
+    globalThis.violations = [];
+    addEventListener('securitypolicyviolation', (event) => violations.push(event.violatedDirective));
+  });
+  await page.goto(pathToFileURL(file).href);
+  await page.waitForFunction('globalThis.lanescope?.drawn.frames > 0', { timeout: 20000 });
+  return page;
+}
+
+/** A slice that is wide on the screen: its row and the middle of its rectangle in the window. */
+const wideSlice = (page) => page.evaluate(() => {
+  const { stage, lanes, model } = lanescope;
+  const box = document.getElementById('canvas').getBoundingClientRect();
+  for (const { track } of lanes.inView()) {
+    for (const strip of track.strips) {
+      for (let row = model.start[strip]; row < model.start[strip + 1]; row++) {
+        const [a, b] = [stage.xOf(model.begin[row]), stage.xOf(model.end[row])];
+        const { y, height } = lanes.boxOf(row);
+        if (b - a < 12 || a < 0 || b > stage.width || y + height > stage.height) continue;
+        return { row, x: box.left + (a + b) / 2, y: box.top + y + height / 2 };
+      }
+    }
+  }
+  return null;
+});
+
+async function keys(page) {
+  const seen = {};
+  const press = async (key, wait) => { await page.keyboard.press(key); await rest(wait); return state(page); };
+  seen.first = await press('ArrowRight');
+  seen.focused = await press('f');
+  seen.next = await press('ArrowRight');
+  await page.keyboard.down('w'); await rest(300); await page.keyboard.up('w');
+  seen.zoomed = await state(page);
+  await page.keyboard.down('d'); await rest(200); await page.keyboard.up('d');
+  seen.panned = await state(page);
+  seen.whole = await press('0');
+  const flow = await page.evaluate(() => lanescope.model.flows.source[0]);
+  await page.evaluate((row) => lanescope.selection.select(row, { jump: true }), flow);
+  await rest();
+  seen.source = await state(page);
+  seen.onward = await press(']');
+  seen.back = await press('[');
+  seen.lane = await press('ArrowDown');
+  await press('/', 50);
+  const name = await page.evaluate(() => lanescope.header.names[0]);
+  await page.keyboard.type(name);
+  seen.searched = { ...await state(page), name };
+  seen.hit = await press('Enter');
+  seen.hitName = await page.evaluate(() => lanescope.header.names[lanescope.model.name[lanescope.selection.row]]);
+  seen.tab = await press('Escape', 50) && await press('2', 50);
+  seen.dark = await press('t', 50);
+  await press('t', 50);
+  seen.help = await press('?', 50);
+  await press('Escape', 50);
+  seen.cleared = await press('Escape', 50);
+  await press('0');
+  const before = (await state(page)).rows;
+  const folding = await page.evaluate(() => {
+    const group = document.querySelector('#labels [aria-expanded=true]');
+    lanescope.lanes.current = lanescope.lanes.rows.find(({ node }) => node.below.length && node.open).node;
+    lanescope.lanes.writeLabels();
+    document.querySelector('#labels [tabindex="0"]').focus();
+    return group !== null;
+  });
+  const closed = await press('ArrowLeft', 50);
+  const opened = await press('ArrowRight', 50);
+  seen.folding = { folding, before, closed: closed.rows, opened: opened.rows };
+  return seen;
+}
+
+async function mouse(page) {
+  const seen = {};
+  await page.keyboard.press('0');
+  await page.evaluate(() => { lanescope.selection.clear(); lanescope.lanes.scroller.scrollTop = 0; });
+  await rest(450);
+  const wide = await wideSlice(page);
+  if (wide) {
+    await page.mouse.click(wide.x, wide.y);
+    await rest(80);
+  }
+  seen.click = { wanted: wide?.row, got: (await state(page)).row };
+  const box = await page.evaluate(() => {
+    const { left, top, width } = document.getElementById('canvas').getBoundingClientRect();
+    return { left, top, width };
+  });
+  const at = (s, x) => s.t0 + ((s.t1 - s.t0) * (x - box.left)) / box.width;
+  const [x, y] = [box.left + 500, box.top + 60];
+  const before = await state(page);
+  await page.mouse.move(x, y);
+  await page.keyboard.down('Control');
+  await page.mouse.wheel({ deltaY: -600 });
+  await rest(150);
+  await page.keyboard.up('Control');
+  const zoomed = await state(page);
+  seen.wheel = { factor: (before.t1 - before.t0) / (zoomed.t1 - zoomed.t0), pixels: Math.abs(at(before, x) - at(zoomed, x)) / (zoomed.t1 - zoomed.t0) * box.width };
+  await page.mouse.move(x, y);
+  await page.mouse.down();
+  await page.mouse.move(x - 120, y, { steps: 6 });
+  await page.mouse.up();
+  await rest(100);
+  const dragged = await state(page);
+  seen.drag = (dragged.t0 - zoomed.t0) / (zoomed.t1 - zoomed.t0) * box.width;
+  await page.keyboard.down('Shift');
+  await page.mouse.move(box.left + 200, y);
+  await page.mouse.down();
+  await page.mouse.move(box.left + 400, y, { steps: 4 });
+  await page.mouse.up();
+  await page.keyboard.up('Shift');
+  await rest(100);
+  const measured = await state(page);
+  seen.measured = measured.range && (measured.range[1] - measured.range[0]) / (measured.t1 - measured.t0) * box.width;
+  return seen;
+}
+
+/** Each pixel of the canvas at the outermost level of a lane is covered, at some opacity, just where slices are. */
+const coverage = (page) => page.evaluate(() => {
+  const { stage, lanes, model, theme, selection } = lanescope;
+  selection.clear();
+  stage.frame();
+  const canvas = document.getElementById('canvas');
+  const density = canvas.width / canvas.clientWidth;
+  const context = canvas.getContext('2d');
+  const [bg, grid] = [theme.tokens.bg, theme.tokens.line].map((hex) => hex.length < 5 ? '255,255,255' : [1, 3, 5].map((k) => parseInt(hex.slice(k, k + 2), 16)).join());
+  let [checked, wrong] = [0, 0];
+  for (const row of lanes.inView()) {
+    if (row.track.kind !== 'l' || row.track.gaps.length || row.track.unrecorded.length || row.track.levels > 1) continue;
+    const y = Math.round((row.y - lanes.scroll + row.levels[0].top + 13) * density);
+    const pixels = context.getImageData(0, y, canvas.width, 1).data;
+    for (const strip of row.track.strips) {
+      const busy = new Float64Array(Math.ceil(stage.width) + 1);
+      for (let i = model.start[strip]; i < model.start[strip + 1]; i++) {
+        const [a, b] = [stage.xOf(model.begin[i]), stage.xOf(model.end[i])];
+        for (let x = Math.max(0, Math.floor(a)); x <= Math.min(stage.width - 1, Math.floor(b)); x++) busy[x] += Math.min(b, x + 1) - Math.max(a, x);
+      }
+      for (let x = 1; x + 1 < stage.width; x++) {
+        if (busy[x] > 0 && busy[x] < 0.999) continue; // at edges a pixel may be either
+        if (!busy[x] && (busy[x - 1] || busy[x + 1])) continue;
+        const drawn = [...pixels.slice(x * density * 4, x * density * 4 + 3)].join();
+        checked++;
+        const isEmpty = drawn === bg || drawn === grid;
+        if (isEmpty !== !busy[x] && busy[x - 1] === busy[x] && busy[x + 1] === busy[x]) wrong++;
+      }
+    }
+  }
+  return { checked, wrong };
+});
+
+async function security(page) {
+  for (const key of ['ArrowRight', 'f', '2', '3', '4', '5', '1', 'n']) {
+    await page.keyboard.press(key);
+    await rest(60);
+  }
+  const own = await page.evaluate(() => ({ violations: violations.length, images: document.images.length,
+    scripts: document.scripts.length, names: lanescope.header.names.length, polluted: String({}.hostile), title: document.title }));
+  const blocked = await page.evaluate(async () => {
+    const script = document.createElement('script');
+    script.textContent = 'globalThis.injected = 1';
+    document.body.append(script);
+    const styled = document.createElement('p');
+    styled.setAttribute('style', 'color: red');
+    document.body.append(styled);
+    const fetched = await fetch('https://example.invalid/').then(() => 'sent', () => 'blocked');
+    await new Promise((done) => setTimeout(done, 200)); // violations are reported later
+    return { injected: globalThis.injected ?? null, style: styled.style.color, fetched, violations: violations.length };
+  });
+  return { own, blocked, seen: page.seen };
+}
+
+(async () => {
+  const browser = await puppeteer.launch({
+    executablePath: process.env.CHROMIUM, headless: 'shell',
+    args: ['--no-sandbox', '--disable-gpu', '--single-process', '--no-zygote', '--hide-scrollbars', '--disable-background-networking'],
+  });
+  const results = {};
+  const shot = (page, name) => page.screenshot({ path: path.join(shots, `${name}.png`) });
+  const page = await open(browser, timeline);
+  results.marks = await page.evaluate(() => performance.getEntriesByType('mark').map(({ name }) => name));
+  await shot(page, '1-first');
+  results.coverage = await coverage(page);
+  const tree = await page.accessibility.snapshot({ interestingOnly: false });
+  const roles = {};
+  const unnamed = [];
+  (function visit(node) {
+    roles[node.role] = (roles[node.role] ?? 0) + 1;
+    if (node.role === 'button' && !node.name) unnamed.push(node);
+    (node.children ?? []).forEach(visit);
+  })(tree);
+  results.accessibility = { roles, unnamed: unnamed.length };
+  results.treeitem = await page.evaluate(() => Object.fromEntries([...document.querySelector('[role=treeitem]').attributes].map(({ name, value }) => [name, value])));
+  results.keys = await keys(page);
+  results.mouse = await mouse(page);
+  await shot(page, '2-measured');
+  await page.evaluate(() => { const { flows, begin, end } = lanescope.model; const k = flows.source.findIndex((row) => end[row] - begin[row] > 0); lanescope.selection.select(flows.target[Math.max(k, 0)], { jump: true, focus: true }); });
+  await rest(450);
+  await shot(page, '3-selected-flow');
+  results.errors = page.seen;
+  await page.close();
+  const dark = await open(browser, timeline, { dark: true });
+  await dark.keyboard.press('/');
+  await dark.keyboard.type(results.keys.searched.name.slice(0, 4));
+  await rest(100);
+  await shot(dark, '4-search-dark');
+  await dark.close();
+  const narrow = await open(browser, timeline, { width: 480, height: 800 });
+  await shot(narrow, '5-narrow');
+  results.narrow = await narrow.evaluate(() => ({ wide: document.documentElement.scrollWidth, canvas: document.getElementById('canvas').clientWidth }));
+  await narrow.emulateMediaType('print');
+  await narrow.evaluate(() => dispatchEvent(new Event('beforeprint')));
+  await rest(100);
+  results.print = await narrow.evaluate(() => ({ tables: document.querySelectorAll('.printed table').length, theme: document.documentElement.dataset.theme,
+    rows: Math.max(...[...document.querySelectorAll('.printed tbody')].map((body) => body.rows.length)) }));
+  await narrow.evaluate(() => dispatchEvent(new Event('afterprint')));
+  results.print.after = await narrow.evaluate(() => document.querySelectorAll('.printed').length);
+  await narrow.close();
+  const bad = await open(browser, hostile);
+  results.security = await security(bad);
+  await shot(bad, '6-hostile');
+  await bad.close();
+  const lost = await open(browser, lossy);
+  results.lost = await lost.evaluate(() => ({
+    facts: [...document.querySelectorAll('#facts .fact.bad')].map((fact) => fact.textContent),
+    titles: [...document.querySelectorAll('#facts .fact.bad')].map((fact) => fact.title),
+    gaps: lanescope.model.tracks.reduce((sum, track) => sum + track.gaps.length, 0) }));
+  results.lost.before = await state(lost);
+  await lost.keyboard.press('n');
+  await rest(450);
+  results.lost.next = await state(lost);
+  await lost.keyboard.press('n');
+  await rest(450);
+  results.lost.second = await state(lost);
+  await lost.keyboard.press('p');
+  await rest(450);
+  results.lost.back = await state(lost);
+  await shot(lost, '7-finding');
+  await lost.close();
+  const cell = await browser.newPage();
+  const errors = [];
+  cell.on('pageerror', (error) => errors.push(String(error)));
+  cell.on('console', (message) => { if (message.type() === 'error') errors.push(message.text()); });
+  await cell.setViewport({ width: 1200, height: 1700 });
+  await cell.goto(pathToFileURL(notebook).href);
+  const frame = await (await cell.waitForSelector('iframe')).contentFrame();
+  await frame.waitForFunction('globalThis.lanescope?.drawn.frames > 0', { timeout: 20000 });
+  results.notebook = {
+    errors, pictures: await cell.evaluate(() => [...document.images].map((image) => image.naturalWidth)),
+    reach: await frame.evaluate(() => { try { return String(parent.document.title); } catch { return 'refused'; } }) };
+  await rest(100);
+  await shot(cell, '8-notebook');
+  await browser.close();
+  console.log(JSON.stringify(results));
+})().catch((error) => { console.error(error); process.exit(1); });

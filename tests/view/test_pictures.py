@@ -1,0 +1,120 @@
+"""Static pictures: valid XML, the same bytes each time, true to the tables, inert names; PNG of the same."""
+
+import re
+import struct
+import xml.etree.ElementTree as ET
+
+import pytest
+
+from devices.cuda.helpers import decode_simulation, simulate
+from lanescope.errors import MissingDependencyError
+from lanescope.pipeline import session
+from lanescope.trace import TimeBase, TraceBuilder
+from lanescope.view.picture import png, svg
+
+SVG = "{http://www.w3.org/2000/svg}"
+HOSTILE = ["</text><script>alert(1)</script>", "a&b\"'<", "\x1b[2J\u202e\0", "\ud800", "]]>", "x" * 100_000]
+
+
+def one_lane(names, dur=100, unit="ns"):
+    builder = TraceBuilder(TimeBase(0, "unix", unit))
+    group = builder.track(names[0], kind="group", role="device")
+    lane = builder.track(names[-1], kind="lane", role="core", parent=group)
+    other = builder.track("other", kind="lane", role="core", parent=group)
+    ts = [at * dur * 2 for at in range(len(names))]
+    builder.append("slices", track_id=[lane] * len(names), ts=ts, dur=[dur] * len(names), name=names)
+    builder.append("slices", track_id=[other], ts=[0], dur=[dur * 2 * len(names)], name="all")
+    return builder.finish()
+
+
+def texts(drawn):
+    return ["".join(each.itertext()) for each in ET.fromstring(drawn).iter(f"{SVG}text")]
+
+
+def test_it_holds_lanes_shares_names_and_facts():
+    drawn = svg.draw(one_lane(["load", "mma"]), findings=False)
+    shown = texts(drawn)
+    for wanted in ("other", "50.0%", "100.0%", "span 400 ns", "3 slices", "load", "all"):
+        assert any(wanted in text for text in shown), (wanted, shown)
+    titles = {each.text for each in ET.fromstring(drawn).iter(f"{SVG}title")}
+    assert {"load: 100 ns", "mma: 100 ns", "all: 400 ns"} <= titles
+
+
+def test_cycles_are_never_time():
+    shown = texts(svg.draw(one_lane(["load", "mma"], dur=50_000, unit="cycles"), findings=False))
+    assert "0 cycles" in shown
+    assert not [text for text in shown if re.search(r"\d [nµm]?s\b", text)]
+    assert any(text.startswith(("20,000", "50,000")) for text in shown)
+
+
+def test_the_same_trace_gives_the_same_bytes():
+    trace = decode_simulation(simulate(1, blocks=4))
+    assert svg.draw(trace) == svg.draw(decode_simulation(simulate(1, blocks=4)))
+
+
+def test_rectangles_lie_where_the_slices_are():
+    drawn = ET.fromstring(svg.draw(one_lane(["load", "mma"]), width=1200, findings=False))
+    boxes = [group.find(f"{SVG}rect") for group in drawn.iter(f"{SVG}g") if group.find(f"{SVG}title") is not None]
+    places = sorted((float(box.get("x")), float(box.get("width"))) for box in boxes)
+    plot = 1200 - 268 - 16
+    assert places == [(268, plot / 4 - 1), (268, plot - 1), (268 + plot / 2, plot / 4 - 1)]
+
+
+@pytest.mark.parametrize("name", HOSTILE, ids=range(len(HOSTILE)))
+def test_hostile_names_are_text(name):
+    drawn = svg.draw(one_lane([name, name]), findings=False)
+    found = ET.fromstring(drawn)
+    assert {each.tag for each in found.iter()} <= {
+        SVG + tag for tag in ("svg", "title", "defs", "pattern", "rect", "text", "path", "g")
+    }
+    assert not [each for each in found.iter() if any(key.startswith("on") for key in each.attrib)]
+    assert len(drawn) < 20_000
+    assert "\u202e" not in drawn.decode()
+
+
+def test_a_height_leaves_lanes_out_and_names_how_many():
+    trace = decode_simulation(simulate(1, blocks=12))
+    tall, low = svg.draw(trace), svg.draw(trace, height=300)
+    assert int(ET.fromstring(low).get("height")) <= 300 < int(ET.fromstring(tall).get("height"))
+    assert any("more lanes not drawn" in text for text in texts(low))
+
+
+def test_findings_are_marked_with_their_severity():
+    trace = decode_simulation(simulate(1, blocks=4))
+    found = session.check(trace)
+    assert found
+    shown = texts(svg.draw(trace))
+    assert any(text.startswith(f"▲ {found[0].code} {found[0].severity}: ") for text in shown)
+    assert not [text for text in texts(svg.draw(trace, findings=False)) if found[0].code in text]
+    assert not [text for text in texts(svg.draw(trace, ignore=["LS"])) if found[0].code in text]
+
+
+def test_an_empty_trace_has_a_picture():
+    assert "no lane has anything to draw" in texts(svg.draw(TraceBuilder(TimeBase()).finish()))
+
+
+def test_a_png_has_twice_the_pixels():
+    pytest.importorskip("resvg_py")
+    drawn = svg.draw(one_lane(["load", "mma"]), findings=False)
+    data = png.render(drawn)
+    height = int(ET.fromstring(drawn).get("height"))
+    assert struct.unpack(">II", data[16:24]) == (2400, 2 * height)
+
+
+def test_without_resvg_one_line_says_what_to_install(monkeypatch):
+    monkeypatch.setitem(__import__("sys").modules, "resvg_py", None)
+    with pytest.raises(MissingDependencyError, match="resvg") as error:
+        png.render(b"<svg/>")
+    assert "lanescope[png]" in str(error.value.hint)
+
+
+def test_addresses_of_lanes_are_numbers():
+    shown = texts(svg.draw(one_lane(["queue 0x5500000c1680, index 0", "queue 0x5500000c1700"]), findings=False))
+    assert any("queue 0, index 0" in text for text in shown)
+    assert "queue 1" in shown
+
+
+def test_suffixes_choose_pictures(tmp_path):
+    trace = one_lane(["load", "mma"])
+    session.write(trace, tmp_path / "a.svg")
+    assert (tmp_path / "a.svg").read_bytes() == svg.draw(trace)
