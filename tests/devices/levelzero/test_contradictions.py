@@ -60,6 +60,12 @@ def thapi() -> Script:
     return read_again(script.call("zeKernelDestroy", hKernel=0x10))
 
 
+def waiting() -> Script:
+    """A program that waits for a list, which has a number and a handle, and for an event."""
+    script = numbered().call("zeCommandListHostSynchronize", hCommandList=5, timeout=0)
+    return script.call("zeEventHostSynchronize", hEvent=9, timeout=0)
+
+
 def changed(script: Script, pattern: str, by: str, count: int = 1) -> bytes:
     """Return the text with the first ``count`` matches replaced; there has to be one."""
     made, number = re.subn(pattern, by, script.text.decode(), count=count)
@@ -71,7 +77,7 @@ def found(content: bytes, folder: Path) -> dict[str, int]:
     return {name: count for name, count in stats(opened(content, folder)).items() if name not in LAWFUL}
 
 
-@pytest.mark.parametrize("script", [numbered, regular, thapi])
+@pytest.mark.parametrize("script", [numbered, regular, thapi, waiting])
 def test_sound_programs_contradict_nothing(script, tmp_path) -> None:
     assert found(script().text, tmp_path) == {}
 
@@ -122,6 +128,8 @@ CHANGES = {
         "levelzero_inconsistent_device",
     ),
     "no rate": (numbered, "timerResolution: 80", "timerResolution: 0", "levelzero_inconsistent_device"),
+    "wait for a list never made": (waiting, "List: 5", "List: 6", "levelzero_unknown_handle"),
+    "wait for no object": (waiting, "Event: 9", "Event: 0", "levelzero_unknown_handle"),
     "properties of no kernel": (thapi, r"(kernel: { hKernel: )16", r"\g<1>17", "levelzero_unknown_handle"),
     "new kind of record": (
         numbered,

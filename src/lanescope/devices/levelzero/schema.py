@@ -498,7 +498,7 @@ STATS: tuple[StatSpec, ...] = (
     StatSpec(
         "levelzero_unknown_handle",
         "notice",
-        "records about a kernel, device or sensor that was neither created nor described: not used",
+        "records about a kernel, device, sensor, queue or list that was neither created nor described: not used",
         finding="LS404 notice",
     ),
     StatSpec(

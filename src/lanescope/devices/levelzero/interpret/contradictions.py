@@ -72,6 +72,7 @@ def note_contradictions(
     _note_devices(events, devices, notes)
     _note_readings(events, notes)
     _note_kernels(events, notes)
+    _note_waits(events, notes)
     _note_repeated(events, operations.result, notes)
     _note_numbers(events, calls, appends, notes)
     if len(operations.append):
@@ -204,6 +205,32 @@ def _note_kernels(events: Events, notes: StatTally) -> None:
     if again.any():
         again &= table.values("kernel")[lives[1:]] == table.values("kernel")[lives[:-1]]
         notes.add_times("levelzero_handle_duplicate", ts[lives[1:][again]])
+
+
+def _note_waits(events: Events, notes: StatTally) -> None:
+    """Note calls that wait for a queue or list that was never made nor used, or for no object at all."""
+    waits = events["host_waits"]
+    if not len(waits):
+        return
+    handle, process = waits.values("handle"), events.process("host_waits")
+    wrong = handle == 0
+    lists, queues, appends, runs = (events[name] for name in ("lists", "queues", "appends", "runs"))
+    made = {
+        "list": (("lists", np.where(lists.valid("handle"), lists.values("handle"), lists.values("list"))),),
+        "queue": (("queues", queues.values("queue")),),
+    }
+    used = {"list": (("appends", appends.values("list")),), "queue": (("runs", runs.values("queue")),)}
+    for target in made:
+        rows = np.flatnonzero(is_text(waits, "target", target))
+        for owner in np.flatnonzero(np.bincount(process[rows])).tolist():
+            begins, more = (
+                np.concatenate([values[events.process(name) == owner] for name, values in named[target]])
+                for named in (made, used)
+            )
+            if len(begins):
+                mine = rows[process[rows] == owner]
+                wrong[mine[~np.isin(handle[mine], np.concatenate([begins, more]))]] = True
+    notes.add_times("levelzero_unknown_handle", waits.values("ts")[wrong])
 
 
 def _note_readings(events: Events, notes: StatTally) -> None:
