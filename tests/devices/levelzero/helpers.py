@@ -99,8 +99,16 @@ class Script:
     def regular(self, cl: int, device: int = 0xD0) -> Script:
         return self.call("zeCommandListCreate", hDevice=device, desc_val={"flags": 0}, out_phCommandList_val=cl)
 
-    def execute(self, queue: int, *lists: int, inside: Callable[[], object] = lambda: None) -> Script:
-        fields = {"hCommandQueue": queue, "numCommandLists": len(lists), "phCommandLists_vals": list(lists)}
+    def execute(
+        self, queue: int, *lists: int, fence: int | None = None, inside: Callable[[], object] = lambda: None
+    ) -> Script:
+        fields: dict[str, Any] = {
+            "hCommandQueue": queue,
+            "numCommandLists": len(lists),
+            "phCommandLists_vals": list(lists),
+        }
+        if fence is not None:
+            fields["hFence"] = fence
         return self.call("zeCommandQueueExecuteCommandLists", inside=inside, **fields)
 
     def device(

@@ -1,5 +1,7 @@
 """What calls wait for on devices: the queue, list, event, fence or device that they name, and its last operation."""
 
+import re
+
 import numpy as np
 import pytest
 
@@ -79,6 +81,48 @@ def test_a_queue_is_waited_for_with_the_lists_that_it_executed(tmp_path):
     made = made.execute(0x9, 1).execute(0x8, 2)
     made = wait(made, QUEUE, 0x9, (A, 30, 40), (B, 45, 70))
     assert waited(wait(made, QUEUE, 0x8).open(tmp_path)) == [("queue", 0x9, 0), ("queue", 0x8, 1)]
+
+
+FENCE = ("zeFenceHostSynchronize", "hFence")
+
+
+def test_a_fence_is_waited_for_with_the_execution_that_it_was_given_to(tmp_path):
+    made = script().regular(1).regular(2).append("MemoryFill", A, cl=1).append("MemoryFill", B, cl=2)
+    made = made.execute(0x9, 1, fence=0xF1).execute(0x9, 2, fence=0xF2)
+    # Of the same queue the later one ended last, but its fence is another.
+    made = wait(made, FENCE, 0xF1, (A, 30, 40), (B, 45, 70))
+    made = wait(wait(made, FENCE, 0xF2), FENCE, 0xF3)
+    assert waited(made.open(tmp_path)) == [("fence", 0xF1, 0), ("fence", 0xF2, 1), ("fence", 0xF3, None)]
+
+
+def test_a_fence_that_is_given_again_is_that_of_the_last_execution(tmp_path):
+    made = script().regular(1).append("MemoryFill", A, cl=1).execute(0x9, 1, fence=0xF1)
+    made = wait(made, FENCE, 0xF1, (A, 30, 40)).call("zeFenceReset", hFence=0xF1).execute(0x9, 1, fence=0xF1)
+    made = wait(made, FENCE, 0xF1, (A, 60, 70)).execute(0x9, 1, fence=0).result(A, 90, 95)
+    assert waited(wait(made, FENCE, 0).open(tmp_path)) == [("fence", 0xF1, 0), ("fence", 0xF1, 1), ("fence", 0, None)]
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_simulated_fences_end_where_their_queues_do(tmp_path, seed):
+    """Each execution gets a fence of its own, and waits for queues become waits for the fences of their last."""
+    made = lanescope.simulate("levelzero", seed=seed, ops=300, threads=2, style="thapi")
+    (content,) = made.files.values()
+    number, latest, lines = 0xF0000, {}, []
+    for line in content.decode().splitlines():
+        queue = re.search(r"hCommandQueue: (0x[0-9a-f]+)", line)
+        if "zeCommandQueueExecuteCommandLists_entry" in line:
+            number += 1
+            latest[queue[1]] = number
+            line = line.replace("hCommandQueue: ", f"hFence: {number:#x}, hCommandQueue: ")
+        elif "zeCommandQueueSynchronize_entry" in line:
+            line = line.replace(queue[0], f"hFence: {latest[queue[1]]:#x}")
+        lines.append(line.replace("zeCommandQueueSynchronize", "zeFenceHostSynchronize") + "\n")
+    queues, fences = opened(content, tmp_path), opened("".join(lines).encode(), tmp_path)
+    ends = [[each[2] for each in waited(trace)] for trace in (queues, fences)]
+    assert ends[0] == ends[1]
+    found = [end for target, _, end in waited(fences) if target == "fence"]
+    assert len(found) > 3
+    assert None not in found
 
 
 def test_an_event_is_waited_for_with_the_operation_that_was_appended_with_it_last(tmp_path):

@@ -123,7 +123,9 @@ def of_thapi() -> bytes:
         script.call("zeCommandListAppendQueryKernelTimestamps", **entry)
         script.append("SignalEvent", event)
         script.execute(0x9, 2, 1, inside=lambda: script.call("zeMemFree", ptr=0x100))
-        script.entry("zeCommandQueueExecuteCommandLists", hCommandQueue=7, phCommandLists_vals=[1, 2])
+        for fence in (event, 0):
+            script.execute(0x9, 2, 1, fence=fence).call("zeFenceHostSynchronize", hFence=event)
+        script.entry("zeCommandQueueExecuteCommandLists", hCommandQueue=7, phCommandLists_vals=[1, 2], hFence=event)
         for memory in ("Shared", "Device", "Host"):
             script.call(f"zeMemAlloc{memory}", size=64, out_pptr_val=event << 8)
             script.call(f"zeMemAlloc{memory}", "ZE_RESULT_ERROR", size=64, out_pptr_val=event << 8)

@@ -230,7 +230,7 @@ bool TextScanner::take_record(const Kind& kind, const Stamp& stamp, const Payloa
     return true;
 }
 
-// A row of calls has two cells: the code of the result of exits, the size of entries.
+// A row of calls has two cells: the code of the result of exits, the size of entries (or another number of theirs).
 bool TextScanner::take_entry(const Kind& kind, const Stamp& stamp, const Payload& payload) {
     std::array<uint64_t, 2> cells{};
     uint32_t present = 0;
@@ -250,9 +250,11 @@ bool TextScanner::take_entry(const Kind& kind, const Stamp& stamp, const Payload
                 const auto function = static_cast<uint32_t>(kind.function);
                 if (drops_token(stamp.thread)) return false;
                 enter(stamp.thread, {function, false, stamp.seq, stamp.ts, values_.cells[0], values_.list});
-            } else if ((values_.present & 1) != 0) {
+            }
+            const size_t shown = is_forgotten ? 0 : Kind::kShownCell;
+            if (shown < kind.shape.size() && (values_.present >> shown & 1) != 0) {
                 present = 2;
-                cells[1] = values_.cells[0];
+                cells[1] = values_.cells[shown];
             }
         }
     }

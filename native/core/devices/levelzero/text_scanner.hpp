@@ -55,6 +55,7 @@ enum class Conclusion : uint8_t {
 
 struct Kind {
     static constexpr int32_t kForgotten = -1;
+    static constexpr size_t kShownCell = 2;  // of entries that are remembered: what goes to the row of the call as well
 
     Role role = Role::record;
     Target target{};

@@ -26,6 +26,7 @@ def entry_handler(function: str) -> Handler:
     kind = layout.APPENDS.get(function, layout.OTHER)
     touches_memory = "Memory" in function
     target, awaited = layout.WAITS.get(function, ("", ""))
+    fenced = layout.FENCED[1] if function == layout.FENCED[0] else ""
     remember = _ENTRIES.get(function)
     name_code: int | None = None
 
@@ -45,6 +46,9 @@ def entry_handler(function: str) -> Handler:
         elif appended or touches_memory or remember is not None:
             fields = reader.fields(payload)
             value = None if remember is None else remember(fields)
+            fence = fields.optional(fenced) if fenced else None
+            if fence:
+                reader.rows["fences"].add((*stamp, fence))
             if appended:
                 _append(reader, stamp, function, kind, fields)
             elif touches_memory:

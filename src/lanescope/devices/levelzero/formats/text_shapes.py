@@ -57,6 +57,8 @@ from lanescope.trace.column import Array
 
 UInt64 = npt.NDArray[np.uint64]
 
+#: What the cell of sizes of a call holds, where it is not what the call waits for.
+_SIZED, _FENCED = -1, -2
 #: Names of scopes that are told, at most.
 _MOST_SCOPES = 1000
 
@@ -216,6 +218,8 @@ class Shapes:
         elif function in layout.EXECUTES:
             queue, lists = layout.EXECUTES[function]
             cells = (cell_of(queue), *optional_cells(lists, kind="integers"))
+            if function == layout.FENCED[0]:
+                cells = (*cells, *optional_cells(layout.FENCED[1]))
         elif function in layout.WAITS:
             cells = optional_cells(layout.WAITS[function][1])
         elif "Memory" in function:
@@ -311,8 +315,13 @@ class Shapes:
 
     def _gather_calls(self, sheet: _Sheet) -> None:
         function, (values, known) = sheet.constant & np.uint64(EXIT - 1), sheet.cell(1)
-        # What calls wait for is in the cell of sizes.
+        # What calls wait for, and the fence that they are given, is in the cell of sizes.
         target = self._targets()[function.astype(np.int64)]
+        fenced = known & (target == _FENCED)
+        given = np.flatnonzero(fenced & (values != 0))
+        if len(given):
+            head = {name: (column[given], None) for name, (column, _) in sheet.head().items()}
+            self._rows["fences"].add_block({**head, "fence": (values[given], None)}, len(given))
         waits = np.flatnonzero(known & (target >= 0))
         if len(waits):
             self._rows["host_waits"].add_block(
@@ -330,15 +339,21 @@ class Shapes:
                 "function": (function, None),
                 "is_exit": (sheet.constant >= np.uint64(EXIT), None),
                 "result": sheet.cell(0),
-                "bytes": (values, known & (target < 0)),
+                "bytes": (values, known & (target == _SIZED)),
             },
         )
 
     def _targets(self) -> npt.NDArray[np.int64]:
-        """Return the code of the kind of object that each function waits for, int64 [functions], -1 for the others."""
-        codes = self._rows["host_waits"].dictionary("target")
-        functions = self._rows["calls"].dictionary("function").texts
-        return np.array([codes.code(layout.WAITS[each][0]) if each in layout.WAITS else -1 for each in functions])
+        """Return the code of the kind of object that each function waits for, int64 [functions].
+
+        It is ``_FENCED`` for the function that is given a fence, ``_SIZED`` for the others.
+        """
+        codes, functions = self._rows["host_waits"].dictionary("target"), self._rows["calls"].dictionary("function")
+        known = {layout.FENCED[0]: _FENCED}
+        for function in functions.texts:
+            if function in layout.WAITS:
+                known[function] = codes.code(layout.WAITS[function][0])
+        return np.array([known.get(function, _SIZED) for function in functions.texts], np.int64)
 
     def _gather_pushes(self, sheet: _Sheet) -> None:
         self._add("pushes", sheet, {"event": sheet.cell(0)})
