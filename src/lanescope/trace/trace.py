@@ -227,22 +227,30 @@ class Trace:
             return from_room("view.notebook", "InlineReport")(self)
         return from_room("view.trace_viewer", "serve")(self, browser=browser, port=port)
 
-    def report(self, out: str | os.PathLike[str], *, title: str = "", max_size: int = 2_000_000) -> Any:
+    def report(
+        self,
+        out: str | os.PathLike[str],
+        *,
+        title: str = "",
+        max_size: int = 2_000_000,
+        other: Trace | None = None,
+    ) -> Any:
         """Write it as one HTML file with verdict, findings, timeline and tables, which loads nothing else.
 
         Args:
             out: path of the file; what is there is replaced.
             title: title of the page; empty: the name of the capture.
             max_size: bytes that the file should have at most: slices are bundled until it fits.
+            other: a second trace, which is shown next to this one and compared with it.
 
         Returns:
             What the page holds; ``left_out`` says in sentences what it has not.
 
         Raises:
-            UsageError: ``out`` is a folder, a device or a pipe.
+            UsageError: ``out`` is a folder, a device or a pipe; one trace counts cycles, the other nanoseconds.
             OSError: it cannot be written.
         """
-        return from_room("view.report.write", "write_report")(self, out, title=title, max_size=max_size)
+        return from_room("view.report.write", "write_report")(self, out, title=title, max_size=max_size, other=other)
 
     # --- tables -----------------------------------------------------------------------------------------------
 

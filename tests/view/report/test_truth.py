@@ -181,10 +181,10 @@ def test_the_critical_path_fills_its_window(family):
 
 def test_every_row_of_the_tree_is_a_track_and_every_lane_with_slices_is_there(family):
     trace, report = family
-    shown = [track for chain, _, _ in report.head["tree"] for track in chain]
+    shown = [track for chain, *_ in report.head["tree"] for track in chain]
     assert len(shown) == len(set(shown))
     assert set(trace.slices.values("track_id").tolist()) <= set(shown)
-    depths = [depth for _, depth, _ in report.head["tree"]]
+    depths = [depth for _, depth, *_ in report.head["tree"]]
     assert all(after <= before + 1 for before, after in zip([-1, *depths], depths, strict=False))
 
 

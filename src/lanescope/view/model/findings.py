@@ -13,7 +13,8 @@ from lanescope.trace import Trace
 
 Ints = npt.NDArray[np.int64]
 
-_SEVERITIES = ("error", "warning", "notice")
+#: The worst first.
+SEVERITIES = ("error", "warning", "notice")
 
 
 class Place(NamedTuple):
@@ -64,7 +65,7 @@ def rolled(findings: Sequence[Finding], trace: Trace) -> list[RolledFinding]:
         groups.setdefault((finding.code, finding.title, finding.stat), []).append(finding)
     found = []
     for (code, title, stat), each in groups.items():
-        severity = min((finding.severity for finding in each), key=_SEVERITIES.index)
+        severity = min((finding.severity for finding in each), key=SEVERITIES.index)
         shares = [finding.affected_fraction for finding in each if finding.affected_fraction is not None]
         places = sorted(
             (_place(finding, trace) for finding in each),
@@ -82,7 +83,7 @@ def rolled(findings: Sequence[Finding], trace: Trace) -> list[RolledFinding]:
                 tuple(places),
             )
         )
-    return sorted(found, key=lambda one: _SEVERITIES.index(one.severity))
+    return sorted(found, key=lambda one: SEVERITIES.index(one.severity))
 
 
 def _place(finding: Finding, trace: Trace) -> Place:

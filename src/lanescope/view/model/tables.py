@@ -20,8 +20,8 @@ if TYPE_CHECKING:
     from lanescope.trace import ColumnSpec, Table
 
 #: Kinds of columns: a duration, a moment, a number of things, a part of a whole, any other number, a track, a name of
-#: slices, a text.
-KINDS = ("time", "moment", "count", "share", "number", "track", "name", "text")
+#: slices, a text; a signed part of a whole.
+KINDS = ("time", "moment", "count", "share", "number", "track", "name", "text", "change")
 #: Rows of a table that views get, and of the matrix of overlap.
 ROWS, MATRIX = 400, 40
 _TEXTS = ("text", "utf8")

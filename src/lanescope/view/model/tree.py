@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections import deque
-from typing import NamedTuple
+from typing import NamedTuple, Protocol
 
 import numpy as np
+import numpy.typing as npt
 
 from lanescope.analysis.track_tree import Tree
 
@@ -20,14 +21,29 @@ class TreeRow(NamedTuple):
         chain: track ids from the top down, each the only child of the one before; the last is what is drawn.
         depth: 0 at the top.
         is_open: whether the rows below it are shown at first.
+        other: of two captures side by side, the chain of the second one, whose last is the same group there.
     """
 
     chain: tuple[int, ...]
     depth: int
     is_open: bool = False
+    other: tuple[int, ...] = ()
 
 
-def tree_rows(tree: Tree, used: set[int], rows: int = _ROWS) -> list[TreeRow]:
+class Branches(Protocol):
+    """A tree: what is above each number, and all of them depth first."""
+
+    parents: list[int]
+
+    @property
+    def order(self) -> npt.NDArray[np.int64]:
+        """All numbers, int64 [n], depth first."""
+
+    def ancestors(self, track: int, /) -> list[int]:
+        """Return a number and those above it, from the top down."""
+
+
+def tree_rows(tree: Branches, used: set[int], rows: int = _ROWS) -> list[TreeRow]:
     """Return the rows, depth first in drawing order.
 
     Args:
@@ -36,12 +52,7 @@ def tree_rows(tree: Tree, used: set[int], rows: int = _ROWS) -> list[TreeRow]:
         rows: how many are there at first. Groups are opened breadth first as long as they fit, and always the first one
             on each level, so that one lane at least is seen.
     """
-    order = tree.order.tolist()
-    wanted = {step for track in order if track in used for step in tree.ancestors(track)}
-    children: dict[int, list[int]] = {}
-    for track in order:
-        if track in wanted:
-            children.setdefault(tree.parents[track], []).append(track)
+    children = children_of(tree, used)
     chains, below = _chains(children)
     opened, shown = set[int](), len(children.get(-1, []))
     queue = deque((root, True) for root in (chains[track][-1] for track in children.get(-1, [])))
@@ -62,6 +73,17 @@ def tree_rows(tree: Tree, used: set[int], rows: int = _ROWS) -> list[TreeRow]:
         found.append(TreeRow(chain, depth, chain[-1] in opened))
         stack.extend((track, depth + 1) for track in reversed(children.get(chain[-1], [])))
     return found
+
+
+def children_of(tree: Branches, used: set[int]) -> dict[int, list[int]]:
+    """Return what is below each number, -1 for the top, of what has anything to draw in it."""
+    order = tree.order.tolist()
+    wanted = {step for track in order if track in used for step in tree.ancestors(track)}
+    children: dict[int, list[int]] = {}
+    for track in order:
+        if track in wanted:
+            children.setdefault(tree.parents[track], []).append(track)
+    return children
 
 
 def _chains(children: dict[int, list[int]]) -> tuple[dict[int, tuple[int, ...]], dict[int, list[int]]]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import cached_property
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -31,6 +31,23 @@ Ints = npt.NDArray[np.int64]
 _UNITS = ("block", "subdevice", "device")
 #: Slices up to which the critical path is computed.
 _PATH = 2_000_000
+
+
+class Side(NamedTuple):
+    """One of the captures.
+
+    Attributes:
+        letter: what it is called; ``capture``: name of its file.
+        low: its first time, on its own clock, which is time 0 here; ``span``: its length.
+        slices, lanes: how many it has.
+    """
+
+    letter: str
+    capture: str
+    low: int
+    span: int
+    slices: int
+    lanes: int
 
 
 class ViewModel:
@@ -154,6 +171,23 @@ class ViewModel:
             return CriticalPath(self.shared)
         except LanescopeError:
             return None
+
+    @property
+    def side(self) -> list[int]:
+        """0 or 1 by track, where two captures are side by side; else empty."""
+        return []
+
+    @property
+    def sides(self) -> list[Side]:
+        """The captures, where two are side by side; else empty."""
+        return []
+
+    @property
+    def left_out(self) -> list[str]:
+        """Sentences: what is not computed."""
+        if len(self.trace.slices) <= _PATH:
+            return []
+        return [f"The critical path: it is computed for {_PATH:,} slices at most. A window (--start, --end) has it."]
 
     @cached_property
     def tables(self) -> list[ViewTable]:

@@ -29,10 +29,13 @@ Fields of the header
                      ``g`` group, ``l`` lane, ``c`` counter; ``rank``: order among all; ``unit``: of a counter's values;
                      ``rows``: how many drawing rows it has; ``busy``: part of the span that slices cover, null unless
                      a lane
-    ``tree[[chain, depth, open]]``  rows of the lane list, depth first in drawing order. ``chain``: track ids, each
-                     the only child of the one before; the last is what is drawn. ``depth``: 0 at the top. ``open``: 1
-                     where a group is open at first
+    ``tree[[chain, depth, open, other]]``  rows of the lane list, depth first in drawing order. ``chain``: track ids,
+                     each the only child of the one before; the last is what is drawn. ``depth``: 0 at the top. ``open``:
+                     1 where a group is open at first. ``other``: of two captures side by side, the chain of the second one, where the row is the same
+                     group in both; else empty. A lane of both is two rows, that of the first above
     ``side[]``       0 or 1 by track id: which of the captures it is of; empty unless two are side by side
+    ``sides[{letter, capture, low, span, slices, lanes}]``  the captures, where two are side by side; else empty. Each
+                     begins at time 0 of the page; ``low``: text, that time on its own clock
     ``row_track[]``  track id of each drawing row, rising
     ``names[]``      names of slices, by number of slices; ``kinds[]``: kind of work of each (``load compute store wait
                      outer``); ``colours[]``: 0..7, number of its colour in the palette, or -1: neutral, a wait
@@ -47,10 +50,12 @@ Fields of the header
                      without ``track`` and ``t`` cannot be shown in the timeline
     ``words[[head, rest]]``  verdict sentences; ``head`` may be empty
     ``tables[{id, title, about, total, columns[{name, kind, unit, about}], rows[][], matrix?}]``  ``id``: ``names``,
-                     ``lanes``, ``overlap``, ``idle``, ``phases``, ``path``, those that have rows; ``total``: rows of
-                     the whole table, of which ``rows`` has the first. ``kind``: ``time`` (duration in ``unit``),
+                     ``lanes``, ``overlap``, ``idle``, ``phases``, ``path``, those that have rows; of two captures
+                     ``compare``, ``lanes`` and, of each, ``overlap-a`` and so on; ``total``: rows of the whole
+                     table, of which ``rows`` has the first. ``kind``: ``time`` (duration in ``unit``),
                      ``moment`` (time since ``lo``), ``count``, ``share`` (0..1), ``number``, ``track`` (track id, shown
-                     as its path), ``name`` (name of slices: a search), ``text``. A value may be null: unknown.
+                     as its path), ``name`` (name of slices: a search), ``text``, ``change`` (a share with
+                     its sign). A value may be null: unknown.
                      ``matrix`` (overlap): ``{names[], kinds[], shared[][]}``, time in which row and column both run,
                      the diagonal: all time of the row
     ``path``         null, or ``{table: 'path', causes[]}``: the critical path is in the ``p.`` columns

@@ -16,6 +16,7 @@ from lanescope.io.atomic_file import Output, atomic_writer
 from lanescope.trace import Trace
 from lanescope.view.formatting import escape, format_total
 from lanescope.view.model.numbers import number_text
+from lanescope.view.model.side_by_side import SideBySide
 from lanescope.view.model.view_model import ViewModel
 from lanescope.view.report.bundles import (
     Rows,
@@ -63,13 +64,12 @@ class Report:
 
     def __init__(self, model: ViewModel, title: str = "", max_size: int = MAX_SIZE) -> None:
         self._model, self._columns = model, Columns()
-        self.left_out: list[str] = []
+        self.left_out = list(model.left_out)
         rows = all_rows(model.strips)
         self._page = assemble()
         page = sum(len(part.encode()) for part in self._page)
-        name = header(model, rows, "")["capture"]
-        self.title = title or name or "lanescope report"
-        self.head = header(model, rows, self.title)
+        self.head = header(model, rows, title)
+        self.title = self.head["title"] = title or _captures(model) or self.head["capture"] or "lanescope report"
         self._room = max_size - page - in_base64(len(deflated(encoded(self.head)))) - _DIRECTORY
         gaps = gap_columns(model)
         self._add(gaps.columns)
@@ -236,6 +236,11 @@ class Report:
             yield piece.encode("utf-8", "replace")
 
 
+def _captures(model: ViewModel) -> str:
+    """Return the names of two captures that are side by side; else nothing."""
+    return " · ".join(f"{side.letter} {side.capture}".strip() for side in model.sides)
+
+
 def _named(argument: Argument) -> str:
     return str(argument.entry["name"])
 
@@ -260,7 +265,9 @@ def filled(template: str, parts: Mapping[str, str]) -> Iterator[str]:
     yield template[at:]
 
 
-def write_report(trace: Trace, out: Output, *, title: str = "", max_size: int = MAX_SIZE) -> Report:
+def write_report(
+    trace: Trace, out: Output, *, title: str = "", max_size: int = MAX_SIZE, other: Trace | None = None
+) -> Report:
     """Write a trace as one HTML file that needs nothing else.
 
     Args:
@@ -269,15 +276,17 @@ def write_report(trace: Trace, out: Output, *, title: str = "", max_size: int = 
         title: title of the page; empty: the name of the capture.
         max_size: bytes that the file should have at most. Slices are bundled, and flows and arguments left out, until
             it fits; the page says so, and its tables count all. Names, findings and tables are never left out.
+        other: a second trace, which is shown next to this one and compared with it.
 
     Returns:
         What the page holds.
 
     Raises:
-        UsageError: ``out`` is a folder, a device or a pipe.
+        UsageError: ``out`` is a folder, a device or a pipe; one trace counts cycles, the other nanoseconds.
         OSError: it cannot be written.
     """
-    report = Report(ViewModel(trace), title, max_size)
+    model = ViewModel(trace) if other is None else SideBySide(trace, other)
+    report = Report(model, title, max_size)
     with atomic_writer(out) as file:
         for piece in report.pieces():
             file.write(piece)

@@ -1,7 +1,7 @@
 #!/usr/bin/env node
 // Open reports in headless Chromium, use them by keyboard and mouse, and print what happened as one JSON object.
 //
-//   node drive.cjs TIMELINE.html HOSTILE.html LOSSY.html NOTEBOOK.html FOLDER-FOR-SCREENSHOTS
+//   node drive.cjs TIMELINE.html HOSTILE.html LOSSY.html NOTEBOOK.html PAIR.html FOLDER-FOR-SCREENSHOTS
 //
 // NODE_PATH names a folder with puppeteer-core, CHROMIUM the browser.
 'use strict';
@@ -9,7 +9,7 @@ const path = require('path');
 const { pathToFileURL } = require('url');
 const puppeteer = require('puppeteer-core');
 
-const [timeline, hostile, lossy, notebook, shots] = process.argv.slice(2);
+const [timeline, hostile, lossy, notebook, pair, shots] = process.argv.slice(2);
 const rest = (ms = 380) => new Promise((done) => setTimeout(done, ms));
 
 /** What the page's own objects know. */
@@ -201,6 +201,60 @@ async function security(page) {
   return { own, blocked, seen: page.seen };
 }
 
+/** Two captures: what a click says, and how a closed group of both is drawn. */
+async function sideBySide(page) {
+  const seen = {};
+  seen.labels = await page.evaluate(() => [...document.querySelectorAll('#labels .row')].map((row) => row.querySelector('.letter')?.textContent ?? ''));
+  seen.facts = await page.evaluate(() => document.getElementById('facts').textContent);
+  for (const side of [0, 1]) {
+    const row = await page.evaluate((wanted) => {
+      const { model } = lanescope;
+      const row = Array.from({ length: model.n }, (_, k) => k).find((k) => model.trackOf(k).side === wanted);
+      lanescope.selection.select(row, { jump: true });
+      return row;
+    }, side);
+    seen[`said${side}`] = (await state(page)).live;
+    if (row === undefined) throw new Error(`no slice on side ${side}`);
+  }
+  await page.evaluate(() => {
+    lanescope.selection.clear();
+    for (const node of lanescope.lanes.nodes) node.open = false;
+    lanescope.lanes.layOut();
+  });
+  await page.keyboard.press('0');
+  await rest(450);
+  seen.activity = await page.evaluate(() => {
+    const { stage, lanes, model, tracks, theme } = lanescope;
+    stage.frame();
+    const row = lanes.rows.find(({ node }) => node.other.length);
+    const canvas = document.getElementById('canvas');
+    const context = canvas.getContext('2d');
+    const area = [1, 3, 5].map((k) => parseInt(theme.tokens.area.slice(k, k + 2), 16)).join();
+    const density = canvas.width / canvas.clientWidth;
+    const other = tracks[row.node.other.at(-1)];
+    const peak = Math.max(model.activityOf(row.track).peak, model.activityOf(other).peak);
+    const half = Math.floor(row.height / 2);
+    const found = [];
+    for (const [track, from, step] of [[row.track, half - 2, -1], [other, half + 1, 1]]) {
+      let off = 0;
+      for (let x = 8; x < canvas.clientWidth - 8; x += 7) {
+        const pixels = context.getImageData(Math.round(x * density), 0, 1, Math.round(row.height * density)).data;
+        let tall = 0;
+        for (let y = from; y > 2 && y < row.height - 2; y += step) {
+          const at = Math.round((row.y - lanes.scroll + y) * density) * 4;
+          if ([...pixels.slice(at, at + 3)].join() !== area) break;
+          tall++;
+        }
+        const wanted = model.activityOf(track).mean(stage.timeAt(x), stage.timeAt(x + 1)) / peak * (half - 4);
+        off = Math.max(off, Math.abs(wanted - tall));
+      }
+      found.push(off);
+    }
+    return found;
+  });
+  return seen;
+}
+
 (async () => {
   const browser = await puppeteer.launch({
     executablePath: process.env.CHROMIUM, headless: 'shell',
@@ -268,6 +322,14 @@ async function security(page) {
   results.lost.back = await state(lost);
   await shot(lost, '7-finding');
   await lost.close();
+  const two = await open(browser, pair);
+  await shot(two, '9-two-captures');
+  results.pair = await sideBySide(two);
+  results.pair.errors = two.seen;
+  await two.keyboard.press('t');
+  await rest(150);
+  await shot(two, '10-two-captures-closed-dark');
+  await two.close();
   const cell = await browser.newPage();
   const errors = [];
   cell.on('pageerror', (error) => errors.push(String(error)));

@@ -17,7 +17,7 @@ HOSTILE = (
     "<img src=x onerror=alert(1)>", "</script><script>alert(2)</script>", "a\u202egnp.exe", "{{columns}}", "__proto__",
     "constructor", "x" * 100_000, "\x1b[31mred\x07", "'\"><svg/onload=alert(4)>",
 )  # fmt: skip
-PAGES = ("run", "bad", "lost", "cell")
+PAGES = ("run", "bad", "lost", "cell", "pair")
 TITLE = "</title><script>alert(9)</script> {{header}}"
 
 
@@ -46,6 +46,9 @@ def happened(require_tool, seen, tmp_path_factory):
             "sim", "cuda", "--blocks", "4", "--tiles", "8", "--slots", "200", "--seed", "1", "-o", folder / "lost.npy"
         )
         command("report", folder / "lost.npy", "-o", folder / "lost.html")
+        for seed in (1, 2):
+            command("sim", "cuda", "--blocks", 2 + 2 * seed, "--seed", seed, "-o", folder / f"{seed}.npy")
+        command("report", folder / "1.npy", folder / "2.npy", "-o", folder / "pair.html")
         trace = lanescope.open(folder / "lost.npy")
         cell = f"<!doctype html><meta charset=utf-8>{trace._repr_html_()}{trace.view(inline=True)._repr_html_()}"
         (folder / "cell.html").write_text(cell)
@@ -147,6 +150,16 @@ def test_what_the_device_lost_is_in_the_header_and_findings_are_stepped_through(
     assert len(set(steps[:3])) == 3
     assert steps[3][:2] == pytest.approx(steps[1][:2])
     assert steps[3][2] == steps[1][2]
+
+
+def test_two_captures_are_side_by_side(happened):
+    pair = happened["pair"]
+    assert pair["errors"] == {"requests": 1, "dialogs": 0, "errors": []}
+    letters = [letter for letter in pair["labels"] if letter]
+    assert letters[:6] == ["A", "B"] * 3
+    assert "12 | 18lanes" in pair["facts"]
+    assert [", on A: GPU / block 0" in pair["said0"], ", on B: GPU / block 0" in pair["said1"]] == [True, True]
+    assert max(pair["activity"]) <= 2  # pixels, against the exact number of busy lanes
 
 
 def test_a_notebook_has_the_picture_and_the_report_which_reaches_nothing_of_it(happened):

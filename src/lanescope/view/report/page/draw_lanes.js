@@ -83,14 +83,31 @@ function drawLabels(app, c) {
  * @param {App} app  @param {Surface} surface  @param {Row} row  @param {number} y
  */
 function drawGroup(app, { c, width }, row, y) {
-  const { stage, model, theme } = app;
+  const { model, theme } = app;
   c.fillStyle = theme.tokens.bg2;
   c.fillRect(0, y, width, row.height);
   if (row.node.open) return;
-  const activity = model.activityOf(row.track);
+  const other = row.node.other.length ? app.tracks[row.node.other[row.node.other.length - 1]] : null;
+  const own = model.activityOf(row.track);
+  if (!other) drawActivity(app, c, own, { base: y + row.height - 3, tall: row.height - 6, peak: own.peak, width });
+  else {
+    // The second capture hangs below the first, at the same scale: what differs is what is not a mirror image.
+    const second = model.activityOf(other);
+    const [peak, half] = [Math.max(own.peak, second.peak), Math.floor(row.height / 2)];
+    drawActivity(app, c, own, { base: y + half - 1, tall: half - 4, peak, width });
+    drawActivity(app, c, second, { base: y + half + 1, tall: 4 - half, peak, width });
+    drawStretches(app, c, other.gaps, theme.lost, y + row.height - 6, 4, theme.tokens.loss);
+  }
+  drawStretches(app, c, row.track.gaps, theme.lost, y + 1, 4, theme.tokens.loss);
+}
+
+/**
+ * How many lanes are busy, as an area.
+ * @param {App} app  @param {CanvasRenderingContext2D} c  @param {import('./lod.js').Activity} activity
+ * @param {{base: number, tall: number, peak: number, width: number}} where `tall` below 0: downwards
+ */
+function drawActivity({ stage, theme }, c, activity, { base, tall, peak, width }) {
   const [first, last] = [Math.max(0, Math.floor(stage.xOf(0))), Math.min(width, stage.xOf(stage.span))];
-  const base = y + row.height - 3;
-  const tall = row.height - 6;
   c.fillStyle = theme.tokens.area;
   c.beginPath();
   c.moveTo(first, base);
@@ -98,14 +115,13 @@ function drawGroup(app, { c, width }, row, y) {
   const column = stage.duration / width;
   for (let x = first; x < last; x++) {
     const now = activity.until(stage.timeAt(x + 1));
-    const top = base - Math.min(1, (now - before) / column / activity.peak) * tall;
+    const top = base - Math.min(1, (now - before) / column / peak) * tall;
     before = now;
     c.lineTo(x, top);
     c.lineTo(x + 1, top);
   }
   c.lineTo(last, base);
   c.fill();
-  drawStretches(app, c, row.track.gaps, theme.lost, y + 1, 4, theme.tokens.loss);
 }
 
 /**

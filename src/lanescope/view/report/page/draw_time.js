@@ -30,17 +30,18 @@ export function drawRuler(app, { c, width, height }) {
   }
 }
 
-/** The minimap counts busy lanes once for a width. @type {{width: number, mean: Float64Array, most: number}} */
-let busyColumns = { width: 0, mean: new Float64Array(0), most: 1 };
+/** The minimap counts busy lanes once for a width, of each capture. @type {{width: number, means: Float64Array[], most: number}} */
+let busyColumns = { width: 0, means: [], most: 1 };
 
 /** @param {App} app  @param {number} width */
 function busyLanes(app, width) {
   if (busyColumns.width === width) return busyColumns;
-  const { model, stage } = app;
-  const mean = new Float64Array(width + 1);
+  const { model, stage, header, tracks } = app;
+  const means = Array.from({ length: header.sides.length || 1 }, () => new Float64Array(width + 1));
   const perTime = width / stage.span;
   for (let strip = 0; strip + 1 < model.start.length; strip++) {
     if (!model.stripOuter[strip]) continue;
+    const mean = means[tracks[model.stripTrack[strip]].side];
     for (let i = model.start[strip]; i < model.start[strip + 1]; i++) {
       const [a, b] = [model.begin[i] * perTime, model.end[i] * perTime];
       const dense = model.bundles.size ? model.covered(i) / (model.end[i] - model.begin[i] || 1) : 1;
@@ -54,7 +55,8 @@ function busyLanes(app, width) {
       mean[last] += (b - last) * dense;
     }
   }
-  busyColumns = { width, mean, most: mean.reduce((most, v) => Math.max(most, v), 1e-9) };
+  const most = means.reduce((all, mean) => mean.reduce((top, v) => Math.max(top, v), all), 1e-9);
+  busyColumns = { width, means, most };
   return busyColumns;
 }
 
@@ -62,14 +64,18 @@ function busyLanes(app, width) {
 export function drawMap(app, { c, width, height }) {
   const { stage, findings } = app;
   const { tokens } = app.theme;
-  const { mean, most } = busyLanes(app, Math.floor(width));
+  const { means, most } = busyLanes(app, Math.floor(width));
   c.fillStyle = tokens.bg;
   c.fillRect(0, 0, width, height);
   c.fillStyle = tokens.area;
-  for (let x = 0; x < mean.length; x++) {
-    const tall = ((height - 9) * mean[x]) / most;
-    c.fillRect(x, height - tall, 1, tall);
-  }
+  // Of two captures the first stands on a line that the second hangs from.
+  const room = (height - 9) / means.length;
+  means.forEach((mean, side) => {
+    for (let x = 0; x < mean.length; x++) {
+      const tall = (room * mean[x]) / most;
+      c.fillRect(x, side ? height - room + 1 : height - room * (means.length - 1) - tall, 1, tall);
+    }
+  });
   for (const { t, severity } of findings.marks) {
     const x = (t / stage.span) * width;
     c.fillStyle = severity === 'error' ? tokens.bad : severity === 'warning' ? tokens.warn : tokens.dim;

@@ -4,14 +4,17 @@ import { clean, fitMiddle, numberText } from './format.js';
 import { Track, pathOf } from './model.js';
 
 /** @typedef {import('./main.js').App} App */
-/** @typedef {{track: Track, chain: number[], depth: number, open: boolean, above: Node | null, below: Node[]}} Node A row
- *   of the tree: groups that are each the only child of the one before are one. */
+/** @typedef {{track: Track, chain: number[], depth: number, open: boolean, above: Node | null, below: Node[],
+ *   other: number[]}} Node A row of the tree: groups that are each the only child of the one before are one; `other`: its
+ *   chain in the second of two captures. */
 /** @typedef {{track: Track, node: Node, y: number, height: number, levels: {top: number, height: number}[],
  *   hidden: number}} Row A row that is shown. */
 
 const LEVEL = 17;
 const THIN_LEVEL = 4;
 const PAD = 4;
+/** A closed group of two captures. */
+const PAIR_HEIGHT = 38;
 const HEIGHTS = { g: 24, c: 36, p: 22 };
 const MOST_LEVELS = 6;
 /** A level that covers less of its lane's time than this is drawn thin. */
@@ -57,16 +60,16 @@ export class Lanes {
     const open = [];
     if (header.path) {
       const track = new Track(-1, [null, 'p', 'critical path', -1, '', '', 1, null], 0);
-      nodes.push({ track, chain: [], depth: 0, open: false, above: null, below: [] });
+      nodes.push({ track, chain: [], depth: 0, open: false, above: null, below: [], other: [] });
     }
-    for (const [chain, depth, isOpen] of header.tree) {
+    for (const [chain, depth, isOpen, other] of header.tree) {
       const track = tracks[chain[chain.length - 1]];
       /** @type {Node} */
-      const node = { track, chain, depth, open: isOpen === 1, above: depth ? open[depth - 1] : null, below: [] };
+      const node = { track, chain, depth, open: isOpen === 1, above: depth ? open[depth - 1] : null, below: [], other };
       node.above?.below.push(node);
       open[depth] = node;
       nodes.push(node);
-      for (const id of chain) this.nodeOf.set(id, node);
+      for (const id of [...chain, ...other]) this.nodeOf.set(id, node);
     }
     return nodes;
   }
@@ -97,7 +100,10 @@ export class Lanes {
   /** @param {Node} node  @param {number} y  @returns {Row} */
   makeRow(node, y) {
     const { track } = node;
-    if (track.kind !== 'l') return { track, node, y, height: HEIGHTS[track.kind], levels: [], hidden: 0 };
+    if (track.kind !== 'l') {
+      const height = node.other.length && !node.open ? PAIR_HEIGHT : HEIGHTS[track.kind];
+      return { track, node, y, height, levels: [], hidden: 0 };
+    }
     const shown = this.tall.has(track.id) ? track.levels : Math.min(track.levels, MOST_LEVELS);
     const covered = this.coveredByLevel(track);
     const levels = [];
@@ -232,12 +238,14 @@ export class Lanes {
     if (isGroup) made.setAttribute('aria-expanded', String(node.open));
     const indent = 4 + node.depth * INDENT;
     const name = this.nameOf(node);
-    const taken = indent + 35 + app.measure(about, '11px') + (row.hidden ? 36 : 0);
+    const taken = indent + 35 + (track.letter ? 18 : 0) + app.measure(about, '11px') + (row.hidden ? 36 : 0);
     const room = this.labels.clientWidth - taken;
-    made.append(
+    const inside = [
       el('span', { class: 'arrow', 'aria-hidden': 'true' }, isGroup ? (node.open ? '▾' : '▸') : ''),
+      track.letter && !node.other.length ? el('span', { class: 'letter', 'aria-hidden': 'true' }, track.letter) : null,
       el('span', { class: 'name' }, fitMiddle(name, room, (text) => app.measure(text, isGroup ? '600 12px' : '12px'))),
-    );
+    ];
+    made.append(...inside.filter((one) => one !== null));
     if (row.hidden) made.append(this.moreButton(row));
     made.append(el('span', { class: 'about' }, about));
     made.style.top = `${row.y - this.scroll}px`;
@@ -262,17 +270,22 @@ export class Lanes {
   /** @param {Node} node  @returns {string} */
   nameOf(node) {
     if (!node.chain.length) return node.track.name;
-    return node.chain.map((id) => clean(this.app.tracks[id].name)).join(' › ');
+    const [name, other] = [node.chain, node.other].map((chain) => chain.map((id) => clean(this.app.tracks[id].name)).join(' › '));
+    return other && other !== name ? `${name} | ${other}` : name;
   }
 
   /** What is said at the right of a label. @param {Row} row  @returns {string} */
-  about({ track }) {
+  about({ track, node }) {
     if (track.kind === 'l') return track.busy === null ? '' : numberText(track.busy, 'share');
     if (track.kind === 'c') {
       return track.samples ? `max ${numberText(track.samples.most, 'count')} ${clean(track.unit)}`.trim() : '';
     }
     if (track.kind === 'p') return '';
     const count = lanesOf(track);
+    if (node.other.length) {
+      const second = lanesOf(this.app.tracks[node.other[node.other.length - 1]]);
+      if (second !== count) return `${numberText(count, 'count')} | ${numberText(second, 'count')} lanes`;
+    }
     return `${numberText(count, 'count')} ${count === 1 ? 'lane' : 'lanes'}`;
   }
 

@@ -68,9 +68,13 @@ export class App {
       el('div', { class: bad ? 'fact bad' : 'fact' }, el('b', {}, value), el('span', {}, name));
     const count = (/** @type {number} */ n) => numberText(n, 'count');
     const { total, lost } = header;
-    const facts = [
-      fact(numberText(header.span, 'time', unit), unit === 'cycles' ? 'device cycles' : 'captured'),
-      fact(count(total.slices), 'slices'), fact(count(total.lanes), 'lanes')];
+    const captured = unit === 'cycles' ? 'device cycles' : 'captured';
+    const each = (/** @type {string[]} */ values) => values.join(' | ');
+    const facts = header.sides.length ? [
+      fact(each(header.sides.map(({ span }) => numberText(span, 'time', unit))), `${captured}, A | B`),
+      fact(each(header.sides.map(({ slices }) => count(slices))), 'slices'),
+      fact(each(header.sides.map(({ lanes }) => count(lanes))), 'lanes'),
+    ] : [fact(numberText(header.span, 'time', unit), captured), fact(count(total.slices), 'slices'), fact(count(total.lanes), 'lanes')];
     if (total.flows) facts.push(fact(count(total.flows), 'flows'));
     // No byte of the file was lost where the device itself dropped records: "0 B lost" would be a lie then.
     const dropped = lost.records > 0 || lost.kinds.length > 0;
@@ -82,7 +86,7 @@ export class App {
       facts.push(kinds);
     }
     byId('facts').append(...facts);
-    const file = header.capture === header.title ? '' : `${clean(header.capture)} · `;
+    const file = header.sides.length || header.capture === header.title ? '' : `${clean(header.capture)} · `;
     byId('about').textContent = cutMiddle(`${file}${clean(header.family)} · ${clean(header.format)}`, 60);
     this.findings.write();
     this.drawer.write();

@@ -6,8 +6,11 @@ import { Activity, Longest, firstAfter } from './lod.js';
 
 /** A track: a group, a lane or a counter. */
 export class Track {
-  /** @param {number} id  @param {import('./types.js').TrackEntry} entry  @param {number} side */
-  constructor(id, entry, side) {
+  /**
+   * @param {number} id  @param {import('./types.js').TrackEntry} entry
+   * @param {number} side  @param {string} letter of its capture, where two are side by side
+   */
+  constructor(id, entry, side, letter = '') {
     const [parent, kind, name, rank, unit, role, , busy] = entry;
     this.parent = parent;
     /** Group, lane, counter; `p`: the critical path, which is drawn like one. */
@@ -19,6 +22,7 @@ export class Track {
     this.busy = busy;
     this.id = id;
     this.side = side;
+    this.letter = letter;
     /** @type {Track[]} */
     this.children = [];
     /** @type {number[]} numbers of its strips */
@@ -43,7 +47,7 @@ export class Track {
  * @param {import('./types.js').Header} header
  */
 export function makeTracks(header) {
-  const tracks = header.tracks.map((entry, id) => new Track(id, entry, header.side[id] ?? 0));
+  const tracks = header.tracks.map((entry, id) => new Track(id, entry, header.side[id] ?? 0, header.sides[header.side[id]]?.letter));
   for (const track of tracks) if (track.parent !== null) tracks[track.parent].children.push(track);
   for (const track of tracks) track.children.sort((a, b) => a.rank - b.rank || a.id - b.id);
   return tracks;
@@ -53,7 +57,8 @@ export function makeTracks(header) {
 export function pathOf(tracks, id) {
   const names = [];
   for (let at = /** @type {number | null} */ (id); at !== null; at = tracks[at].parent) names.unshift(tracks[at].name);
-  return names.join(' / ');
+  const { letter } = tracks[id];
+  return `${letter ? `${letter}: ` : ''}${names.join(' / ')}`;
 }
 
 /**

@@ -25,6 +25,7 @@ export function cellText(app, value, { kind, unit }) {
   if (kind === 'track') return clean(pathOf(app.tracks, Number(value)));
   if (kind === 'text' || kind === 'name') return clean(value);
   if (kind === 'time' || kind === 'moment') return numberText(value, 'time', unit || app.unit);
+  if (kind === 'change') return `${Number(value) > 0 ? '+' : ''}${numberText(value, 'share')}`;
   return numberText(value, kind);
 }
 

@@ -6,7 +6,7 @@
 /** @typedef {{track: number | null, t: Whole | null, dur: Whole | null, row: number | null, detail: string}} Place */
 /** @typedef {{code: string, severity: 'error' | 'warning' | 'notice', title: string, detail: string, help: string,
  *   count: number, share: number | null, places: Place[], places_total: number}} Finding */
-/** @typedef {'time' | 'moment' | 'count' | 'share' | 'number' | 'track' | 'name' | 'text'} CellKind */
+/** @typedef {'time' | 'moment' | 'count' | 'share' | 'number' | 'track' | 'name' | 'text' | 'change'} CellKind */
 /** @typedef {string | number | null} CellValue */
 /** @typedef {{name: string, kind: CellKind, unit: string, about: string}} TableColumn */
 /** @typedef {{names: string[], kinds: string[], shared: Whole[][]}} Matrix */
@@ -35,8 +35,9 @@
  * @property {{bytes: number, records: number, kinds: [meaning: string, count: number][]}} lost
  * @property {(string | number)[][]} accounting
  * @property {TrackEntry[]} tracks
- * @property {[chain: number[], depth: number, open: number][]} tree
+ * @property {[chain: number[], depth: number, open: number, other: number[]][]} tree
  * @property {number[]} side
+ * @property {{letter: string, capture: string, low: string, span: Whole, slices: number, lanes: number}[]} sides
  * @property {number[]} row_track
  * @property {string[]} names
  * @property {string[]} kinds
