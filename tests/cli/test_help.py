@@ -32,7 +32,11 @@ def test_the_examples_run(call, verb, tmp_path):
             assert call("sim", family, "-o", "capture.bin").status == 0
         # Commands that compare take runs of any name.
         for number, argument in enumerate(arguments):
-            if verb in ("diff", "baseline") and argument.endswith(".bin") and not (tmp_path / argument).exists():
+            if (
+                verb in ("diff", "baseline", "report")
+                and argument.endswith(".bin")
+                and not (tmp_path / argument).exists()
+            ):
                 assert call("sim", "aie", "--seed", str(number), "-o", argument).status == 0
         done = call(*arguments)
         assert done.status in (0, 1), (example, done.err)

@@ -25,6 +25,7 @@ from lanescope.pipeline.sources import CaptureSource, InMemory, decode
 from lanescope.trace import LazyTable, Table, Trace
 
 if TYPE_CHECKING:
+    from lanescope.analysis.analysis_cache import AnalysisCache
     from lanescope.analysis.check import Finding
     from lanescope.analysis.critical_path.answer import CriticalPath
     from lanescope.analysis.windows.window import Window
@@ -273,12 +274,13 @@ def critical_path(
     return CriticalPath(trace, WindowChoice(window, start, end, sink, device), waits=waits, infer=infer)
 
 
-def explain(trace: Trace, path: str = "FILE") -> Table:
+def explain(trace: Trace, path: str = "FILE", *, shared: AnalysisCache | None = None) -> Table:
     """Return what bounds a run, what is exposed, uncertain and not recorded, as the command ``explain`` does.
 
     Args:
         trace: the whole trace.
         path: how commands that show more name the capture.
+        shared: intermediate results of the trace, where there are any.
 
     Returns:
         At most five rows: a sentence each, with the part of the time that it rests on and the command that shows it.
@@ -293,7 +295,7 @@ def explain(trace: Trace, path: str = "FILE") -> Table:
     bounds = [bound for family in _families_of(trace) for bound in family.bounds(trace)]
     severities = [str(finding.severity) for finding in check(trace)]
     findings = {severity: severities.count(severity) for severity in set(severities)}
-    return verdicts.explain(verdicts.Evidence(trace, bounds, findings), path)
+    return verdicts.explain(verdicts.Evidence(trace, bounds, findings, shared), path)
 
 
 def _families_of(trace: Trace) -> list[Family]:

@@ -202,5 +202,40 @@ def test_the_scale_divides_all(values, factor):
 
 @pytest.mark.parametrize("most", [0, 1, 100, 724, 5000])
 def test_the_finest_cells_that_fit_are_chosen(most):
-    fitting = [cells for cells in CELLS if cells <= most]
-    assert finest(lambda cells: cells <= most) == (fitting[0] if fitting else CELLS[-1])
+    assert finest(lambda cells: cells <= most) == min(max(most, 1), CELLS)
+
+
+@pytest.mark.parametrize("size", [500_000, 900_000])
+def test_a_budget_is_used_and_has_flows(large, size):
+    """Of flows those that fit are there, the others counted; no tenth of the size is left."""
+    made = page(large, max_size=size)
+    report = Decoded(made)
+    assert 0.9 * size <= len(made) <= size
+    flows = report.head["columns"]["f.src"][2]
+    assert flows > 100
+    assert report.head["flows_left"] == len(large.flows) - flows
+    assert any(f"{len(large.flows) - flows:,} of 50,000 flows" in one for one in report.head["left_out"])
+    rows = report.rows()
+    source = report.sums("f.src")
+    for row in (*source, *(source + report.raw("f.dst"))):
+        assert rows[row]["slices"] == 1
+
+
+def test_a_header_beyond_the_size_is_stated():
+    names = [f"{at:05} {'x' * 300} {at * 7919 % 104729}" for at in range(20_000)]
+    made = page(small(names), max_size=300_000)
+    report = Decoded(made)
+    assert len(made) > 300_000
+    assert any("larger than was asked for (293.0 KiB)" in one for one in report.head["left_out"]), report.head["left_out"]
+    assert max(len(table["rows"]) for table in report.head["tables"]) == 50
+    assert any("50 rows of each table" in one for one in report.head["left_out"])
+    assert report.head["tables"][0]["total"] == 20_000
+
+
+def test_a_missing_critical_path_is_stated(monkeypatch):
+    from lanescope.view.model import view_model
+
+    trace = small(["a", "b", "c"])
+    assert Decoded(page(trace)).head["left_out"] == []
+    monkeypatch.setattr(view_model, "_PATH", 2)
+    assert "critical path" in Decoded(page(trace)).head["left_out"][0]

@@ -127,13 +127,20 @@ class Evidence:
         trace: the trace.
         bounds: what its families know, ``lanescope.families.bounds``.
         findings: how many findings of each severity ``check`` has, None: it was not asked.
+        shared: intermediate results of the trace, where there are any.
     """
 
-    def __init__(self, trace: Trace, bounds: Sequence[Bound] = (), findings: dict[str, int] | None = None) -> None:
+    def __init__(
+        self,
+        trace: Trace,
+        bounds: Sequence[Bound] = (),
+        findings: dict[str, int] | None = None,
+        shared: AnalysisCache | None = None,
+    ) -> None:
         self.trace = trace
         self.bounds = tuple(bounds)
         self.findings = findings or {}
-        self.shared = AnalysisCache(trace)
+        self.shared = shared or AnalysisCache(trace)
 
     @cached_property
     def roles(self) -> list[str]:

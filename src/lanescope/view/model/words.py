@@ -30,7 +30,7 @@ def verdict(trace: Trace, shared: AnalysisCache, role: str) -> list[tuple[str, s
     try:
         found = [
             (_BOUND.get(row["topic"], ""), row["sentence"])
-            for row in explain(trace).rows()
+            for row in explain(trace, shared=shared).rows()
             if row["topic"] != "nothing"
         ]
     except LanescopeError:  # not of a part of a trace

@@ -30,9 +30,10 @@ Fields of the header
                      ``rows``: how many drawing rows it has; ``busy``: part of the span that slices cover, null unless
                      a lane
     ``tree[[chain, depth, open, other]]``  rows of the lane list, depth first in drawing order. ``chain``: track ids,
-                     each the only child of the one before; the last is what is drawn. ``depth``: 0 at the top. ``open``:
-                     1 where a group is open at first. ``other``: of two captures side by side, the chain of the second one, where the row is the same
-                     group in both; else empty. A lane of both is two rows, that of the first above
+                     each the only child of the one before; the last is what is drawn. ``depth``: 0 at the top.
+                     ``open``: 1 where a group is open at first. ``other``: of two captures side by side, the chain of
+                     the second one, where the row is the same group in both; else empty. A lane of both is two rows,
+                     that of the first above
     ``side[]``       0 or 1 by track id: which of the captures it is of; empty unless two are side by side
     ``sides[{letter, capture, low, span, slices, lanes}]``  the captures, where two are side by side; else empty. Each
                      begins at time 0 of the page; ``low``: text, that time on its own clock
@@ -61,6 +62,7 @@ Fields of the header
     ``path``         null, or ``{table: 'path', causes[]}``: the critical path is in the ``p.`` columns
     ``bundled``      null, or ``{cell, exact[[t0, t1]], slices, rows}``: what is shorter than ``cell`` and not in a
                      window of ``exact`` was joined; ``slices`` of them are in ``rows`` bundles
+    ``flows_left``   flows that the trace has and the file has not
     ``left_out[]``   sentences: what the trace has and the file has not
     ``columns``      ``{name: [offset, bytes, n, kind]}``; ``kind``: ``u`` unsigned LEB128, ``z`` zigzag LEB128 (0, -1,
                      1, -2 ...), ``f`` float64 little endian. Every column below is there, ``n`` may be 0; only ``a.``

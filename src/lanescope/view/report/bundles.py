@@ -13,8 +13,8 @@ from lanescope.view.model.strips import Strips
 Ints = npt.NDArray[np.int64]
 Mask = npt.NDArray[np.bool_]
 
-#: Into how many cells the span is divided for bundles, the finest first: above that, bundles cost more than they save.
-CELLS = (2048, 1448, 1024, 724, 512, 362, 256, 181, 128, 91, 64, 45, 32, 16, 8, 4, 2, 1)
+#: Into how many cells the span is divided for bundles at most: above that, bundles cost more than they save.
+CELLS = 2048
 #: An exact window around a finding is this part of the span, the one in the middle at most that part.
 _AROUND, _MIDDLE = 1 / 2048, 1 / 64
 
@@ -63,11 +63,7 @@ def bundled(strips: Strips, low: int, cell: int, keep: Mask) -> Rows:
     """
     begin, end = strips.begin, strips.end
     count = len(begin)
-    may = (end - begin < cell) & ~keep
-    at = (begin - low) // cell
-    joined = np.zeros(count, np.bool_)
-    joined[1:] = may[1:] & may[:-1] & (at[1:] == at[:-1])
-    joined[strips.start[:-1]] = False
+    joined = _joined(strips, low, cell, keep)
     first = np.flatnonzero(~joined)
     row = np.cumsum(~joined) - 1
     row_of = np.empty(count, np.int64)
@@ -83,6 +79,16 @@ def bundled(strips: Strips, low: int, cell: int, keep: Mask) -> Rows:
         np.searchsorted(first, strips.start),
         row_of,
     )
+
+
+def _joined(strips: Strips, low: int, cell: int, keep: Mask) -> Mask:
+    """Return which slices, along the strips' order, are in a bundle with the one before."""
+    may = (strips.end - strips.begin < cell) & ~keep
+    at = (strips.begin - low) // cell
+    joined = np.zeros(len(may), np.bool_)
+    joined[1:] = may[1:] & may[:-1] & (at[1:] == at[:-1])
+    joined[strips.start[:-1]] = False
+    return joined
 
 
 def main_names(rows: Rows, strips: Strips, name_of: Ints) -> Ints:
@@ -180,17 +186,22 @@ def longest_of_names(strips: Strips, name_of: Ints) -> Ints:
     return found
 
 
+def row_count(strips: Strips, low: int, cell: int, keep: Mask) -> int:
+    """Return how many rows ``bundled`` makes."""
+    return int(np.count_nonzero(~_joined(strips, low, cell, keep)))
+
+
 def finest(fits: Callable[[int], bool]) -> int:
-    """Return the largest of ``CELLS`` that fits, the smallest if none does; it is assumed that smaller ones take less.
+    """Return the most cells that fit, 1 if none do; it is assumed that fewer take less.
 
     Args:
         fits: whether a number of cells does.
     """
-    low, high = 0, len(CELLS) - 1
+    low, high = 1, CELLS
     while low < high:
-        middle = (low + high) // 2
-        if fits(CELLS[middle]):
-            high = middle
+        middle = (low + high + 1) // 2
+        if fits(middle):
+            low = middle
         else:
-            low = middle + 1
-    return CELLS[low]
+            high = middle - 1
+    return low

@@ -14,6 +14,7 @@ from lanescope.view.report.bundles import Rows, main_names
 from lanescope.view.report.pack import Column, deltas, scale_of
 
 Ints = npt.NDArray[np.int64]
+Mask = npt.NDArray[np.bool_]
 
 #: Whole numbers that JavaScript has exactly.
 EXACT = 2**53 - 1
@@ -83,13 +84,17 @@ class CodedColumns(NamedTuple):
     without: int = 0
 
 
-def flow_columns(model: ViewModel, rows: Rows, *, is_exact: bool = False) -> CodedColumns:
+def flow_columns(
+    model: ViewModel, rows: Rows, *, is_exact: bool = False, most: int | None = None, first: Mask | None = None
+) -> CodedColumns:
     """Return the columns of flows between rows.
 
     Args:
         model: the trace.
         rows: what is drawn.
         is_exact: without those that begin or end in a bundle.
+        most: how many, the more important ones first: between rows of ``first``, then by the length of what they join.
+        first: bool [rows].
     """
     flows = model.trace.flows
     kinds, kind = coded(flows, "kind")
@@ -104,6 +109,12 @@ def flow_columns(model: ViewModel, rows: Rows, *, is_exact: bool = False) -> Cod
     keep = np.arange(len(source))
     if is_exact:
         keep = np.flatnonzero((rows.slices[source] == 1) & (rows.slices[target] == 1))
+    if most is not None and most < len(keep):
+        length = rows.end - rows.begin
+        rank = -np.minimum(length[source[keep]], length[target[keep]])
+        if first is not None:
+            rank[first[source[keep]] & first[target[keep]]] = np.iinfo(np.int64).min
+        keep = np.sort(keep[np.argsort(rank, kind="stable")[:most]])
     by = keep[np.argsort(source[keep], kind="stable")]
     columns = [
         Column("f.src", "u", deltas(source[by])),

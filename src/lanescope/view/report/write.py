@@ -19,12 +19,15 @@ from lanescope.view.model.numbers import number_text
 from lanescope.view.model.side_by_side import SideBySide
 from lanescope.view.model.view_model import ViewModel
 from lanescope.view.report.bundles import (
+    CELLS,
     Rows,
+    Windows,
     all_rows,
     bundled,
     exact_windows,
     finest,
     longest_of_names,
+    row_count,
 )
 from lanescope.view.report.columns import (
     Argument,
@@ -38,13 +41,19 @@ from lanescope.view.report.columns import (
     slice_columns,
 )
 from lanescope.view.report.header import cut_texts, encoded, header
-from lanescope.view.report.pack import Column, Columns, deflated, in_base64
+from lanescope.view.report.pack import Column, Columns, deflated, in_base64, scale_of
 from lanescope.view.report.page_source import assemble
 
 #: Size of a report unless another is asked for, in bytes.
 MAX_SIZE = 2_000_000
 #: Bundles leave this part of the room to flows and arguments; exact windows take at most this part of the slices'.
 _REST, _WINDOWS = 0.15, 0.25
+#: Cells to begin with; how often others are tried; how full is full enough, and what part of the room is aimed at.
+_PROBE, _TRIES, _FULL, _AIM = 256, 6, 0.95, 0.985
+#: Slices by which many more are judged, and how far beyond the room those must be; bytes kept for arguments.
+_SAMPLE, _HOPELESS, _ARGUMENTS = 1 << 20, 2, 40_000
+#: A header that takes more than this part of the room has only so many places of a finding and rows of a table.
+_HEADER, _FEW_PLACES, _FEW_ROWS = 0.5, 20, 50
 #: Bytes of a slice, about, and of the list of columns.
 _SLICE, _DIRECTORY = 6, 2_500
 
@@ -70,12 +79,14 @@ class Report:
         page = sum(len(part.encode()) for part in self._page)
         self.head = header(model, rows, title)
         self.title = self.head["title"] = title or _captures(model) or self.head["capture"] or "lanescope report"
+        self._shorten(max_size - page)
         self._room = max_size - page - in_base64(len(deflated(encoded(self.head)))) - _DIRECTORY
         gaps = gap_columns(model)
         self._add(gaps.columns)
         rows, slices = self._choose_rows(rows)
         if len(rows.begin) != len(model.strips.begin):
             self.head = header(model, rows, self.title)
+            self._shorten(max_size - page)
         self._add(slices.columns)
         self.head |= {
             "scale": slices.scale,
@@ -92,6 +103,35 @@ class Report:
         if cut:
             self.left_out.append(f"The middle of {format_total(cut, 'very long name')}.")
         self.head |= {"left_out": self.left_out, "columns": self._columns.directory()}
+        self._state_size(max_size, page)
+
+    def _shorten(self, room: int) -> None:
+        """Where the header takes most of the file, leave out places of findings and rows of tables."""
+        if in_base64(len(deflated(encoded(self.head)))) <= room * _HEADER:
+            return
+        cut = False
+        for finding in self.head["findings"]:
+            cut |= len(finding["places"]) > _FEW_PLACES
+            finding["places"] = finding["places"][:_FEW_PLACES]
+        for table in self.head["tables"]:
+            cut |= len(table["rows"]) > _FEW_ROWS
+            table["rows"] = table["rows"][:_FEW_ROWS]
+        if cut and not any("places of each finding" in sentence for sentence in self.left_out):
+            self.left_out.append(
+                f"All but the first {_FEW_PLACES} places of each finding and {_FEW_ROWS} rows of each table: they do "
+                "not fit into the size of this file."
+            )
+
+    def _state_size(self, max_size: int, page: int) -> None:
+        """Say so if the file is larger than it should be: what names, findings and tables take cannot be left out."""
+        header_size = in_base64(len(deflated(encoded(self.head))))
+        size = page + header_size + self._columns.size
+        if size > max_size:
+            self.left_out.append(
+                f"Nothing more, but the file is larger than was asked for ({number_text(max_size, 'bytes')}): the page "
+                f"takes {number_text(page, 'bytes')}, names, findings and tables {number_text(header_size, 'bytes')}, "
+                f"slices {number_text(self._columns.size, 'bytes')}."
+            )
 
     @property
     def contents(self) -> str:
@@ -116,11 +156,12 @@ class Report:
     def _choose_rows(self, rows: Rows) -> tuple[Rows, SliceColumns]:
         """Return all slices where they fit, else the finest bundles that do."""
         model = self._model
-        found = slice_columns(model, rows)
-        self._cell, self._exact = 0, list[tuple[int, int]]()
-        if not len(rows.begin) or self._fits(found.columns):
-            return rows, found
-        strips, room = model.strips, max(self._left() * (1 - _REST), 0)
+        self._cell, self._cells, self._exact = 0, 0, list[tuple[int, int]]()
+        if not self._is_hopeless(rows):
+            found = slice_columns(model, rows)
+            if not len(rows.begin) or self._fits(found.columns):
+                return rows, found
+        strips, room = model.strips, max(self._left(), 0)
         wanted = longest_of_names(strips, model.name_of)
         places = [place for finding in model.findings for place in finding.places]
         at = strips.where[[place.row for place in places if place.row is not None]]
@@ -128,18 +169,56 @@ class Report:
         windows = exact_windows(
             strips, model.window, moments, np.concatenate([wanted, at]), int(room * _WINDOWS / _SLICE)
         )
-        made: dict[int, tuple[Rows, SliceColumns]] = {}
+        self._exact = windows.times
+        rows, found = self._bundles(windows, _PROBE)
+        room -= min(self._rest(rows), int(room * _REST))
+        best = cells = 0
+        counts: dict[int, int] = {}
+        for _ in range(_TRIES):
+            size = _size(found.columns)
+            if size <= room and self._cells > best:
+                best, kept = self._cells, (rows, found)
+            if room * _FULL <= size <= room or (best == CELLS):
+                break
+            # Rows are counted much sooner than they are encoded; of those at hand one knows how long they are.
+            most = int(len(rows.begin) * room * _AIM / max(size, 1))
 
-        def fits(cells: int) -> bool:
-            joined = bundled(strips, model.window[0], self._cell_of(cells), windows.keep)
-            made[cells] = joined, slice_columns(model, joined)
-            return in_base64(sum(len(column.deflated) for column in made[cells][1].columns)) <= room
+            def fits(cells: int, most: int = most) -> bool:
+                if cells not in counts:
+                    counts[cells] = row_count(strips, model.window[0], self._cell_of(cells), windows.keep)
+                return counts[cells] <= most
 
-        cells = finest(fits)
-        if cells not in made:
-            fits(cells)
-        self._cell, self._exact = self._cell_of(cells), windows.times
-        return made[cells]
+            cells = finest(fits)
+            if cells == self._cells:
+                break
+            rows, found = self._bundles(windows, cells)
+        if best:
+            rows, found = kept
+            self._cells = best
+        self._cell = self._cell_of(self._cells)
+        return rows, found
+
+    def _is_hopeless(self, rows: Rows) -> bool:
+        """Return whether slices are so many, by a part of them, that one need not try to have each."""
+        if len(rows.begin) <= 2 * _SAMPLE:
+            return False
+        part = slice(0, _SAMPLE)
+        length = rows.end[part] - rows.begin[part]
+        names = self._model.name_of[rows.first[part]]
+        size = _size([Column("", "u", length // scale_of(length)), Column("", "u", names)])
+        return size * (len(rows.begin) / _SAMPLE) > _HOPELESS * self._left()
+
+    def _bundles(self, windows: Windows, cells: int) -> tuple[Rows, SliceColumns]:
+        model = self._model
+        self._cells = cells
+        rows = bundled(model.strips, model.window[0], self._cell_of(cells), windows.keep)
+        return rows, slice_columns(model, rows)
+
+    def _rest(self, rows: Rows) -> int:
+        """Return about how many bytes flows and arguments of slices that are not in bundles take."""
+        flows = flow_columns(self._model, rows, is_exact=True)
+        has_arguments = any(len(table) and table.spec.key == "slice_id" for table in self._model.trace.details.values())
+        return _size(flows.columns) * 3 // 2 + (_ARGUMENTS if has_arguments else 0)
 
     def _cell_of(self, cells: int) -> int:
         return max(self._model.span // cells, 1)
@@ -179,10 +258,24 @@ class Report:
         flows = flow_columns(self._model, rows)
         all_of_them = flows.columns[0].count
         if not self._fits(flows.columns):
+            is_first = np.zeros(len(rows.begin), np.bool_)
+            for since, until in self._exact:
+                is_first |= (rows.begin < until) & (rows.end > since)
             flows = flow_columns(self._model, rows, is_exact=True)
-            if not self._fits(flows.columns):
-                flows = flow_columns(self._model, rows._replace(slices=np.full(len(rows.slices), 2)), is_exact=True)
-            self._leave_out(all_of_them - flows.columns[0].count, "flow")
+            for _ in range(_TRIES):
+                if self._fits(flows.columns):
+                    break
+                most = int(flows.columns[0].count * max(self._left(), 0) * _AIM / max(_size(flows.columns), 1))
+                flows = flow_columns(self._model, rows, is_exact=True, most=most, first=is_first)
+            else:
+                flows = flow_columns(self._model, rows, is_exact=True, most=0)
+        without = all_of_them - flows.columns[0].count
+        self.head["flows_left"] = without
+        if without:
+            self.left_out.append(
+                f"{without:,} of {format_total(all_of_them, 'flow')}: those of bundles, and those that do not fit into "
+                "the size of this file."
+            )
         if flows.without:
             self.left_out.append(f"{format_total(flows.without, 'flow')} of which an end is on no slice.")
         self._add(flows.columns)
@@ -239,6 +332,11 @@ class Report:
 def _captures(model: ViewModel) -> str:
     """Return the names of two captures that are side by side; else nothing."""
     return " · ".join(f"{side.letter} {side.capture}".strip() for side in model.sides)
+
+
+def _size(columns: Sequence[Column]) -> int:
+    """Return the bytes that columns take in the file."""
+    return in_base64(sum(len(column.deflated) for column in columns))
 
 
 def _named(argument: Argument) -> str:

@@ -35,7 +35,8 @@ export function sliceView(app, row) {
     el('div', {}, el('h3', {}, model.bundles.has(row) ? 'Bundle of slices' : 'Slice'), terms(factsOf(app, row))),
     el('div', {}, el('h3', {}, 'Arguments'), argumentsOf(app, row)),
     el('div', { class: 'flows' }, el('h3', {}, `Flows (${flows.length})`),
-      ...(flows.length ? flows.slice(0, MOST_FLOWS).map((flow) => flowLine(app, row, flow)) : [el('p', { class: 'note' }, 'none')])));
+      ...(flows.length ? flows.slice(0, MOST_FLOWS).map((flow) => flowLine(app, row, flow)) : [el('p', { class: 'note' }, header.flows_left ? 'none in this file' : 'none')]),
+      header.flows_left ? el('p', { class: 'note' }, `${numberText(header.flows_left, 'count')} flows of the capture are not in this file`) : null));
 }
 
 /** @param {App} app  @param {number} row  @returns {[string, Node | string | null][]} */

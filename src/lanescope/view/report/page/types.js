@@ -54,6 +54,7 @@
  * @property {Table[]} tables
  * @property {{table: string, causes: string[]} | null} path
  * @property {{cell: Whole, exact: [Whole, Whole][], slices: number, rows: number} | null} bundled
+ * @property {number} flows_left
  * @property {string[]} left_out
  * @property {Record<string, ColumnEntry>} columns
  */
