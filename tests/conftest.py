@@ -168,9 +168,10 @@ def find_tool(name: str) -> Path | None:
     if name == "sarif":
         schema = TOOLS / "sarif/sarif-2.1.0-rtm.5.json"
         return schema if schema.exists() else None
-    if name == "puppeteer":
+    if name in ("puppeteer", "axe"):
         folder = TOOLS / "browser/node_modules"
-        return folder if (folder / "puppeteer-core").is_dir() else None
+        needed = ("puppeteer-core", "axe-core") if name == "axe" else ("puppeteer-core",)
+        return folder if all((folder / package).is_dir() for package in needed) else None
     fetched = TOOLS / "bin" / name
     if os.access(fetched, os.X_OK):
         return fetched
@@ -192,6 +193,7 @@ def require_tool() -> Callable[[str], Path]:
     Who asks for a tool is left out of quick runs, which are the same with and without tools.
 
     Names: ``node``, ``valgrind``, ``babeltrace2``, ``chromium``, ``puppeteer`` (the folder for NODE_PATH),
+    ``axe`` (the same, with axe-core),
     ``levelzero``, ``levelzero-newest``, ``cuda`` (the folders that hold ``include`` and ``lib``), ``probes`` (a Python
     that has Numba-CUDA and Triton), or any program.
     """
@@ -202,7 +204,7 @@ def require_tool() -> Callable[[str], Path]:
     def require(name: str) -> Path:
         path = find_tool(name)
         if path is None:
-            target = "browser-tools" if name in ("chromium", "puppeteer", "typescript") else "test-tools"
+            target = "browser-tools" if name in ("chromium", "puppeteer", "axe", "typescript") else "test-tools"
             missing(f"{name} is not here; make {target}")
             raise AssertionError  # missing() never returns
         return path

@@ -12,6 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.view.report.decoded import Decoded, varints
 
+import lanescope
 from lanescope.trace import TimeBase, TraceBuilder
 from lanescope.view.model.view_model import ViewModel
 from lanescope.view.report.bundles import CELLS, finest
@@ -63,6 +64,37 @@ def hard(slices, lanes=400, names=1300):
         dst_track_id=owner[target], dst_ts=ts[target], dst_slice_id=target,
     )  # fmt: skip
     return builder.finish()
+
+
+def check_size(trace, size=2_000_000):
+    """Assert that a report keeps its size, uses it if it bundles, and has each slice and all their time."""
+    made = page(trace, max_size=size)
+    report = Decoded(made)
+    assert len(made) <= size
+    rows = report.rows()
+    assert sum(row["slices"] for row in rows) == len(trace.slices)
+    assert sum(row["busy"] for row in rows) == int(trace.slices.values("dur").sum())
+    if report.head["bundled"]:
+        assert len(made) >= 0.9 * size
+    return report
+
+
+def test_a_million_slices_fill_two_megabytes_and_have_flows():
+    trace = hard(1_000_000)
+    report = check_size(trace)
+    assert report.head["bundled"]["slices"] > 500_000
+    assert report.head["columns"]["f.src"][2] > 100
+
+
+@pytest.mark.full
+def test_ten_million_slices():
+    """The decoder of this test takes them all; it needs 6 GB."""
+    files = lanescope.simulate("cuda", tiles=10_000_000 // 1584).files
+    trace = lanescope.open(next(iter(files.values())))
+    assert len(trace.slices) > 9_900_000
+    report = check_size(trace)
+    assert report.head["bundled"]
+    assert any("critical path" in sentence for sentence in report.head["left_out"])
 
 
 @pytest.fixture(scope="module")
@@ -226,7 +258,9 @@ def test_a_header_beyond_the_size_is_stated():
     made = page(small(names), max_size=300_000)
     report = Decoded(made)
     assert len(made) > 300_000
-    assert any("larger than was asked for (293.0 KiB)" in one for one in report.head["left_out"]), report.head["left_out"]
+    assert any("larger than was asked for (293.0 KiB)" in one for one in report.head["left_out"]), report.head[
+        "left_out"
+    ]
     assert max(len(table["rows"]) for table in report.head["tables"]) == 50
     assert any("50 rows of each table" in one for one in report.head["left_out"])
     assert report.head["tables"][0]["total"] == 20_000

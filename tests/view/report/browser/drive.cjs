@@ -181,9 +181,23 @@ const coverage = (page) => page.evaluate(() => {
 });
 
 async function security(page) {
-  for (const key of ['ArrowRight', 'f', '2', '3', '4', '5', '1', 'n']) {
+  const raw = new Set();
+  const elements = new Set();
+  for (const key of ['ArrowRight', 'f', '2', '3', '4', '5', '1', 'n', '0', 'ArrowDown', 'ArrowDown', 'ArrowDown']) {
     await page.keyboard.press(key);
     await rest(60);
+    // No text or attribute has a character that is not seen, and no name became an element.
+    const found = await page.evaluate(() => {
+      const hidden = /[\0-\x08\x0b-\x1f\x7f-\x9f\u200b-\u200f\u202a-\u202e\u2066-\u2069\ufeff]/;
+      const texts = [];
+      for (const one of document.querySelectorAll('header *, section *, main *, #drawer *, #live')) {
+        texts.push(...[...one.attributes].map(({ value }) => value), ...[...one.childNodes].filter(({ nodeType }) => nodeType === 3).map(({ data }) => data));
+      }
+      return { raw: texts.filter((text) => hidden.test(text.replaceAll('\n', ''))).map((text) => JSON.stringify(text).slice(0, 80)),
+        elements: [...document.querySelectorAll('img, svg, iframe, object, embed, body style, body a:not(.skip)')].map(({ outerHTML }) => outerHTML.slice(0, 80)) };
+    });
+    found.raw.forEach((text) => raw.add(text));
+    found.elements.forEach((text) => elements.add(text));
   }
   const own = await page.evaluate(() => ({ violations: violations.length, images: document.images.length,
     scripts: document.scripts.length, names: lanescope.header.names.length, polluted: String({}.hostile), title: document.title }));
@@ -198,6 +212,7 @@ async function security(page) {
     await new Promise((done) => setTimeout(done, 200)); // violations are reported later
     return { injected: globalThis.injected ?? null, style: styled.style.color, fetched, violations: violations.length };
   });
+  Object.assign(own, { raw: [...raw], elements: [...elements] });
   return { own, blocked, seen: page.seen };
 }
 

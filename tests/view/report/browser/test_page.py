@@ -15,7 +15,10 @@ ROOT = HERE.parents[3]
 SHOTS = ROOT / "build" / "report-shots"
 HOSTILE = (
     "<img src=x onerror=alert(1)>", "</script><script>alert(2)</script>", "a\u202egnp.exe", "{{columns}}", "__proto__",
-    "constructor", "x" * 100_000, "\x1b[31mred\x07", "'\"><svg/onload=alert(4)>",
+    "constructor", "x" * 100_000, "y" * 65_536, "a\0b", "\ud800 half", "\udfff\ud800", "${alert(5)}",
+    "javascript:alert(6)", "<style>*{display:none}</style>", "\u2066\u2067\u200b\ufeff",
+    "<!--", "]]>", "\\u003cb>", "a\r\nb", "&lt;b&gt;",
+    "\x1b[31mred\x07", "'\"><svg/onload=alert(4)>",
 )  # fmt: skip
 PAGES = ("run", "bad", "lost", "cell", "pair")
 TITLE = "</title><script>alert(9)</script> {{header}}"
@@ -39,7 +42,14 @@ def happened(require_tool, seen, tmp_path_factory):
         capture = folder / "run"
         command("sim", "levelzero", "--seed", "3", "-o", capture)
         command("report", capture, "-o", folder / "run.html")
-        events = [{"ph": "X", "pid": 1, "tid": 1, "name": n, "ts": 10 * k, "dur": 9} for k, n in enumerate(HOSTILE)]
+        events = [
+            {"ph": "X", "pid": 1, "tid": 1, "name": n, "ts": 10 * k, "dur": 9, "args": {n: n}}
+            for k, n in enumerate(HOSTILE)
+        ]
+        for k, n in enumerate(HOSTILE):
+            events.append({"ph": "M", "pid": 2 + k, "name": "process_name", "args": {"name": n}})
+            events.append({"ph": "M", "pid": 2 + k, "tid": 1, "name": "thread_name", "args": {"name": n}})
+            events.append({"ph": "X", "pid": 2 + k, "tid": 1, "name": "x", "ts": 5, "dur": 5})
         (folder / "bad.json").write_text(json.dumps({"traceEvents": events}))
         command("report", folder / "bad.json", "-o", folder / "bad.html", "--title", TITLE)
         command(
@@ -131,7 +141,9 @@ def test_a_narrow_window_and_print(happened):
 def test_hostile_names_are_inert(happened):
     own, blocked = happened["security"]["own"], happened["security"]["blocked"]
     assert own["violations"] == own["images"] == 0
-    assert own["names"] == len(HOSTILE)
+    assert own["names"] == len(HOSTILE) + 1
+    assert own["raw"] == []
+    assert own["elements"] == []
     assert own["title"].startswith(TITLE)
     assert own["polluted"] == "undefined"
     assert (blocked["injected"], blocked["style"], blocked["fetched"]) == (None, "", "blocked")

@@ -36,7 +36,7 @@ export class Findings {
     }
     if (header.bundled) verdict.append(this.aboutBundles(header.bundled));
     const list = byId('findings');
-    if (!header.findings.length) list.append(el('p', { class: 'note' }, 'No findings: every rule holds.'));
+    if (!header.findings.length) list.append(el('p', { class: 'note', role: 'listitem' }, 'No findings: every rule holds.'));
     for (const finding of header.findings) list.append(this.card(finding));
     this.marks.reverse();
   }
