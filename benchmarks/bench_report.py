@@ -18,6 +18,8 @@ SLICES = 100_000
 TURNS = 3
 #: Milliseconds: of a frame the script's part; until the first paint; until the timeline is drawn.
 GOALS = {"p95": 8, "paint": 400, "drawn": 800}
+#: Frames a second, by the browser's own trace.
+FRAMES = 55
 NAMES = {
     "p95": "script's part of a frame, 95 of 100, panning and zooming",
     "paint": "first contentful paint",
@@ -52,4 +54,9 @@ def run() -> list[Row]:
         values = [turn[key] for turn in turns]
         others = ", ".join(f"{value:.1f}" for value in sorted(values)[1:])
         rows.append(Row(NAMES[key], min(values), "ms", goal, note=f"others {others}; {SLICES} slices, {size} bytes"))
+    rates = sorted((turn["fps"] for turn in turns if turn["fps"] is not None), reverse=True)
+    others = ", ".join(f"{value:.1f}" for value in rates[1:])
+    name = "frames while zooming and panning, by the browser's trace"
+    note = f"others {others}; {SLICES} slices" if rates else "this browser traces no frames"
+    rows.append(Row(name, rates[0] if rates else None, "1/s", FRAMES, higher_is_better=True, note=note))
     return rows
