@@ -118,23 +118,9 @@ gates: $(READY) ## count instructions, and fail where a start, a decode, a check
 bench-check: $(READY) ## the same, and what a start takes from an installed wheel
 	@$(BIN)/python benchmarks/run.py --check --only gates --only startup $(BENCH)
 
-fuzz: $(READY) ## fuzz each native codec for FUZZ_SECONDS (30) under sanitizers; FUZZ=fuzz_aie takes one; needs clang
-	@command -v clang++ >/dev/null || { echo "lanescope: missing clang: apt-get install clang" >&2; exit 1; }
-	@mkdir -p build
-	@$(BIN)/cmake -S . -B build/fuzz -G Ninja -DCMAKE_MAKE_PROGRAM="$$PWD/$(BIN)/ninja" -DCMAKE_CXX_COMPILER=clang++ \
-	    -DCMAKE_BUILD_TYPE=Release -DLANESCOPE_FUZZ=ON >build/fuzz.log || { cat build/fuzz.log; exit 1; }
-	@$(BIN)/cmake --build build/fuzz
-	@$(BIN)/python tools/make_fuzz_seeds build/fuzz/seeds
-	@for source in native/fuzz/$(or $(FUZZ),fuzz_*).cpp; do \
-	    name=$$(basename "$$source" .cpp); seeds=build/fuzz/seeds/$$name; corpus=build/fuzz/corpus/$$name; \
-	    log=build/fuzz/$$name.log; words=(); [ ! -e "$$seeds.dict" ] || words=("-dict=$$seeds.dict"); mkdir -p "$$corpus"; \
-	    "build/fuzz/native/fuzz/$$name" -max_total_time="$${FUZZ_SECONDS:-30}" -timeout=10 -print_final_stats=1 \
-	        -artifact_prefix="build/fuzz/$$name-" "$${words[@]}" "$$corpus" "$$seeds" 2>"$$log" \
-	        || { tail -n 60 "$$log" >&2; exit 1; }; \
-	    awk -v name="$$name" '/INITED/ {cov = $$4; ft = $$6} /DONE/ {now = $$4; fts = $$6} /executed_units/ {n = $$2} \
-	        /average_exec/ {rate = $$2} END {printf "%s: %d inputs, %d a second, coverage %d to %d, features %d to %d, " \
-	        "no fault\n", name, n, rate, cov, now, ft, fts}' "$$log"; \
-	done
+fuzz: $(READY) ## fuzz codecs and readers for MINUTES (10) under sanitizers; FUZZ names some targets; WRITE=--write keeps the figures
+	@[ -x .tools/bin/clang++ ] || tools/fetch_tools clang
+	@nice -n 19 $(BIN)/python -u tools/fuzz.py $(or $(MINUTES),10) $(FUZZ) $(WRITE)
 
 kill-test: $(READY) ## kill -9 recorded programs at 200 random moments; KILLS sets how many
 	@LANESCOPE_EFFORT=full LANESCOPE_KILLS=$(or $(KILLS),200) $(BIN)/python -m pytest -q --timeout 0 \

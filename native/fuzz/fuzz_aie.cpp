@@ -5,6 +5,9 @@
 
 #include "core/devices/aie/records.hpp"
 #include "core/devices/aie/timeline.hpp"
+#include "record_mutator.hpp"
+
+LANESCOPE_FUZZ_RECORDS(0, 32)
 
 namespace {
 

@@ -4,6 +4,9 @@
 #include <vector>
 
 #include "core/analysis/check/sweep.hpp"
+#include "record_mutator.hpp"
+
+LANESCOPE_FUZZ_RECORDS(0, 4)
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
     using namespace lanescope::check;

@@ -4,6 +4,9 @@
 #include <vector>
 
 #include "core/io/chrome/encoder.hpp"
+#include "record_mutator.hpp"
+
+LANESCOPE_FUZZ_RECORDS(3, 4)
 
 namespace {
 

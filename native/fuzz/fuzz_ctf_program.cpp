@@ -5,10 +5,15 @@
 #include <vector>
 
 #include "core/wire/ctf/program.hpp"
+#include "record_mutator.hpp"
+#include "require.hpp"
+
+LANESCOPE_FUZZ_RECORDS(0, 8)
 
 namespace {
 
 using namespace lanescope::ctf;
+using lanescope::fuzz::require;
 
 Step step(Op op, uint8_t size = 0, uint8_t flags = 0, uint64_t arg = 0, int32_t slot = -1, int32_t leaf = -1, int8_t meaning = -1,
           uint32_t target = 0, uint32_t choices = 0) {
@@ -42,18 +47,18 @@ Trace known() {
 void read(std::span<const uint8_t> bytes, const Trace& trace, bool has_texts) {
     Window window;
     const Walked whole = walk_trace(bytes, trace, window);
-    if (whole.decoded + whole.padding + whole.lost != bytes.size() || window.begin != bytes.size()) std::abort();
-    if (whole.carried.size() != trace.carried * whole.kinds.size()) std::abort();
+    require(whole.decoded + whole.padding + whole.lost == bytes.size() && window.begin == bytes.size());
+    require(whole.carried.size() == trace.carried * whole.kinds.size());
     Window piece{0, 0, 1};
     size_t events = 0;
     while (piece.begin < bytes.size()) events += walk_trace(bytes, trace, piece).kinds.size();
-    if (events != whole.kinds.size()) std::abort();
+    require(events == whole.kinds.size());
     const Extraction wanted{trace.program, trace.header, trace.events.front().step};
     std::vector<uint64_t> begins(whole.places.size()), columns(4 * whole.places.size());
     leaf_columns(bytes, wanted, whole.places, begins, 2, columns);
     for (size_t i = 0; i < begins.size(); ++i) {
         const uint64_t extent = columns[begins.size() + i];
-        if (has_texts && extent > 0 && columns[i] + extent > bytes.size()) std::abort();
+        if (has_texts && extent > 0) require(columns[i] + extent <= bytes.size());
     }
 }
 
@@ -61,7 +66,7 @@ void read(std::span<const uint8_t> bytes, const Trace& trace, bool has_texts) {
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
     static const Trace trace = known();
-    if (!trace.is_sound()) std::abort();
+    require(trace.is_sound());
     std::vector<uint8_t> bytes(data, data + size);
     // The magic numbers are given, so that most inputs have packets; a packet's seventh byte places the next one.
     for (size_t at = 0; at + 8 <= bytes.size(); at += 8 + bytes[at + 6]) std::memcpy(&bytes[at], trace.magic.data(), 4);

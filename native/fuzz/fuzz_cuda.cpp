@@ -2,6 +2,9 @@
 #include <cstring>
 
 #include "cuda_lanes.hpp"
+#include "record_mutator.hpp"
+
+LANESCOPE_FUZZ_RECORDS(1, 8)
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
     using namespace lanescope::cuda;

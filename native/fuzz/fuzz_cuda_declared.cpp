@@ -4,6 +4,9 @@
 
 #include "core/devices/cuda/declared_lanes.hpp"
 #include "cuda_lanes.hpp"
+#include "record_mutator.hpp"
+
+LANESCOPE_FUZZ_RECORDS(10, 8)
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
     using namespace lanescope::cuda;

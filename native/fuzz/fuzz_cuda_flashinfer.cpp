@@ -4,6 +4,9 @@
 
 #include "core/devices/cuda/flashinfer.hpp"
 #include "cuda_lanes.hpp"
+#include "record_mutator.hpp"
+
+LANESCOPE_FUZZ_RECORDS(1, 8)
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
     namespace flashinfer = lanescope::cuda::flashinfer;

@@ -3,6 +3,9 @@
 
 #include "core/devices/cuda/ls2.hpp"
 #include "cuda_lanes.hpp"
+#include "record_mutator.hpp"
+
+LANESCOPE_FUZZ_RECORDS(2, 8)
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
     using namespace lanescope::cuda;

@@ -5,6 +5,9 @@
 #include "core/devices/cuda/proton.hpp"
 #include "core/devices/cuda/region_pairing.hpp"
 #include "cuda_lanes.hpp"
+#include "record_mutator.hpp"
+
+LANESCOPE_FUZZ_RECORDS(4, 8)
 
 namespace {
 

@@ -4,6 +4,9 @@
 #include <cstring>
 
 #include "core/io/perfetto/encoder.hpp"
+#include "record_mutator.hpp"
+
+LANESCOPE_FUZZ_RECORDS(2, 4)
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
     using namespace lanescope;

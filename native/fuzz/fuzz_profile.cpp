@@ -5,14 +5,12 @@
 #include <vector>
 
 #include "core/analysis/check/profile.hpp"
+#include "record_mutator.hpp"
+#include "require.hpp"
 
-namespace {
+LANESCOPE_FUZZ_RECORDS(0, 8)
 
-void require(bool holds) {
-    if (!holds) std::abort();
-}
-
-}  // namespace
+using lanescope::fuzz::require;
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
     using namespace lanescope::check;

@@ -241,6 +241,9 @@ struct Walker {
     bool begin(size_t at, TracePacket& packet, uint64_t& place) {
         const uint64_t all = 8 * uint64_t{data.size()}, first = 8 * uint64_t{at};
         machine.known = 0;
+        // A tag or length that the packet itself never wrote is 0, wherever reading began.
+        std::fill(machine.slots.begin(), machine.slots.end(), 0);
+        machine.meanings = {};
         place = first;
         carried.assign(trace.carried, absent_value);
         const auto carry = [&](int32_t leaf, uint64_t value, uint64_t) { keep(leaf, value); };
@@ -431,6 +434,7 @@ bool leaf_columns(std::span<const uint8_t> data, const Extraction& wanted, std::
         if (begins[i] != packet) {
             packet = begins[i];
             of_packet.clear();
+            std::fill(machine.slots.begin(), machine.slots.end(), 0);
             uint64_t at = packet;
             is_packet_read = at <= limit && machine.run(wanted.packet, at, limit, packet, [&](int32_t leaf, uint64_t value, uint64_t extent) {
                 if (static_cast<size_t>(leaf) < leaves) of_packet.push_back({static_cast<size_t>(leaf), value, extent});
