@@ -119,7 +119,7 @@ bench-check: $(READY) ## the same, and what a start takes from an installed whee
 	@$(BIN)/python benchmarks/run.py --check --only gates --only startup $(BENCH)
 
 fuzz: $(READY) ## fuzz codecs and readers for MINUTES (10) under sanitizers; FUZZ names some targets; WRITE=--write keeps the figures
-	@[ -x .tools/bin/clang++ ] || tools/fetch_tools clang
+	@[ -x .tools/bin/clang++ ] && [ -d .tools/atheris ] || tools/fetch_tools clang atheris
 	@nice -n 19 $(BIN)/python -u tools/fuzz.py $(or $(MINUTES),10) $(FUZZ) $(WRITE)
 
 kill-test: $(READY) ## kill -9 recorded programs at 200 random moments; KILLS sets how many

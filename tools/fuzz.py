@@ -97,6 +97,7 @@ def build(names: list[str]) -> None:
             if done.returncode:
                 sys.exit(done.stdout[-8000:] + done.stderr[-8000:])
     subprocess.run([sys.executable, ROOT / "tools/make_fuzz_seeds", BUILD / "seeds"], check=True)
+    subprocess.run([sys.executable, READERS, "--seeds", BUILD / "seeds"], check=True)
 
 
 def command_of(name: str) -> list[str]:
@@ -109,7 +110,7 @@ def command_of(name: str) -> list[str]:
 def run(name: str, *arguments: str) -> tuple[str, int]:
     """Run a target; return what libFuzzer printed, and the exit status."""
     symbolizer = ROOT / ".tools/bin/llvm-symbolizer"
-    environment = {**os.environ, "UBSAN_OPTIONS": "print_stacktrace=1"}
+    environment = {**os.environ, "UBSAN_OPTIONS": "print_stacktrace=1", "RUST_BACKTRACE": "0"}
     if symbolizer.exists():
         environment |= {"ASAN_SYMBOLIZER_PATH": str(symbolizer), "UBSAN_SYMBOLIZER_PATH": str(symbolizer)}
     done = subprocess.run([*command_of(name), *arguments], capture_output=True, check=False, cwd=BUILD, env=environment)

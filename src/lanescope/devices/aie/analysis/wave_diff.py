@@ -14,6 +14,8 @@ from lanescope.errors import InputError, MissingDependencyError, UsageError
 from lanescope.trace.signals import UNKNOWN, Signal, last_of_each, only_changes
 
 _PICOSECONDS = 10**12
+#: So many bytes tell the form of a waveform file.
+_HEAD_BYTES = 4096
 
 
 class Waveform:
@@ -36,6 +38,7 @@ class Waveform:
             ) from None
         if not path.is_file():
             raise InputError(f"cannot open {str(path)!r}: not a file")
+        _require_form(path)
         self.path = path
         self._file = self._translate_errors(lambda: pywellen.Waveform(str(path), multi_threaded=False))
         self._variables = {
@@ -70,6 +73,29 @@ class Waveform:
             # Its panics are no Exception.
             told = str(error).split("\n", 1)[0]
             raise InputError(f"cannot read {self.path}: invalid waveform: {told}") from None
+
+
+def _require_form(path: Path) -> None:
+    """Refuse what is none of VCD, GHW and FST: of other bytes pywellen follows lengths of blocks without an end.
+
+    Raises:
+        InputError: it is none of them, or a block of FST does not end within the file.
+    """
+    with path.open("rb") as file:
+        head = file.read(_HEAD_BYTES)
+        if head.lstrip()[:1] == b"$" or head.startswith(b"GHDLwave"):
+            return
+        size, place = path.stat().st_size, 0
+        while place < size:
+            # A block of FST: its kind, and its length without that byte, from the length itself on.
+            file.seek(place + 1)
+            length = int.from_bytes(file.read(8), "big")
+            if length < 8 or place + 1 + length > size:
+                raise InputError(
+                    f"cannot read {path}: invalid waveform: not VCD, FST or GHW",
+                    hint="use the waveform file of the simulator, complete",
+                )
+            place += 1 + length
 
 
 def _number(value: Any) -> int:
