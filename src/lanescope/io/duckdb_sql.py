@@ -6,10 +6,12 @@ from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
-import duckdb
-
 from lanescope.errors import UsageError
+from lanescope.io import require_duckdb_memory
 from lanescope.trace import ColumnSpec, LazyTable, Table, TableSpec, Trace
+
+require_duckdb_memory()
+import duckdb  # noqa: E402
 
 Error = duckdb.Error
 

@@ -25,7 +25,7 @@ import numpy as np
 
 from lanescope.declaration import as_dict, replace
 from lanescope.errors import InputError, UsageError
-from lanescope.io import atomic_file
+from lanescope.io import atomic_file, require_duckdb_memory
 from lanescope.io.file_sink import AtomicSink, drive
 from lanescope.trace import Column, ColumnSpec, Dictionary, Table, TableSpec, TimeBase, Trace
 from lanescope.trace.column import DTYPES
@@ -88,6 +88,7 @@ class ParquetSink(AtomicSink):
 
     def start(self, info: StreamInfo) -> None:
         """Make the folder, under a temporary name."""
+        require_duckdb_memory()
         import duckdb
 
         self._target.parent.mkdir(parents=True, exist_ok=True)
@@ -276,6 +277,7 @@ def _spec(entry: Mapping[str, Any]) -> TableSpec:
 
 
 def _read_table(folder: Path, spec: TableSpec, rows: int) -> Table:
+    require_duckdb_memory()
     import duckdb
 
     parts = sorted(folder.glob("part-*.parquet"))
