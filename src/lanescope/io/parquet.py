@@ -100,7 +100,7 @@ class ParquetSink(AtomicSink):
         """Write the rows of the next batch."""
         for name, table in batch.tables().items():
             if name not in SHARED and len(table):
-                _write_table(self._connection, table, self._folder / name / f"part-{self._parts:05}.parquet")
+                write_table(self._connection, table, self._folder / name / f"part-{self._parts:05}.parquet")
             self._rows[name] = self._rows.get(name, 0) + (0 if name in SHARED else len(table))
         self._parts += 1
         self._last = bare(batch)
@@ -114,7 +114,7 @@ class ParquetSink(AtomicSink):
         for name in SHARED:
             table = last.tables()[name]
             if len(table):
-                _write_table(self._connection, table, self._folder / name / "part-00000.parquet")
+                write_table(self._connection, table, self._folder / name / "part-00000.parquet")
             self._rows[name] = len(table)
         metadata = {
             "schema": SCHEMA,
@@ -190,14 +190,28 @@ def _plain_errors(path: Path) -> Iterator[None]:
         raise KeyboardInterrupt from None
 
 
-def _write_table(connection: duckdb.DuckDBPyConnection, table: Table, path: Path) -> None:
+def write_table(
+    connection: duckdb.DuckDBPyConnection, table: Table, path: Path, more: Mapping[str, str] | None = None
+) -> None:
+    """Write the rows of a table as one file.
+
+    Args:
+        connection: of DuckDB, which writes it.
+        table: the table.
+        path: the file; the folder around it is made, not those above.
+        more: SQL of further columns in front, the same value in all rows, by name.
+
+    Raises:
+        OSError: it cannot be written.
+    """
     with _plain_errors(path):
         path.parent.mkdir(exist_ok=True)
     # What is the same in all rows goes in as a literal: it costs neither memory nor a scan.
     literals = {spec.name: literal for spec in table.spec.columns if (literal := _literal(spec, table)) is not None}
     stored = tuple(spec for spec in table.spec.columns if spec.name not in literals)
     rest = Table(replace(table.spec, columns=stored), {spec.name: table.column(spec.name) for spec in stored})
-    columns = ", ".join(f"{literals.get(name, _quoted(name))} as {_quoted(name)}" for name in table.spec.names)
+    selected = {**(more or {}), **{name: literals.get(name, _quoted(name)) for name in table.spec.names}}
+    columns = ", ".join(f"{value} as {_quoted(name)}" for name, value in selected.items())
     connection.register("written", rest)
     target = str(path).replace("'", "''")
     # Level 1 is faster than level 3 and no larger: the encodings of the format leave little to find.
@@ -260,7 +274,7 @@ def read(path: str | os.PathLike[str]) -> Trace:
                 f"{folder}: unsupported schema {metadata['schema']!r}", hint=f"use a dataset with schema {SCHEMA}"
             )
         time = TimeBase(**metadata["time"])
-        declared = {spec.name: spec for spec in map(_spec, metadata["tables"].values())}
+        declared = {spec.name: spec for spec in map(spec_of, metadata["tables"].values())}
         counts = {name: int(metadata["tables"][name]["rows"]) for name in declared}
     except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
         raise InputError(f"{folder}: cannot read {METADATA}: {error}", hint="write the dataset again") from None
@@ -269,7 +283,12 @@ def read(path: str | os.PathLike[str]) -> Trace:
     return Trace(time, tables, {name: table for name, table in tables.items() if name not in core_names})
 
 
-def _spec(entry: Mapping[str, Any]) -> TableSpec:
+def spec_of(entry: Mapping[str, Any]) -> TableSpec:
+    """Return the declaration of a table that ``as_dict`` made a dictionary of.
+
+    Raises:
+        ValueError: a name of it could not be that of a column.
+    """
     columns = tuple(ColumnSpec(**column) for column in entry["columns"])
     if not all(name.isidentifier() for name in (entry["name"], *(column.name for column in columns))):
         raise ValueError(f"table {entry['name']!r} has a name that is none")  # names become paths and SQL
@@ -283,20 +302,41 @@ def _read_table(folder: Path, spec: TableSpec, rows: int) -> Table:
     parts = sorted(folder.glob("part-*.parquet"))
     if not parts and not rows:
         return Table.empty(spec)
+    with duckdb.connect() as connection:
+        return read_table(connection, spec, rows, [str(part) for part in parts], str(folder))
+
+
+def read_table(
+    connection: duckdb.DuckDBPyConnection, spec: TableSpec, rows: int, parts: list[str], name: str, where: str = ""
+) -> Table:
+    """Read a table from its files.
+
+    Args:
+        connection: of DuckDB, which reads them.
+        spec: declaration of the table.
+        rows: number of its rows.
+        parts: the files, in order.
+        name: what errors call them.
+        where: SQL condition on the rows that belong to the table; empty: all do.
+
+    Raises:
+        InputError: a file is missing or broken, or has other rows.
+    """
+    import duckdb
+
     try:
-        with duckdb.connect() as connection:
-            columns, texts = _fetch(connection, spec, [str(part) for part in parts])
+        columns, texts = _fetch(connection, spec, parts, f" where {where}" if where else "")
     except duckdb.Error as error:
         first = str(error).splitlines()[0]
-        raise InputError(f"cannot read {folder}: {first}", hint="write the dataset again") from None
+        raise InputError(f"cannot read {name}: {first}", hint="write the dataset again") from None
     table = Table(spec, {c.name: _column(c, columns[c.name], texts.get(c.name)) for c in spec.columns})
     if len(table) != rows:
-        raise InputError(f"{folder}: expected {rows} rows, found {len(table)}", hint="write the dataset again")
+        raise InputError(f"{name}: expected {rows} rows, found {len(table)}", hint="write the dataset again")
     return table
 
 
 def _fetch(
-    connection: duckdb.DuckDBPyConnection, spec: TableSpec, parts: list[str]
+    connection: duckdb.DuckDBPyConnection, spec: TableSpec, parts: list[str], where: str
 ) -> tuple[dict[str, Any], dict[str, list[str]]]:
     """Return the columns as arrays, text columns as codes, and the texts behind the codes."""
     texts: dict[str, list[str]] = {}
@@ -304,15 +344,16 @@ def _fetch(
     for column in spec.columns:
         name = _quoted(column.name)
         if column.type == "text":
-            found = connection.execute(f"select distinct {name} from read_parquet(?) where {name} is not null", [parts])
-            texts[column.name] = [text for (text,) in found.fetchall()]
+            found = connection.execute(f"select distinct {name} from read_parquet(?){where}", [parts])
+            texts[column.name] = [text for (text,) in found.fetchall() if text is not None]
         if texts.get(column.name):
             # An enumeration gives the codes without making a Python string of each row.
             listed = ", ".join("'" + text.replace("'", "''") + "'" for text in texts[column.name])
-            connection.execute(f"create type {_quoted('texts of ' + column.name)} as enum ({listed})")
+            connection.execute(f"create or replace type {_quoted('texts of ' + column.name)} as enum ({listed})")
             name = f"enum_code({name}::{_quoted('texts of ' + column.name)}) as {name}"
         selected.append(name)
-    return connection.execute(f"select {', '.join(selected)} from read_parquet(?)", [parts]).fetchnumpy(), texts
+    found = connection.execute(f"select {', '.join(selected)} from read_parquet(?){where}", [parts])
+    return found.fetchnumpy(), texts
 
 
 def _column(spec: ColumnSpec, values: Any, texts: list[str] | None) -> Column:

@@ -11,6 +11,8 @@ from lanescope.families import registry
 from lanescope.pipeline.detection import PathLike, is_parquet_dataset, recognized
 from lanescope.source import is_one
 
+#: File that marks a dataset, whose files are no captures.
+DATASET_MARKER = "lanescope-dataset.json"
 #: So many files are looked at in all.
 MOST_LOOKED_AT = 5_000
 
@@ -78,6 +80,27 @@ def captures_below(path: PathLike) -> CaptureFolder | None:
     return CaptureFolder(found, is_complete)
 
 
+def files_below(path: PathLike) -> tuple[list[str], list[str], list[OSError]]:
+    """Return the captures of a folder, however many there are, by the rules of ``captures_below``.
+
+    Args:
+        path: a folder.
+
+    Returns:
+        The paths of captures; those of files that are not captures, or made of captures in the same folder; and the
+        folders that cannot be read.
+    """
+    folder = Path(path)
+    if is_one(folder):
+        return [str(folder)], [], []
+    unread: list[OSError] = []
+    files = list(_candidates(folder, unread))
+    found = [Captured(str(file), match.family, "", None) for file in files if (match := recognized(file)) is not None]
+    kept = [each.path for each in _without_made(found)]
+    wanted = set(kept)
+    return kept, [str(file) for file in files if str(file) not in wanted], unread
+
+
 def _without_made(found: list[Captured]) -> list[Captured]:
     """Return captures without what other tools made of those in the same folder."""
     mine = {Path(each.path).parent for each in found if each.family and each.family not in registry.FOREIGN}
@@ -95,6 +118,9 @@ def _candidates(folder: Path, unread: list[OSError]) -> Iterator[Path]:
     """Yield the files below a folder, and the folders that are one capture; add why folders cannot be read."""
     for at, folders, files in os.walk(folder, onerror=unread.append):
         here = Path(at)
+        if DATASET_MARKER in files:
+            folders.clear()
+            continue
         for name in sorted(files):
             if not name.startswith(".") and (here / name).is_file():
                 yield here / name

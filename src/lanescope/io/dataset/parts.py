@@ -1,0 +1,117 @@
+"""Sink that writes the rows of one capture as files of a dataset."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from pathlib import Path
+from typing import NamedTuple
+
+import duckdb
+
+from lanescope.declaration import as_dict
+from lanescope.io import parquet
+from lanescope.io.dataset.records import SCHEMAS, File
+from lanescope.io.file_sink import AtomicSink
+from lanescope.trace import Table, TableSpec, Trace
+from lanescope.trace.streams import StreamInfo, Takes, bare
+from lanescope.trace.trace import SHARED
+
+#: Rows of events that are written at once: batches are joined up to here, as small files cost more to read.
+FILE_ROWS = 2_000_000
+_EVENTS = ("slices", "instants", "counters", "flows")
+
+
+class WrittenParts(NamedTuple):
+    """Report of the written files.
+
+    Attributes:
+        bytes: size of all files.
+        rows: number of rows by table.
+        files: the files, whose names are those in the folder.
+        schema: name of the declarations.
+        declarations: JSON of the declarations.
+    """
+
+    bytes: int
+    rows: dict[str, int]
+    files: list[File]
+    schema: str
+    declarations: bytes
+
+
+class PartsSink(AtomicSink):
+    """Writes the tables of a capture to files ``TABLE-00000.parquet`` in a folder of the caller.
+
+    Args:
+        folder: the folder.
+        capture: id of the capture, a column of every file.
+        file_rows: rows of events per file, about.
+        memory: most bytes that DuckDB may take; None: its default.
+    """
+
+    takes: Takes = "batches"
+
+    def __init__(self, folder: Path, capture: str, *, file_rows: int = FILE_ROWS, memory: int | None = None) -> None:
+        super().__init__()
+        self._folder, self._file_rows, self._memory = folder, file_rows, memory
+        self._more = {"capture": f"'{capture}'"}
+        self._kept: list[Trace] = []
+        self._kept_rows = 0
+        self._last: Trace | None = None
+        self._specs: dict[str, TableSpec] = {}
+        self._parts: dict[str, int] = {}
+        self._files: list[File] = []
+        self._rows: dict[str, int] = {}
+
+    def start(self, info: StreamInfo) -> None:
+        """Open the writer."""
+        self._connection = self.stack.enter_context(duckdb.connect())
+        # Side by side run captures, not the writers of one.
+        self._connection.execute("set threads = 1")
+        if self._memory is not None:
+            self._connection.execute(f"set memory_limit = '{self._memory}B'")
+
+    def write(self, batch: Trace) -> None:
+        """Take the rows of the next batch."""
+        self._last = bare(batch)
+        self._specs = {name: table.spec for name, table in batch.tables().items()}
+        self._kept.append(batch)
+        self._kept_rows += sum(len(batch.tables()[name]) for name in _EVENTS)
+        if self._kept_rows >= self._file_rows:
+            self._flush()
+
+    def finish(self, annotations: Table | None = None) -> WrittenParts:
+        """Write the rest; the files stay in the folder."""
+        self._flush()
+        last = self._last
+        if last is None:
+            raise ValueError("a trace has at least one batch")
+        for name in SHARED:
+            self._write(name, last.tables()[name])
+        self.commit()
+        specs = {name: as_dict(spec) for name, spec in self._specs.items()}
+        declarations = json.dumps(specs, indent=1).encode() + b"\n"
+        schema = hashlib.sha256(declarations).hexdigest()
+        size = sum(file.bytes for file in self._files)
+        return WrittenParts(size, self._rows, self._files, f"{SCHEMAS}/{schema}.json", declarations)
+
+    def _flush(self) -> None:
+        if not self._kept:
+            return
+        joined = self._kept[0] if len(self._kept) == 1 else Trace.concat(self._kept)
+        self._kept.clear()
+        self._kept_rows = 0
+        for name, table in joined.tables().items():
+            if name not in SHARED:
+                self._write(name, table)
+
+    def _write(self, name: str, table: Table) -> None:
+        self._rows[name] = self._rows.get(name, 0) + len(table)
+        if not len(table):
+            return
+        number = self._parts.get(name, 0)
+        self._parts[name] = number + 1
+        path = self._folder / f"{name}-{number:05}.parquet"
+        parquet.write_table(self._connection, table, path, self._more)
+        self._files.append(File(name, path.name, len(table), path.stat().st_size))

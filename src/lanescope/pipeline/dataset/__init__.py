@@ -1,0 +1,1 @@
+"""Captures into datasets, side by side, and what datasets answer."""
