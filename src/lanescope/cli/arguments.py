@@ -187,6 +187,25 @@ def add_window(parser: argparse.ArgumentParser) -> None:
     group.add_argument("--where", metavar="SQL", help='only slices that meet a SQL condition: "dur > 1000"')
 
 
+def add_dataset(parser: argparse.ArgumentParser) -> None:
+    """Add the arguments that select captures of a dataset."""
+    group = parser.add_argument_group("datasets: only some captures of one that `lanescope ingest` made")
+    group.add_argument("--run", metavar="GLOB", action="append", default=[], help="only captures of this run")
+    group.add_argument("--rank", metavar="RANKS", type=_ranks, default=[], help="only these ranks: 3, 0-7, or 0,4,8-15")
+
+
+def _ranks(text: str) -> list[range]:
+    found = []
+    for part in text.split(","):
+        first, dash, last = part.partition("-")
+        begin = non_negative_int(first)
+        end = non_negative_int(last) if dash else begin
+        if end < begin:
+            raise argparse.ArgumentTypeError(f"invalid range {part!r}: the end is before the start")
+        found.append(range(begin, end + 1))
+    return found
+
+
 def add_format(parser: argparse._ActionsContainer) -> None:
     """Add the argument that asks for what services of continuous integration show."""
     parser.add_argument(

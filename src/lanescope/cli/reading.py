@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
@@ -14,6 +15,11 @@ if TYPE_CHECKING:
     from lanescope import Trace
     from lanescope.pipeline.run import RunReport
     from lanescope.pipeline.sources import CaptureSource
+
+
+def is_dataset(path: str) -> bool:
+    """Return whether an input is a dataset that ``ingest`` made: a folder, or the URL of one."""
+    return "://" in path or os.path.isfile(os.path.join(path, "lanescope-dataset.json"))  # noqa: PTH113, PTH118
 
 
 @contextmanager

@@ -13,6 +13,8 @@ from lanescope.source import is_one
 
 #: File that marks a dataset, whose files are no captures.
 DATASET_MARKER = "lanescope-dataset.json"
+#: Families of files that lanescope writes itself.
+MADE = ("chrome", "perfetto")
 #: So many files are looked at in all.
 MOST_LOOKED_AT = 5_000
 
@@ -81,7 +83,9 @@ def captures_below(path: PathLike) -> CaptureFolder | None:
 
 
 def files_below(path: PathLike) -> tuple[list[str], list[str], list[OSError]]:
-    """Return the captures of a folder, however many there are, by the rules of ``captures_below``.
+    """Return the captures of a folder, however many there are, with profiles of other tools.
+
+    Left out is what may have been made of a device's capture in the same folder: Chrome JSON and Perfetto traces.
 
     Args:
         path: a folder.
@@ -95,8 +99,9 @@ def files_below(path: PathLike) -> tuple[list[str], list[str], list[OSError]]:
         return [str(folder)], [], []
     unread: list[OSError] = []
     files = list(_candidates(folder, unread))
-    found = [Captured(str(file), match.family, "", None) for file in files if (match := recognized(file)) is not None]
-    kept = [each.path for each in _without_made(found)]
+    families = {file: match.family for file in files if (match := recognized(file)) is not None}
+    mine = {file.parent for file, family in families.items() if family not in registry.FOREIGN}
+    kept = [str(file) for file, family in families.items() if family not in MADE or file.parent not in mine]
     wanted = set(kept)
     return kept, [str(file) for file in files if str(file) not in wanted], unread
 

@@ -9,11 +9,11 @@ import shlex
 from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
-from lanescope.cli.arguments import add_input, add_window
+from lanescope.cli.arguments import add_dataset, add_input, add_window
 from lanescope.cli.console import print_json
 from lanescope.cli.context import close, window_of
 from lanescope.cli.paging import add_paging, is_paged, streamed_part
-from lanescope.cli.reading import opened, passed
+from lanescope.cli.reading import is_dataset, opened, passed
 from lanescope.cli.signals import ending_at_once
 from lanescope.cli.tables import add_formats, print_table
 from lanescope.errors import UsageError
@@ -44,6 +44,7 @@ def configure(parser: argparse.ArgumentParser, families: Sequence[Family], argum
     """Add the arguments."""
     add_input(parser, families)
     add_window(parser)
+    add_dataset(parser)
     parser.add_argument("query", metavar="QUERY", nargs="?", help="one SQL statement")
     parser.add_argument(
         "--perfetto-views",
@@ -65,6 +66,8 @@ class _PerfettoViews(argparse.Action):
 
 def run(args: argparse.Namespace) -> int:
     """Print the answer."""
+    if is_dataset(args.input):
+        return _run_on_dataset(args)
     from lanescope.io import duckdb_sql
 
     whole = Collect()
@@ -78,14 +81,44 @@ def run(args: argparse.Namespace) -> int:
     views = session.derived_tables(trace).values()
     # What is asked for in parts has to have its rows in one order each time.
     with ending_at_once(), duckdb_sql.connect(trace, views, is_repeatable=is_paged(args)) as connection:
-        try:
-            answer = connection.execute(args.query)
-            description = (answer.description if answer is not None else None) or ()
-            columns = [(str(name), str(type_)) for name, type_, *_ in description]
-            _print(args, columns, _rows(answer) if columns else (), window_of(trace))
-        except duckdb_sql.Error as error:
-            raise _usage_error(str(error), args.input) from None
+        _answer(args, connection, window_of(trace))
     return close(trace, args)
+
+
+def _run_on_dataset(args: argparse.Namespace) -> int:
+    """Print the answer of a dataset."""
+    from lanescope.cli import dataset_input
+    from lanescope.io.dataset import tables
+
+    catalog, records = dataset_input.selected(args)
+    if args.query is None:
+        found = {**tables.declarations(catalog, records), "captures": tables.CAPTURES, "failures": tables.FAILURES}
+        rows = (
+            (name, column.name, column.type, column.unit, column.doc)
+            for name, spec in found.items()
+            for column in (*(() if spec in tables.OF_CATALOG else tables.SHARED_COLUMNS), *spec.columns)
+        )
+        _print(args, _COLUMNS, rows, {})
+        return dataset_input.close(args, records)
+    with (
+        ending_at_once(),
+        tables.connect(catalog, records, args.query, is_repeatable=is_paged(args)) as connection,
+    ):
+        _answer(args, connection, {})
+    return dataset_input.close(args, records)
+
+
+def _answer(args: argparse.Namespace, connection: Any, window: dict[str, Any]) -> None:
+    """Run the query, and print what it returns."""
+    from lanescope.io import duckdb_sql
+
+    try:
+        answer = connection.execute(args.query)
+        description = (answer.description if answer is not None else None) or ()
+        columns = [(str(name), str(type_)) for name, type_, *_ in description]
+        _print(args, columns, _rows(answer) if columns else (), window)
+    except duckdb_sql.Error as error:
+        raise _usage_error(str(error), args.input) from None
 
 
 def _usage_error(text: str, path: str) -> UsageError:
