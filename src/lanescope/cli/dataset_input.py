@@ -33,7 +33,7 @@ def selected(args: argparse.Namespace) -> tuple[Catalog, list[CaptureRecord]]:
     catalog = Catalog(open_store(args.input))
     if not catalog.captures and not catalog.failed:
         raise InputError(f"{args.input} is empty", hint="run 'lanescope ingest CAPTURES -o DATASET' first")
-    return catalog, catalog.selected(args.run, args.rank)
+    return catalog, catalog.selected(args.runs, args.ranks)
 
 
 def close(args: argparse.Namespace, records: Sequence[CaptureRecord], status: int = 0) -> int:
@@ -57,5 +57,5 @@ def unit_of(records: Sequence[CaptureRecord]) -> str:
     units = Counter(str(record.time["time_unit"]) for record in records)
     if len(units) > 1:
         told = ", ".join(f"{count:,} in {unit}" for unit, count in units.most_common())
-        raise UsageError(f"captures have different time units: {told}", hint="select captures with --run or --rank")
+        raise UsageError(f"captures have different time units: {told}", hint="select captures with --runs or --ranks")
     return next(iter(units), "ns")
