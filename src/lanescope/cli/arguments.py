@@ -191,7 +191,9 @@ def add_dataset(parser: argparse.ArgumentParser) -> None:
     """Add the arguments that select captures of a dataset."""
     group = parser.add_argument_group("datasets: only some captures of one that `lanescope ingest` made")
     group.add_argument("--runs", metavar="GLOB", action="append", default=[], help="only captures of this run")
-    group.add_argument("--ranks", metavar="RANKS", type=_ranks, default=[], help="only these ranks: 3, 0-7, or 0,4,8-15")
+    group.add_argument(
+        "--ranks", metavar="RANKS", type=_ranks, default=[], help="only these ranks: 3, 0-7, or 0,4,8-15"
+    )
 
 
 def _ranks(text: str) -> list[range]:

@@ -57,5 +57,5 @@ def unit_of(records: Sequence[CaptureRecord]) -> str:
     units = Counter(str(record.time["time_unit"]) for record in records)
     if len(units) > 1:
         told = ", ".join(f"{count:,} in {unit}" for unit, count in units.most_common())
-        raise UsageError(f"captures have different time units: {told}", hint="select captures with --runs or --ranks")
+        raise UsageError(f"captures have different time units: {told}", hint="use --runs or --ranks to select some")
     return next(iter(units), "ns")

@@ -335,6 +335,10 @@ def read_table(
     return table
 
 
+#: Names of folders are not columns.
+_SCAN = "read_parquet(?, hive_partitioning = false)"
+
+
 def _fetch(
     connection: duckdb.DuckDBPyConnection, spec: TableSpec, parts: list[str], where: str
 ) -> tuple[dict[str, Any], dict[str, list[str]]]:
@@ -344,7 +348,7 @@ def _fetch(
     for column in spec.columns:
         name = _quoted(column.name)
         if column.type == "text":
-            found = connection.execute(f"select distinct {name} from read_parquet(?){where}", [parts])
+            found = connection.execute(f"select distinct {name} from {_SCAN}{where}", [parts])
             texts[column.name] = [text for (text,) in found.fetchall() if text is not None]
         if texts.get(column.name):
             # An enumeration gives the codes without making a Python string of each row.
@@ -352,7 +356,7 @@ def _fetch(
             connection.execute(f"create or replace type {_quoted('texts of ' + column.name)} as enum ({listed})")
             name = f"enum_code({name}::{_quoted('texts of ' + column.name)}) as {name}"
         selected.append(name)
-    found = connection.execute(f"select {', '.join(selected)} from read_parquet(?){where}", [parts])
+    found = connection.execute(f"select {', '.join(selected)} from {_SCAN}{where}", [parts])
     return found.fetchnumpy(), texts
 
 

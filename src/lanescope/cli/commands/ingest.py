@@ -37,7 +37,7 @@ EXAMPLES = (
 def configure(parser: argparse.ArgumentParser, families: Sequence[Family], arguments: Sequence[str]) -> None:
     """Add the arguments."""
     add_input(parser, families, many=True)
-    parser.add_argument("-o", "--output", metavar="DATASET", required=True, help="folder or URL; made if it is new")
+    parser.add_argument("-o", "--output", metavar="DATASET", required=True, help="folder or URL of the dataset")
     parser.add_argument("--run", metavar="NAME", help="run of these captures (default: the folder of each)")
     parser.add_argument("--jobs", metavar="N", type=positive, help="captures side by side (default: all cores)")
     add_formats(parser, "lanescope.ingest/1", is_timed=False)
@@ -128,5 +128,3 @@ def _status(args: argparse.Namespace, outcomes: Sequence[Outcome]) -> int:
     if not worst and args.strict and any(each.lost for each in outcomes):
         return DataLossError.exit_status
     return worst
-
-

@@ -5,11 +5,11 @@ from __future__ import annotations
 import hashlib
 import json
 from pathlib import Path
-from typing import NamedTuple
 
 import duckdb
+import msgspec
 
-from lanescope.declaration import as_dict
+from lanescope.declaration import as_dict, replace
 from lanescope.io import parquet
 from lanescope.io.dataset.records import SCHEMAS, File
 from lanescope.io.file_sink import AtomicSink
@@ -19,25 +19,50 @@ from lanescope.trace.trace import SHARED
 
 #: Rows of events that are written at once: batches are joined up to here, as small files cost more to read.
 FILE_ROWS = 2_000_000
+#: Names that columns of files cannot have.
+PARTITIONS = ("table", "capture", "run", "rank")
 _EVENTS = ("slices", "instants", "counters", "flows")
 
 
-class WrittenParts(NamedTuple):
+class WrittenParts(msgspec.Struct, frozen=True):
     """Report of the written files.
 
     Attributes:
-        bytes: size of all files.
+        size: size of all files, bytes.
         rows: number of rows by table.
         files: the files, whose names are those in the folder.
         schema: name of the declarations.
         declarations: JSON of the declarations.
     """
 
-    bytes: int
+    size: int
     rows: dict[str, int]
     files: list[File]
     schema: str
-    declarations: bytes
+    declarations: str
+
+    @property
+    def bytes(self) -> int:
+        """Size of all files."""
+        return self.size
+
+
+def stored(table: Table) -> Table:
+    """Return a table with the columns of its files: none has the name of a partition."""
+    spec = stored_spec(table.spec)
+    names = zip(spec.names, table.spec.names, strict=True)
+    return Table(spec, {name: table.column(own) for name, own in names})
+
+
+def stored_spec(spec: TableSpec) -> TableSpec:
+    """Return the declaration of a table's files: ``rank`` of a row is ``rank_of_row``."""
+    columns = tuple(replace(each, name=stored_name(each.name)) for each in spec.columns)
+    return replace(spec, columns=columns)
+
+
+def stored_name(name: str) -> str:
+    """Return the name of a column in files."""
+    return f"{name}_of_row" if name in PARTITIONS else name
 
 
 class PartsSink(AtomicSink):
@@ -91,8 +116,8 @@ class PartsSink(AtomicSink):
             self._write(name, last.tables()[name])
         self.commit()
         specs = {name: as_dict(spec) for name, spec in self._specs.items()}
-        declarations = json.dumps(specs, indent=1).encode() + b"\n"
-        schema = hashlib.sha256(declarations).hexdigest()
+        declarations = json.dumps(specs, indent=1) + "\n"
+        schema = hashlib.sha256(declarations.encode()).hexdigest()
         size = sum(file.bytes for file in self._files)
         return WrittenParts(size, self._rows, self._files, f"{SCHEMAS}/{schema}.json", declarations)
 
@@ -113,5 +138,5 @@ class PartsSink(AtomicSink):
         number = self._parts.get(name, 0)
         self._parts[name] = number + 1
         path = self._folder / f"{name}-{number:05}.parquet"
-        parquet.write_table(self._connection, table, path, self._more)
+        parquet.write_table(self._connection, stored(table), path, self._more)
         self._files.append(File(name, path.name, len(table), path.stat().st_size))

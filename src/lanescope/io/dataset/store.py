@@ -149,7 +149,7 @@ class LocalStore:
     def names(self, folder: str) -> list[str]:
         """List a folder."""
         try:
-            return sorted(name for name in os.listdir(self._root / folder) if not name.startswith("."))
+            return sorted(path.name for path in (self._root / folder).iterdir() if not path.name.startswith("."))
         except FileNotFoundError:
             return []
 
@@ -173,7 +173,7 @@ class LocalStore:
     def staging(self) -> Iterator[Path]:
         """Yield a locked folder in the dataset: its files are renamed, not copied, when they are finished.
 
-        Folders of processes that were killed are removed first: nobody holds their locks.
+        Folders of processes that were killed are removed first: their locks ended with them.
         """
         above = self._root / STAGING
         above.mkdir(parents=True, exist_ok=True)

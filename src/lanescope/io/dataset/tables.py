@@ -12,6 +12,7 @@ import msgspec
 
 from lanescope.errors import InputError, UsageError
 from lanescope.io import parquet
+from lanescope.io.dataset.parts import stored_spec
 from lanescope.io.dataset.records import CaptureRecord, Catalog, File
 from lanescope.trace import ColumnSpec, Table, TableSpec, TimeBase, Trace
 from lanescope.trace.schema import CORE_TABLES
@@ -43,7 +44,7 @@ FAILURES = TableSpec(
     (
         ColumnSpec("path", "utf8", "path as specified"),
         ColumnSpec("reason", "utf8", "error"),
-        ColumnSpec("hint", "utf8", "what to do next"),
+        ColumnSpec("hint", "utf8", "remedy"),
         ColumnSpec("exit_status", "int64", "status with which a command on this file alone ends"),
     ),
 )
@@ -62,7 +63,7 @@ SHARED_COLUMNS = (
 
 
 def declarations(catalog: Catalog, records: Sequence[CaptureRecord]) -> dict[str, TableSpec]:
-    """Return the declarations of all tables of some captures, by name.
+    """Return the declarations of all tables of some captures, by name, with the columns that their files have.
 
     Raises:
         InputError: declarations are missing or broken.
@@ -70,7 +71,7 @@ def declarations(catalog: Catalog, records: Sequence[CaptureRecord]) -> dict[str
     found = {spec.name: spec for spec in CORE_TABLES}
     for name in dict.fromkeys(record.schema for record in records):
         found.update(declared(catalog, name))
-    return found
+    return {name: stored_spec(spec) for name, spec in found.items()}
 
 
 def declared(catalog: Catalog, name: str) -> dict[str, TableSpec]:
@@ -79,7 +80,9 @@ def declared(catalog: Catalog, name: str) -> dict[str, TableSpec]:
     try:
         return {key: parquet.spec_of(entry) for key, entry in msgspec.json.decode(content or b"").items()}
     except (msgspec.MsgspecError, ValueError, KeyError, TypeError, AttributeError) as error:
-        raise InputError(f"{catalog.store.url}: cannot read {name}: {error}", hint="ingest the captures again") from None
+        raise InputError(
+            f"{catalog.store.url}: cannot read {name}: {error}", hint="run 'lanescope ingest' again into a new dataset"
+        ) from None
 
 
 @contextmanager
@@ -215,5 +218,7 @@ def read_capture(catalog: Catalog, record: CaptureRecord) -> Trace:
                 tables[name] = Table.empty(spec)
                 continue
             paths = [catalog.store.sql_path(file.name) for file in files]
-            tables[name] = parquet.read_table(connection, spec, rows, paths, f"{name} of {record.path}", where)
+            read = parquet.read_table(connection, stored_spec(spec), rows, paths, f"{name} of {record.path}", where)
+            columns = zip(spec.names, read.spec.names, strict=True)
+            tables[name] = Table(spec, {own: read.column(each) for own, each in columns})
     return Trace(TimeBase(**record.time), tables, {name: each for name, each in tables.items() if name not in core})

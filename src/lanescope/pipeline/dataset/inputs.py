@@ -48,7 +48,7 @@ def find(given: Iterable[str]) -> Inputs:
         elif os.path.lexists(one) or _WILDCARDS.isdisjoint(one):
             _add(found, one)
         else:
-            paths = sorted(glob.glob(one, recursive=True))
+            paths = sorted(glob.glob(one, recursive=True))  # noqa: PTH207 (globs of whole paths)
             if not paths:
                 found.missing.append((one, "no file matches"))
             for path in paths:

@@ -134,8 +134,8 @@ class _DatasetError(Exception):
         self.cause = cause
 
 
-class _local:  # noqa: N801 (a context manager)
-    """A capture as a path: what lies in an object store is copied to the temporary folder, and removed at the end."""
+class _local:
+    """A capture as a path: an object of a store is copied to the temporary folder, and removed at the end."""
 
     def __init__(self, path: str) -> None:
         self._path = path
@@ -211,7 +211,7 @@ def _ingest(work: Work, path: str, store: Store) -> Outcome:
                 files=[_placed(file, capture, run_name, rank) for file in written.files],
             )
             try:
-                store.put_new(written.schema, written.declarations)
+                store.put_new(written.schema, written.declarations.encode())
                 for file, made in zip(record.files, written.files, strict=True):
                     store.put_file(file.name, folder / made.name)
                 is_first = store.put_new(f"{records.CAPTURES}/{capture}.json", records.encode(record))
@@ -235,7 +235,7 @@ def _present(work: Work, known: CaptureRecord) -> Outcome:
     )
 
 
-class _staged:  # noqa: N801 (a context manager)
+class _staged:
     """The folder for unfinished files of a dataset; errors in making it are those of the dataset."""
 
     def __init__(self, store: Store) -> None:

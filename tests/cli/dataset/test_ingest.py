@@ -1,0 +1,245 @@
+"""Ingesting: what was killed and resumed, done twice or side by side is equal to what was not."""
+
+from __future__ import annotations
+
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from cli.dataset.contents import content
+from effort import FULL
+from lanescope.io.dataset import compact, tables
+from lanescope.io.dataset.records import Catalog
+from lanescope.io.dataset.store import LocalStore, open_store
+from lanescope.pipeline import session
+from lanescope.pipeline.dataset.one_capture import Work, ingest_one
+
+#: Runs ``ingest`` in one process, and kills it right before the Nth change of the file system.
+DRIVER = """
+import os, signal, sys
+from pathlib import Path
+left = int(sys.argv[1])
+def watched(call):
+    def wrapped(*arguments, **named):
+        global left
+        left -= 1
+        if not left:
+            os.kill(os.getpid(), signal.SIGKILL)
+        return call(*arguments, **named)
+    return wrapped
+for module, name in ((os, "link"), (os, "fsync"), (os, "mkdir"), (os, "unlink"), (os, "rmdir"), (os, "replace")):
+    setattr(module, name, watched(getattr(module, name)))
+Path.replace, Path.write_bytes = watched(Path.replace), watched(Path.write_bytes)
+from lanescope.cli import main
+status = main(sys.argv[2:])
+print(left)
+sys.exit(status)
+"""
+
+
+def ingest(*arguments, jobs=1, **options):
+    command = [sys.executable, "-m", "lanescope", "ingest", *map(str, arguments), "--jobs", str(jobs)]
+    return subprocess.run(command, capture_output=True, text=True, timeout=300, check=False, **options)
+
+
+def files(folder):
+    """Content of all Parquet files that a folder holds."""
+    return {path.relative_to(folder).as_posix(): path.read_bytes() for path in folder.rglob("*.parquet")}
+
+
+@pytest.fixture(scope="session")
+def whole(fleet, tmp_path_factory):
+    """The dataset of one run that nothing interrupted."""
+    out = tmp_path_factory.mktemp("whole") / "dataset"
+    done = ingest(fleet, "-o", out)
+    assert done.returncode == 0, done.stderr
+    return out
+
+
+def test_captures_come_back_as_they_are_decoded(fleet, whole):
+    catalog = Catalog(open_store(str(whole)))
+    assert [(each.run, each.rank, each.rank_from) for each in catalog.captures] == [
+        *(("kernels", rank, "name") for rank in range(3)),
+        *(("train", rank, "content") for rank in range(4)),
+    ]
+    for record in catalog.captures:
+        trace, again = session.open(record.path), tables.read_capture(catalog, record)
+        assert again.time == trace.time
+        assert set(again.tables()) == set(trace.tables())
+        for name, table in trace.tables().items():
+            assert list(again.tables()[name].rows()) == list(table.rows()), name
+
+
+@pytest.mark.parametrize("jobs", [1, 3])
+def test_ingesting_again_changes_nothing(fleet, whole, tmp_path, jobs):
+    out = tmp_path / "dataset"
+    for _ in range(2):
+        assert ingest(fleet, "-o", out, jobs=jobs).returncode == 0
+        assert files(out) == files(whole)
+        assert content(out) == content(whole)
+
+
+def test_a_kill_before_any_change_of_the_file_system_is_resumed(fleet, whole, tmp_path):
+    """Every moment of two captures, and what is left is resumed each time: no dataset begins afresh."""
+    paths = [*sorted((fleet / "train").glob("*.json"))[:2]]
+    expected = tmp_path / "expected"
+    assert ingest(*paths, "-o", expected).returncode == 0
+    step = 1 if FULL else 7
+    at, kills = 1, 0
+    while True:
+        out = tmp_path / "dataset"
+        shutil.rmtree(out, ignore_errors=True)
+        command = [sys.executable, "-c", DRIVER, str(at), "ingest", *map(str, paths), "-o", str(out), "--jobs", "1"]
+        done = subprocess.run(command, capture_output=True, text=True, timeout=300, check=False)
+        if done.returncode != -signal.SIGKILL:
+            assert done.returncode == 0, done.stderr
+            break
+        kills += 1
+        if (out / "lanescope-dataset.json").exists():
+            catalog = Catalog(open_store(str(out)))  # what is committed can be read, whatever was begun
+            for record in catalog.captures:
+                tables.read_capture(catalog, record)
+        assert ingest(*paths, "-o", out).returncode == 0
+        assert content(out) == content(expected)
+        assert files(out) == files(expected)
+        assert not (out / "_staging").exists()
+        at += step
+    assert kills > 8
+
+
+@pytest.mark.parametrize("delay", [0.15, 0.4, 0.6, 0.8, 1.0, 1.3])
+def test_a_kill_of_processes_side_by_side_is_resumed(fleet, whole, tmp_path, delay):
+    out = tmp_path / "dataset"
+    command = [sys.executable, "-m", "lanescope", "ingest", str(fleet), "-o", str(out), "--jobs", "2"]
+    process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    time.sleep(delay)
+    process.kill()
+    process.wait()
+    assert ingest(fleet, "-o", out, jobs=2).returncode == 0
+    assert content(out) == content(whole)
+    assert files(out) == files(whole)
+
+
+def test_files_that_cannot_be_read_are_listed_and_stop_nothing(call, fleet, tmp_path):
+    folder = tmp_path / "mixed"
+    shutil.copytree(fleet / "train", folder)
+    (folder / "broken.npy").write_bytes(b"\0" * 4096)
+    (folder / "empty.bin").write_bytes(b"")
+    unread = folder / "gone.json"
+    done = call("ingest", *sorted(folder.iterdir()), unread, "-o", "fleet", "--jobs", "2")
+    assert done.status == 3
+    for name in ("broken.npy", "empty.bin", "gone.json"):
+        assert name in done.out
+    catalog = Catalog(open_store("fleet"))
+    assert len(catalog.captures) == 4
+    listed = {Path(each.path).name: each for each in catalog.failed}
+    assert {"broken.npy", "empty.bin", "gone.json"} <= set(listed)
+    assert "empty" in listed["empty.bin"].reason
+    assert listed["empty.bin"].exit_status == 3
+    # A file that can be read later leaves the list.
+    shutil.copy(fleet / "kernels/rank_0/attention.npy", folder / "empty.bin")
+    call("ingest", folder / "empty.bin", "-o", "fleet")
+    assert "empty.bin" not in {Path(each.path).name for each in Catalog(open_store("fleet")).failed}
+
+
+def test_a_worker_that_is_killed_is_one_failed_file(fleet, tmp_path):
+    """A file on which the decoder ends its process: the others are ingested, and it is listed."""
+    script = tmp_path / "run.py"
+    script.write_text(
+        "import os, signal\n"
+        "from lanescope.pipeline.dataset import one_capture\n"
+        "whole = one_capture.capture_id\n"
+        "def ended(opened):\n"
+        "    if opened.main.name == 'r2.json':\n"
+        "        os.kill(os.getpid(), signal.SIGKILL)\n"
+        "    return whole(opened)\n"
+        "one_capture.capture_id = ended\n"
+        "if __name__ == '__main__':\n"
+        "    from lanescope.cli import main\n"
+        f"    raise SystemExit(main(['ingest', {str(fleet)!r}, '-o', 'out', '--jobs', '2']))\n"
+    )
+    done = subprocess.run(
+        [sys.executable, str(script)], capture_output=True, text=True, timeout=300, check=False, cwd=tmp_path
+    )
+    assert done.returncode == 3, done.stderr
+    catalog = Catalog(LocalStore(str(tmp_path / "out")))
+    assert len(catalog.captures) == 6
+    assert [Path(each.path).name for each in catalog.failed] == ["r2.json"]
+    assert "process that decoded it ended" in catalog.failed[0].reason
+
+
+def test_the_same_content_is_one_capture(call, fleet, tmp_path):
+    copy = tmp_path / "copy.json"
+    shutil.copy(fleet / "train/r0.json", copy)
+    done = call("ingest", fleet / "train/r0.json", copy, "-o", "fleet", "--jobs", "1")
+    assert done.status == 0
+    assert "has the content of" in done.err
+    assert len(Catalog(open_store("fleet")).captures) == 1
+
+
+def test_a_folder_of_something_else_is_refused(call, fleet, tmp_path):
+    (tmp_path / "photos").mkdir()
+    (tmp_path / "photos/a.jpg").touch()
+    done = call("ingest", fleet, "-o", "photos")
+    assert done.status == 2
+    assert "not a dataset" in done.err
+
+
+def test_joined_files_hold_the_same_rows(whole, tmp_path, call):
+    out = tmp_path / "dataset"
+    shutil.copytree(whole, out)
+    before = content(out)
+    assert call("compact", out).status == 0
+    assert content(out) == before
+    catalog = Catalog(open_store(str(out)))
+    assert len(catalog.compacted) == 2
+    assert {name for name in files(out) if "compacted" not in name} == set()
+    for record in catalog.captures:
+        again = tables.read_capture(catalog, record)
+        assert list(again.tables()["slices"].rows()) == list(session.open(record.path).slices.rows())
+    assert compact.plan(catalog) == []
+    # Of one rank, only its rows.
+    found = call("sql", out, "--ranks", "1", "--csv", "select distinct run, rank from slices order by all")
+    assert found.out.split() == ["run,rank", "kernels,1", "train,1"]
+
+
+def test_captures_are_joined_once_by_two_that_race(whole, tmp_path):
+    out = tmp_path / "dataset"
+    shutil.copytree(whole, out)
+    first, second = Catalog(open_store(str(out))), Catalog(open_store(str(out)))
+    groups = compact.plan(first)
+    assert [compact.compact(first, group) is not None for group in groups] == [True] * len(groups)
+    assert [compact.compact(second, group) for group in compact.plan(second)] == [None] * len(groups)
+    assert content(out) == content(whole)
+
+
+def test_work_done_twice_at_once_is_committed_once(fleet, tmp_path):
+    out = tmp_path / "dataset"
+    assert ingest(fleet / "train/r0.json", "-o", out).returncode == 0
+    (record,) = (out / "_captures").iterdir()
+    first = record.read_bytes()
+    kept = record.rename(tmp_path / "record.json")
+    kept.replace(record)
+    outcome = ingest_one(Work(str(fleet / "train/r0.json"), str(out)))
+    assert outcome.status == "present"
+    assert record.read_bytes() == first
+
+
+def test_queries_open_only_the_files_of_the_ranks_they_ask_for(whole):
+    catalog = Catalog(open_store(str(whole)))
+    query = "select count(*) from slices where run = 'train' and rank = 2"
+    with tables.connect(catalog, catalog.captures, query) as connection:
+        plan = connection.execute(f"explain analyze {query}").fetchall()[0][1]
+    assert "Scanning Files: 1/7" in plan
+
+
+@pytest.mark.parametrize(
+    "query", ["copy (select 1) to 'x.csv'", "create table x (a int)", "select * from read_csv('/etc/passwd')"]
+)
+def test_queries_neither_write_nor_read_elsewhere(call, whole, query):
+    assert call("sql", whole, query).status == 2
