@@ -28,7 +28,7 @@ def selected(args: argparse.Namespace) -> tuple[Catalog, list[CaptureRecord]]:
 
     if args.family is not None or parse_options(args):
         raise UsageError(f"{args.input} is decoded already", hint="remove --family and decode options")
-    if parse_window(args) is not None:
+    if "where" in args and parse_window(args) is not None:
         raise UsageError("a dataset takes no window", hint="use conditions on ts and dur in 'lanescope sql'")
     catalog = Catalog(open_store(args.input))
     if not catalog.captures and not catalog.failed:

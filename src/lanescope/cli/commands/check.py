@@ -7,12 +7,12 @@ import sys
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from lanescope.cli.arguments import add_format, add_input, add_window
+from lanescope.cli.arguments import add_dataset, add_format, add_input, add_window
 from lanescope.cli.check_settings import CheckSettings, add_settings, check_settings
 from lanescope.cli.console import echo, print_json, warn
 from lanescope.cli.context import close, window_of
 from lanescope.cli.paging import add_paging, is_paged, part
-from lanescope.cli.reading import opened, passed
+from lanescope.cli.reading import is_dataset, opened, passed
 from lanescope.cli.settings import FAIL_ON, Settings
 from lanescope.cli.tables import add_formats
 from lanescope.errors import UsageError
@@ -61,6 +61,7 @@ def configure(parser: argparse.ArgumentParser, families: Sequence[Family], argum
         return
     add_input(parser, families)
     add_window(parser)
+    add_dataset(parser)
     parser.add_argument("--select", metavar="CODES", help="rules or prefixes to apply, e.g. LS101,LS2")
     parser.add_argument("--ignore", metavar="CODES", help="rules or prefixes to skip")
     parser.add_argument("--fail-on", choices=FAIL_ON, help="lowest severity that sets exit status 1 (default: warning)")
@@ -80,6 +81,10 @@ def run(args: argparse.Namespace) -> int:
     if args.explain:
         _explain(args.explain)
         return 0
+    if is_dataset(args.input):
+        from lanescope.cli import dataset_answers
+
+        return dataset_answers.check(args)
     if args.show is not None and (args.sarif or args.format):
         raise UsageError("--show requires a table or --json", hint="remove --sarif or --format")
     if is_paged(args) and not args.json:
@@ -88,7 +93,7 @@ def run(args: argparse.Namespace) -> int:
 
     for name, reason in _broken_rules():
         warn(f"rules {name!r} of another package are not applied: {reason}; {UPDATE}")
-    settings, limits = _settings(args)
+    settings, limits = settings_of(args)
     shown = check.rules(_codes(args.show)) if args.show is not None else ()
     checker = check.StreamingChecker(settings.select, settings.ignore, limits)
     is_summed = args.json or not (args.sarif or args.format or args.show is not None)
@@ -124,9 +129,9 @@ def _explain(code: str) -> None:
         print(f"{rule.code} {rule.title} ({rule.severity})\n\n{rule.description}\n\nhelp: {rule.help}\n")
 
 
-def _settings(args: argparse.Namespace) -> CheckSettings:
+def settings_of(args: argparse.Namespace) -> CheckSettings:
     """Return what the file states, where the command line does not state something else; errors of ``load``."""
-    found, limits = check_settings(args)
+    found, limits = checksettings_of(args)
     return CheckSettings(
         found._replace(
             select=found.select if args.select is None else _codes(args.select),

@@ -12,11 +12,11 @@ import sys
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from lanescope.cli.arguments import add_input
+from lanescope.cli.arguments import add_dataset, add_input
 from lanescope.cli.console import echo, format_row_counts, print_json, warn
 from lanescope.cli.context import close, listed
 from lanescope.cli.paging import add_paging, part
-from lanescope.cli.reading import opened, passed
+from lanescope.cli.reading import is_dataset, opened, passed
 from lanescope.cli.tables import add_formats, echo_left_out, look_of, print_table
 from lanescope.errors import InputError
 from lanescope.families.family import Family
@@ -46,12 +46,17 @@ _ACCOUNTING = {
 def configure(parser: argparse.ArgumentParser, families: Sequence[Family], arguments: Sequence[str]) -> None:
     """Add the arguments."""
     add_input(parser, families)
+    add_dataset(parser)
     add_paging(parser)
     add_formats(parser, "lanescope.info/1", is_timed=False)
 
 
 def run(args: argparse.Namespace) -> int:
     """Print it."""
+    if is_dataset(args.input):
+        from lanescope.cli import dataset_answers
+
+        return dataset_answers.info(args)
     from lanescope.analysis.plausibility.attested_span import AttestedSpan
 
     if os.path.isdir(args.input):  # noqa: PTH112 (asked for every input)

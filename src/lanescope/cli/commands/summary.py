@@ -10,12 +10,12 @@ import time
 from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
-from lanescope.cli.arguments import add_format, add_input, add_window, parse_window
+from lanescope.cli.arguments import add_dataset, add_format, add_input, add_window, parse_window
 from lanescope.cli.check_settings import add_settings, check_settings
 from lanescope.cli.console import echo, print_json
 from lanescope.cli.context import about, close, is_for_people, window_of
 from lanescope.cli.paging import add_paging, part
-from lanescope.cli.reading import opened, passed
+from lanescope.cli.reading import is_dataset, opened, passed
 from lanescope.cli.suspects_output import Suspects, described, of_groups, of_tables, print_suspects
 from lanescope.cli.tables import add_formats, echo_left_out, look_of, print_table
 from lanescope.errors import UsageError
@@ -38,6 +38,8 @@ _ANALYSES = {
     "idle": ("block",),
     "occupancy": ("block",),
 }
+#: Groups and answers of datasets only.
+_OF_DATASETS = ("rank", "run", "capture", "stragglers")
 #: Groups of lanes whose time can be summed.
 _UNITS = ("sm", "block", "core", "tile", "queue")
 #: Columns of a table that is followed, where there is room for a few only.
@@ -50,8 +52,9 @@ def configure(parser: argparse.ArgumentParser, families: Sequence[Family], argum
     """Add the arguments."""
     add_input(parser, families, many=True)
     add_window(parser)
+    add_dataset(parser)
     own = [summary.name for family in families for summary in family.summaries]
-    choices = dict.fromkeys((*_GROUPS, *_ANALYSES, *_UNITS, *own))
+    choices = dict.fromkeys((*_GROUPS, *_ANALYSES, *_UNITS, *own, *_OF_DATASETS))
     text = f"grouping or analysis (default: name): {', '.join(choices)}"
     parser.add_argument("--by", metavar="WHAT", choices=tuple(choices), default="name", help=text)
     add_paging(parser)
@@ -81,6 +84,12 @@ def configure(parser: argparse.ArgumentParser, families: Sequence[Family], argum
 def run(args: argparse.Namespace) -> int:
     """Print the sums."""
     args.input = args.inputs[0]
+    if is_dataset(args.input) and len(args.inputs) == 1:
+        from lanescope.cli import dataset_answers
+
+        return dataset_answers.summary(args)
+    if args.by in _OF_DATASETS:
+        raise UsageError(f"summary --by {args.by} requires a dataset", hint="run 'lanescope ingest' first")
     if args.follow:
         return _followed(args)
     if len(args.inputs) > 1:

@@ -197,8 +197,18 @@ def failures(catalog: Catalog) -> Table:
     return Table.from_arrays(FAILURES, rows)
 
 
-def read_capture(catalog: Catalog, record: CaptureRecord) -> Trace:
+def read_tracks(catalog: Catalog, record: CaptureRecord) -> Table:
+    """Return the tracks of one capture; errors as ``read_capture``."""
+    return read_capture(catalog, record, ("tracks",)).tracks
+
+
+def read_capture(catalog: Catalog, record: CaptureRecord, names: Sequence[str] = ()) -> Trace:
     """Return one capture as a trace, as it was decoded.
+
+    Args:
+        catalog: the dataset.
+        record: the capture.
+        names: tables to read; empty: all. Others have no rows.
 
     Raises:
         InputError: a file of it is missing or broken.
@@ -210,14 +220,12 @@ def read_capture(catalog: Catalog, record: CaptureRecord) -> Trace:
     with duckdb.connect() as connection:
         catalog.store.prepare(connection)
         for name, spec in specs.items():
-            files, where = single.get(name), ""
-            if shared:
-                files, where = shared.get(name), f"capture = '{record.capture}'"
+            files, where = (shared, f"capture = '{record.capture}'") if shared else (single, "")
             rows = record.rows.get(name, 0)
-            if not rows or not files:
+            if not rows or (names and name not in names):
                 tables[name] = Table.empty(spec)
                 continue
-            paths = [catalog.store.sql_path(file.name) for file in files]
+            paths = [catalog.store.sql_path(file.name) for file in files.get(name, [])]
             read = parquet.read_table(connection, stored_spec(spec), rows, paths, f"{name} of {record.path}", where)
             columns = zip(spec.names, read.spec.names, strict=True)
             tables[name] = Table(spec, {own: read.column(each) for own, each in columns})
