@@ -131,7 +131,7 @@ def _explain(code: str) -> None:
 
 def settings_of(args: argparse.Namespace) -> CheckSettings:
     """Return what the file states, where the command line does not state something else; errors of ``load``."""
-    found, limits = checksettings_of(args)
+    found, limits = check_settings(args)
     return CheckSettings(
         found._replace(
             select=found.select if args.select is None else _codes(args.select),
