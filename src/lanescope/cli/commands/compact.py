@@ -29,6 +29,7 @@ def run(args: argparse.Namespace) -> int:
 
     store = open_store(args.dataset)
     catalog = Catalog(store)
+    store.sweep()
     done = [made for group in compact.plan(catalog) if (made := compact.compact(catalog, group)) is not None]
     removed = compact.clean(Catalog(store))
     captures, files = sum(len(each.captures) for each in done), sum(len(each.files) for each in done)

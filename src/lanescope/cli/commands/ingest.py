@@ -49,7 +49,9 @@ def run(args: argparse.Namespace) -> int:
     from lanescope.pipeline.dataset import inputs
 
     found = inputs.find(args.inputs)
-    records.mark(store.open_store(args.output))
+    dataset = store.open_store(args.output)
+    records.mark(dataset)
+    dataset.sweep()
     outcomes = list(_watched(_outcomes(args, found), len(found.captures) + len(found.missing)))
     outcomes.sort(key=lambda each: each.path)
     _print(args, outcomes, found)

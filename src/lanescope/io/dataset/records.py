@@ -10,7 +10,7 @@ from urllib.parse import quote
 import msgspec
 
 from lanescope.errors import InputError, UsageError
-from lanescope.io.dataset.store import Store, is_url
+from lanescope.io.dataset.store import STAGING, Store, is_url
 
 MARKER = "lanescope-dataset.json"
 SCHEMA = "lanescope.dataset/1"
@@ -132,7 +132,7 @@ def mark(store: Store, *, is_new_allowed: bool = True) -> None:
     if content is None and not is_new_allowed:
         raise InputError(f"{store.url} is not a dataset", hint="run 'lanescope ingest CAPTURES -o DATASET' first")
     if content is None:
-        if store.names(""):
+        if set(store.names("")) - {STAGING}:
             raise UsageError(f"{store.url} is not empty and not a dataset", hint="use another directory")
         store.put_new(MARKER, json.dumps({"schema": SCHEMA}).encode() + b"\n")
         content = store.get(MARKER) or b""

@@ -6,7 +6,7 @@ import os
 import shutil
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager, suppress
+from contextlib import AbstractContextManager, contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -16,7 +16,7 @@ from lanescope.io import atomic_file
 if TYPE_CHECKING:
     import duckdb
 
-#: Folder of unfinished work in a dataset that is a folder. A file ``lock`` in each is locked as long as its owner runs.
+#: Folder of unfinished work in a dataset that is a folder.
 STAGING = "_staging"
 #: Requests to an object store that run side by side.
 _REQUESTS = 16
@@ -58,10 +58,11 @@ class Store(Protocol):
     def prepare(self, connection: duckdb.DuckDBPyConnection) -> None:
         """Let a connection read the files."""
 
-    @contextmanager
-    def staging(self) -> Iterator[Path]:
-        """Yield a private folder for unfinished files, which is removed at the end."""
-        yield Path()
+    def staging(self) -> AbstractContextManager[Path]:
+        """Return a private folder for unfinished files, which is removed at the end of a ``with``."""
+
+    def sweep(self) -> None:
+        """Remove what processes that were killed left unfinished."""
 
 
 def is_url(path: str) -> bool:
@@ -117,16 +118,13 @@ class LocalStore:
 
     @contextmanager
     def _written(self, target: Path, data: bytes) -> Iterator[Path]:
-        """Yield a file with this content next to the target; it is removed at the end."""
+        """Yield an unfinished file with this content; it is removed at the end."""
         target.parent.mkdir(parents=True, exist_ok=True)
-        made = target.parent / (atomic_file.PREFIX + os.urandom(8).hex())
-        try:
+        with self.staging() as folder:
+            made = folder / "record"
             made.write_bytes(data)
             _sync(made)
             yield made
-        finally:
-            with suppress(OSError):
-                made.unlink()
 
     def put_file(self, name: str, path: Path) -> None:
         """Rename a file, after it is on the disk."""
@@ -171,41 +169,59 @@ class LocalStore:
 
     @contextmanager
     def staging(self) -> Iterator[Path]:
-        """Yield a locked folder in the dataset: its files are renamed, not copied, when they are finished.
+        """Yield a folder in the dataset: its files are renamed, not copied, when they are finished.
 
-        Folders of processes that were killed are removed first: their locks ended with them.
+        A lock next to it is held meanwhile, which ends with the process, however that ends.
         """
         above = self._root / STAGING
         above.mkdir(parents=True, exist_ok=True)
-        for old in above.iterdir():
-            with suppress(OSError), _locked(old / "lock", create=False):
-                shutil.rmtree(old, ignore_errors=True)
-        made = above / os.urandom(8).hex()
-        made.mkdir(mode=0o700)
+        made, descriptor = _locked_name(above)
         try:
-            with _locked(made / "lock", create=True):
-                yield made
+            made.mkdir(mode=0o700)
+            yield made
         finally:
             shutil.rmtree(made, ignore_errors=True)
+            made.with_suffix(_LOCK).unlink(missing_ok=True)
+            os.close(descriptor)
+
+    def sweep(self) -> None:
+        """Remove the unfinished work of processes that were killed: their locks ended with them."""
+        for lock in (self._root / STAGING).glob(f"*{_LOCK}"):
             with suppress(OSError):
-                above.rmdir()
+                descriptor = os.open(lock, os.O_RDWR | os.O_CLOEXEC)
+                try:
+                    _lock(descriptor)
+                    shutil.rmtree(lock.with_suffix(""), ignore_errors=True)
+                    lock.unlink(missing_ok=True)
+                finally:
+                    os.close(descriptor)
 
 
-@contextmanager
-def _locked(path: Path, *, create: bool) -> Iterator[None]:
-    """Hold a lock on a file, which ends with the process.
+#: Ending of the names of locks.
+_LOCK = ".lock"
 
-    Raises:
-        OSError: another process holds it, or the file does not exist.
-    """
+
+def _locked_name(above: Path) -> tuple[Path, int]:
+    """Return the path of a folder that no other process uses, and the open file that holds the lock on it."""
+    while True:
+        made = above / os.urandom(8).hex()
+        lock = made.with_suffix(_LOCK)
+        descriptor = os.open(lock, os.O_RDWR | os.O_CLOEXEC | os.O_CREAT | os.O_EXCL, 0o600)
+        try:
+            _lock(descriptor)
+            # Another process may have swept it before it was locked.
+            if lock.stat().st_ino == os.fstat(descriptor).st_ino:
+                return made, descriptor
+        except OSError:
+            pass
+        os.close(descriptor)
+
+
+def _lock(descriptor: int) -> None:
+    """Lock an open file; ``OSError`` if another process has."""
     import fcntl
 
-    descriptor = os.open(path, os.O_RDWR | os.O_CLOEXEC | (os.O_CREAT if create else 0), 0o600)
-    try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        yield
-    finally:
-        os.close(descriptor)
+    fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
 
 
 def _sync(path: Path) -> None:
@@ -298,6 +314,9 @@ class ObjectStore:
         """Yield a folder in the system's temporary folder."""
         with atomic_file.scratch() as made:
             yield made
+
+    def sweep(self) -> None:
+        """Do nothing: objects appear whole."""
 
 
 def _first_line(error: Exception) -> str:
