@@ -95,9 +95,10 @@ def _run(name: str, records: Sequence[CaptureRecord]) -> dict[str, Any]:
 
 def summary(args: argparse.Namespace) -> int:
     """Print sums over all captures, or the ranks that take longer than the others."""
+    from lanescope.analysis.summary import GROUPS
     from lanescope.pipeline.dataset import summaries
 
-    groups = (*summaries.GROUPS, *summaries.OF_DATASETS, "stragglers")
+    groups = (*GROUPS, *summaries.OF_DATASETS, "stragglers")
     if args.by not in groups or args.follow or args.format:
         raise UsageError(f"a dataset has no summary by {args.by}", hint=f"use --by with one of {', '.join(groups)}")
     catalog, records = selected(args)
@@ -146,14 +147,14 @@ def check(args: argparse.Namespace) -> int:
         del trace
     rows = _by_rule(found)
     if args.json:
-        findings, page = part(args, "check", found, of="findings")
+        listed, page = part(args, "check", found, of="findings")
         print_json(
             "lanescope.dataset.check/1",
             dataset=args.input,
             **page.described(),
             captures=len(records),
             rules=rows,
-            findings=[_described(record, finding) for record, finding in findings],
+            findings=[_described(record, finding) for record, finding in listed],
         )
     elif rows or args.csv:
         columns = [column(*each) for each in _FINDINGS.items()]

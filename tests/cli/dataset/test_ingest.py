@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import shutil
-import signal
 import subprocess
 import sys
 import time
@@ -12,18 +11,25 @@ from pathlib import Path
 import pytest
 
 from cli.dataset.contents import content
-from effort import FULL
+from effort import QUICK
 from lanescope.io.dataset import compact, tables
 from lanescope.io.dataset.records import Catalog
 from lanescope.io.dataset.store import LocalStore, open_store
 from lanescope.pipeline import session
 from lanescope.pipeline.dataset.one_capture import Work, ingest_one
 
-#: Runs ``ingest`` in one process, and kills it right before the Nth change of the file system.
+#: Ingests into a new folder again and again, each time in a process of its own that is killed right before the next
+#: change of the file system; after each kill it reads what is committed, and ingests again to the end.
 DRIVER = """
 import os, signal, sys
 from pathlib import Path
-left = int(sys.argv[1])
+from lanescope.cli import main
+from lanescope.cli.commands import ingest
+from lanescope.io.dataset import tables
+from lanescope.io.dataset.records import Catalog
+from lanescope.io.dataset.store import open_store
+from lanescope.pipeline.dataset import inputs, workers, cluster
+folder, step, paths = sys.argv[1], int(sys.argv[2]), sys.argv[3:]
 def watched(call):
     def wrapped(*arguments, **named):
         global left
@@ -32,13 +38,33 @@ def watched(call):
             os.kill(os.getpid(), signal.SIGKILL)
         return call(*arguments, **named)
     return wrapped
-for module, name in ((os, "link"), (os, "fsync"), (os, "mkdir"), (os, "unlink"), (os, "rmdir"), (os, "replace")):
-    setattr(module, name, watched(getattr(module, name)))
-Path.replace, Path.write_bytes = watched(Path.replace), watched(Path.write_bytes)
-from lanescope.cli import main
-status = main(sys.argv[2:])
-print(left)
-sys.exit(status)
+def status_of(call):
+    child = os.fork()
+    if not child:
+        os._exit(call())
+    return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+def killed():
+    for name in ("link", "fsync", "mkdir", "unlink", "rmdir", "open"):
+        setattr(os, name, watched(getattr(os, name)))
+    Path.replace, Path.write_bytes, Path.mkdir = watched(Path.replace), watched(Path.write_bytes), watched(Path.mkdir)
+    return main(command)
+def read():
+    if Path(out, "lanescope-dataset.json").exists():
+        catalog = Catalog(open_store(out))
+        for record in catalog.captures:
+            tables.read_capture(catalog, record)
+    return 0
+left = 1
+while True:
+    at, out = left, f"{folder}/{left}"
+    command = ["ingest", *paths, "-o", out, "--jobs", "1"]
+    status = status_of(killed)
+    assert status in (0, -signal.SIGKILL), status
+    if not status:
+        break
+    assert status_of(read) == 0, at
+    assert status_of(lambda: main(command)) == 0, at
+    left = at + step
 """
 
 
@@ -84,32 +110,21 @@ def test_ingesting_again_changes_nothing(fleet, whole, tmp_path, jobs):
         assert content(out) == content(whole)
 
 
-def test_a_kill_before_any_change_of_the_file_system_is_resumed(fleet, whole, tmp_path):
-    """Every moment of two captures, and what is left is resumed each time: no dataset begins afresh."""
-    paths = [*sorted((fleet / "train").glob("*.json"))[:2]]
+def test_a_kill_before_any_change_of_the_file_system_is_resumed(fleet, tmp_path):
+    paths = sorted((fleet / "train").glob("r?.json"))[:2]
     expected = tmp_path / "expected"
     assert ingest(*paths, "-o", expected).returncode == 0
-    step = 1 if FULL else 11
-    at, kills = 1, 0
-    while True:
-        out = tmp_path / "dataset"
-        shutil.rmtree(out, ignore_errors=True)
-        command = [sys.executable, "-c", DRIVER, str(at), "ingest", *map(str, paths), "-o", str(out), "--jobs", "1"]
-        done = subprocess.run(command, capture_output=True, text=True, timeout=300, check=False)
-        if done.returncode != -signal.SIGKILL:
-            assert done.returncode == 0, done.stderr
-            break
-        kills += 1
-        if (out / "lanescope-dataset.json").exists():
-            catalog = Catalog(open_store(str(out)))  # what is committed can be read, whatever was begun
-            for record in catalog.captures:
-                tables.read_capture(catalog, record)
-        assert ingest(*paths, "-o", out).returncode == 0
-        assert content(out) == content(expected)
-        assert files(out) == files(expected)
-        assert list((out / "_staging").iterdir()) == []
-        at += step
-    assert kills > 8
+    killed = tmp_path / "killed"
+    killed.mkdir()
+    command = [sys.executable, "-c", DRIVER, str(killed), "13" if QUICK else "1", *map(str, paths)]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=800, check=False)
+    assert done.returncode == 0, done.stderr
+    resumed = sorted(path for path in killed.iterdir() if path.name.isdecimal())
+    assert len(resumed) > 8
+    for out in resumed[:-1]:
+        assert content(out) == content(expected), out.name
+        assert files(out) == files(expected), out.name
+        assert list((out / "_staging").iterdir()) == [], out.name
 
 
 @pytest.mark.parametrize("delay", [0.15, 0.4, 0.6, 0.8, 1.0, 1.3])

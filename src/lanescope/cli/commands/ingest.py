@@ -18,7 +18,7 @@ from lanescope.cli.arguments import add_input, parse_options, positive
 from lanescope.cli.console import echo, print_json, warn
 from lanescope.cli.context import listed
 from lanescope.cli.tables import add_formats, print_table
-from lanescope.errors import DataLossError
+from lanescope.errors import DataLossError, UsageError
 from lanescope.families.family import Family
 from lanescope.view.formatting import escape, format_bytes, format_count
 from lanescope.view.tables.columns import column
@@ -40,6 +40,9 @@ def configure(parser: argparse.ArgumentParser, families: Sequence[Family], argum
     parser.add_argument("-o", "--output", metavar="DATASET", required=True, help="folder or URL of the dataset")
     parser.add_argument("--run", metavar="NAME", help="run of these captures (default: the folder of each)")
     parser.add_argument("--jobs", metavar="N", type=positive, help="captures side by side (default: all cores)")
+    parser.add_argument(
+        "--on", metavar="PLACE", default="local", help="local (default), or dask://HOST:PORT of a Dask scheduler"
+    )
     add_formats(parser, "lanescope.ingest/1", is_timed=False)
 
 
@@ -48,6 +51,10 @@ def run(args: argparse.Namespace) -> int:
     from lanescope.io.dataset import records, store
     from lanescope.pipeline.dataset import inputs
 
+    if args.on != "local" and not args.on.startswith("dask://"):
+        raise UsageError(f"unknown place {args.on!r}", hint="use --on local or --on dask://HOST:PORT")
+    if args.on != "local" and args.jobs is not None:
+        raise UsageError("--jobs and --on are mutually exclusive", hint="start as many Dask workers instead")
     found = inputs.find(args.inputs)
     dataset = store.open_store(args.output)
     records.mark(dataset)
@@ -72,8 +79,11 @@ def _outcomes(args: argparse.Namespace, found: Inputs) -> Iterator[Outcome]:
 
 
 def _placed(args: argparse.Namespace, works: Sequence[Work]) -> Iterator[Outcome]:
-    from lanescope.pipeline.dataset import workers
+    from lanescope.pipeline.dataset import cluster, workers
 
+    if args.on != "local":
+        yield from cluster.ingest_on(args.on, works)
+        return
     yield from workers.ingest_local(works, args.jobs or workers.default_jobs())
 
 

@@ -1,0 +1,132 @@
+"""Ingesting on the workers of a Dask cluster: processes on this machine, of which one is killed."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+import time
+from contextlib import contextmanager
+
+import pytest
+
+from cli.dataset.contents import content
+from lanescope.io.dataset.records import Catalog
+from lanescope.io.dataset.store import open_store
+from lanescope.pipeline import session
+
+pytest.importorskip("distributed")
+pytestmark = pytest.mark.full
+
+
+@contextmanager
+def cluster(folder, workers):
+    """Yield the address of a scheduler, and the processes of its workers."""
+    file = folder / "scheduler.json"
+    log = (folder / "log").open("w")
+    started = []
+
+    def start(*arguments):
+        command = [sys.executable, "-m", "dask", *arguments]
+        started.append(subprocess.Popen(command, stdout=log, stderr=log, cwd=folder))
+        return started[-1]
+
+    try:
+        start("scheduler", "--host", "127.0.0.1", "--port", "0", "--no-dashboard", "--scheduler-file", str(file))
+        deadline = time.monotonic() + 60
+        while not (file.exists() and file.stat().st_size):
+            assert time.monotonic() < deadline, (folder / "log").read_text()
+            time.sleep(0.05)
+        address = json.loads(file.read_text())["address"].removeprefix("tcp://")
+        flags = ("--nthreads", "1", "--no-nanny", "--no-dashboard", "--host", "127.0.0.1")
+        made = [start("worker", f"tcp://{address}", *flags) for _ in range(workers)]
+        _wait_for(address, workers)
+        yield f"dask://{address}", made
+    finally:
+        for process in reversed(started):
+            process.kill()
+            process.wait()
+        log.close()
+
+
+def _wait_for(address, workers):
+    from distributed import Client
+
+    with Client(f"tcp://{address}", timeout=30, set_as_default=False) as client:
+        client.wait_for_workers(workers, timeout=60)
+
+
+@pytest.fixture
+def captures(tmp_path):
+    """A folder with 40 captures of small kernels."""
+    for seed in range(40):
+        folder = tmp_path / f"captures/rank_{seed}"
+        folder.mkdir(parents=True)
+        for name, data in session.simulate("cuda", seed, tiles=1).files.items():
+            (folder / name).write_bytes(data)
+    return tmp_path / "captures"
+
+
+def test_a_worker_killed_in_the_middle_loses_nothing(captures, tmp_path):
+    command = [sys.executable, "-m", "lanescope", "ingest", str(captures), "-o"]
+    subprocess.run([*command, str(tmp_path / "whole"), "--jobs", "2"], check=True, capture_output=True, timeout=300)
+    out = tmp_path / "dataset"
+    with cluster(tmp_path, 2) as (place, workers):
+        process = subprocess.Popen([*command, str(out), "--on", place], stderr=subprocess.PIPE, text=True)
+        deadline = time.monotonic() + 120
+        while not (out / "_captures").exists() or len(list((out / "_captures").iterdir())) < 5:
+            assert time.monotonic() < deadline
+            time.sleep(0.02)
+        workers[0].kill()
+        done = len(list((out / "_captures").iterdir()))
+        _, err = process.communicate(timeout=300)
+    assert done < 40, "the worker was killed too late to be missed"
+    assert process.returncode == 0, err
+    assert content(out) == content(tmp_path / "whole")
+
+
+def test_a_capture_that_ends_its_workers_is_listed(captures, tmp_path, monkeypatch):
+    """The workers know a module in which decoding one of the captures ends the process."""
+    (tmp_path / "sitecustomize.py").write_text(
+        "import os, signal\n"
+        "from lanescope.pipeline.dataset import one_capture\n"
+        "whole = one_capture.capture_id\n"
+        "def ended(opened):\n"
+        "    if 'rank_7/' in opened.main.path:\n"
+        "        os.kill(os.getpid(), signal.SIGKILL)\n"
+        "    return whole(opened)\n"
+        "one_capture.capture_id = ended\n"
+    )
+    command = [sys.executable, "-m", "lanescope", "ingest", "--on"]
+    with monkeypatch.context() as patched:
+        patched.setenv("PYTHONPATH", str(tmp_path))
+        patched.setenv("DASK_DISTRIBUTED__SCHEDULER__ALLOWED_FAILURES", "1")
+        started = cluster(tmp_path, 4)
+        place, _ = started.__enter__()
+    try:
+        out = tmp_path / "dataset"
+        paths = [captures / f"rank_{rank}/attention.npy" for rank in range(5, 10)]
+        done = subprocess.run(
+            [*command, place, *map(str, paths), "-o", str(out)],
+            capture_output=True,
+            text=True,
+            timeout=300,
+            check=False,
+        )
+    finally:
+        started.__exit__(None, None, None)
+    assert done.returncode == 3, done.stderr
+    catalog = Catalog(open_store(str(out)))
+    assert sorted(record.rank for record in catalog.captures) == [5, 6, 8, 9]
+    assert ["rank_7" in each.path for each in catalog.failed] == [True]
+
+
+def test_no_scheduler_is_a_clear_error(call, fleet):
+    done = call("ingest", fleet, "-o", "fleet", "--on", "dask://127.0.0.1:9")
+    assert done.status == 2
+    assert "cannot reach the scheduler" in done.err
+
+
+@pytest.mark.parametrize("place", ["ray://x", "dask:/x"])
+def test_unknown_places_are_refused(call, fleet, place):
+    assert call("ingest", fleet, "-o", "fleet", "--on", place).status == 2
