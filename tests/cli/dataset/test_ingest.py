@@ -110,6 +110,7 @@ def test_ingesting_again_changes_nothing(fleet, whole, tmp_path, jobs):
         assert content(out) == content(whole)
 
 
+@pytest.mark.full
 def test_a_kill_before_any_change_of_the_file_system_is_resumed(fleet, tmp_path):
     paths = sorted((fleet / "train").glob("r?.json"))[:2]
     expected = tmp_path / "expected"

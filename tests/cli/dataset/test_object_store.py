@@ -36,6 +36,7 @@ def bucket(monkeypatch):
         server.stop()
 
 
+@pytest.mark.full
 def test_a_dataset_in_a_bucket_is_that_of_a_folder(call, fleet, tmp_path, bucket):
     url = f"{bucket}/datasets/one"
     for where in (url, "local", url):

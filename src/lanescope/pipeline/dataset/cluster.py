@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Sequence
+from typing import Any
 
 from lanescope.errors import InputError, MissingDependencyError, UsageError
 from lanescope.io.dataset.store import is_url
@@ -30,15 +31,16 @@ def ingest_on(place: str, works: Sequence[Work]) -> Iterator[Outcome]:
         UsageError: no scheduler answers, or it has no workers.
     """
     try:
-        from distributed import Client, KilledWorker, as_completed
+        import distributed
     except ImportError:
         raise MissingDependencyError(
             f"--on {place} requires dask.distributed, which is not installed",
             hint="run pip install 'lanescope[cluster]'",
         ) from None
+    library: Any = distributed  # without types
     address = "tcp://" + place.removeprefix(SCHEME)
     try:
-        client = Client(address, timeout=_ANSWER_S, set_as_default=False)
+        client = library.Client(address, timeout=_ANSWER_S, set_as_default=False)
     except (OSError, ValueError) as error:
         raise UsageError(
             f"cannot reach the scheduler at {place}: {type(error).__name__}",
@@ -51,18 +53,18 @@ def ingest_on(place: str, works: Sequence[Work]) -> Iterator[Outcome]:
         # Each is work of its own: the results of an earlier command must not be taken for these.
         futures = client.map(ingest_one, shared, pure=False)
         work_of = {future.key: work for future, work in zip(futures, shared, strict=True)}
-        waiting = as_completed(futures)
+        waiting = library.as_completed(futures)
         del futures  # each result is let go once it is here
         for future in waiting:
             work = work_of[future.key]
-            error = future.exception()
-            if error is None:
+            raised = future.exception()
+            if raised is None:
                 outcome: Outcome = future.result()
-            elif isinstance(error, KilledWorker):
+            elif isinstance(raised, library.KilledWorker):
                 ended = InputError("every worker that decoded it ended", hint="check the memory of the workers")
                 outcome = record_failure(work, failed(work.path, ended))
             else:  # the dataset cannot be written
-                raise error
+                raise raised
             yield outcome
 
 
