@@ -208,6 +208,11 @@ def _ranks(text: str) -> list[range]:
     return found
 
 
+def add_memory(parser: argparse.ArgumentParser) -> None:
+    """Add the argument that limits memory."""
+    parser.add_argument("--memory", metavar="SIZE", help="largest resident memory, e.g. 512MiB (default: no limit)")
+
+
 def add_format(parser: argparse._ActionsContainer) -> None:
     """Add the argument that asks for what services of continuous integration show."""
     parser.add_argument(

@@ -75,7 +75,7 @@ def test_a_worker_killed_in_the_middle_loses_nothing(captures, tmp_path):
         process = subprocess.Popen([*command, str(out), "--on", place], stderr=subprocess.PIPE, text=True)
         deadline = time.monotonic() + 120
         while not (out / "_captures").exists() or len(list((out / "_captures").iterdir())) < 5:
-            assert time.monotonic() < deadline
+            assert process.poll() is None and time.monotonic() < deadline  # noqa: PT018
             time.sleep(0.02)
         workers[0].kill()
         done = len(list((out / "_captures").iterdir()))

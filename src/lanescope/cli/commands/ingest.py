@@ -14,7 +14,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
-from lanescope.cli.arguments import add_input, parse_options, positive
+from lanescope.cli.arguments import add_input, add_memory, parse_options, positive
 from lanescope.cli.console import echo, print_json, warn
 from lanescope.cli.context import listed
 from lanescope.cli.tables import add_formats, print_table
@@ -40,6 +40,7 @@ def configure(parser: argparse.ArgumentParser, families: Sequence[Family], argum
     parser.add_argument("-o", "--output", metavar="DATASET", required=True, help="folder or URL of the dataset")
     parser.add_argument("--run", metavar="NAME", help="run of these captures (default: the folder of each)")
     parser.add_argument("--jobs", metavar="N", type=positive, help="captures side by side (default: all cores)")
+    add_memory(parser)
     parser.add_argument(
         "--on", metavar="PLACE", default="local", help="local (default), or dask://HOST:PORT of a Dask scheduler"
     )
@@ -50,11 +51,14 @@ def run(args: argparse.Namespace) -> int:
     """Ingest, and list what could not be."""
     from lanescope.io.dataset import records, store
     from lanescope.pipeline.dataset import inputs
+    from lanescope.pipeline.memory import parse_size
 
     if args.on != "local" and not args.on.startswith("dask://"):
         raise UsageError(f"unknown place {args.on!r}", hint="use --on local or --on dask://HOST:PORT")
     if args.on != "local" and args.jobs is not None:
         raise UsageError("--jobs and --on are mutually exclusive", hint="start as many Dask workers instead")
+    if args.memory is not None:
+        parse_size(args.memory)
     found = inputs.find(args.inputs)
     dataset = store.open_store(args.output)
     records.mark(dataset)
@@ -69,9 +73,11 @@ def _outcomes(args: argparse.Namespace, found: Inputs) -> Iterator[Outcome]:
     from lanescope.errors import InputError
     from lanescope.pipeline.dataset import workers
     from lanescope.pipeline.dataset.one_capture import Work, failed
+    from lanescope.pipeline.memory import parse_size
 
     options = parse_options(args)
-    works = [Work(path, args.output, args.family, options, args.run) for path in found.captures]
+    limit = None if args.memory is None else parse_size(args.memory)
+    works = [Work(path, args.output, args.family, options, args.run, limit) for path in found.captures]
     for path, reason in found.missing:
         error = InputError(f"{path}: {reason}", hint="check the path")
         yield workers.record_failure(Work(path, args.output), failed(path, error))

@@ -53,7 +53,7 @@ def ingest_on(place: str, works: Sequence[Work]) -> Iterator[Outcome]:
         # Each is work of its own: the results of an earlier command must not be taken for these.
         futures = client.map(ingest_one, shared, pure=False)
         work_of = {future.key: work for future, work in zip(futures, shared, strict=True)}
-        waiting = library.as_completed(futures)
+        waiting = library.as_completed(futures, loop=client.loop)
         del futures  # each result is let go once it is here
         for future in waiting:
             work = work_of[future.key]

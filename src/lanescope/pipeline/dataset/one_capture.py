@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 from lanescope.declaration import as_dict
 from lanescope.errors import InputError, LanescopeError, UsageError, os_reason
 from lanescope.io.dataset import records
-from lanescope.io.dataset.parts import PartsSink, WrittenParts
+from lanescope.io.dataset.parts import FILE_ROWS, PartsSink, WrittenParts
 from lanescope.io.dataset.records import CaptureRecord, FailedRecord, File
 from lanescope.io.dataset.store import Store, is_url, open_store
 from lanescope.pipeline.detection import capture as open_capture
@@ -25,6 +25,8 @@ from lanescope.pipeline.sources import CaptureSource
 from lanescope.source import Capture
 from lanescope.trace import Trace
 
+#: Of so many bytes of allowed memory one row of events may wait to be written.
+_ROW_BYTES = 1024
 #: How ranks are written in names of files and folders.
 _RANK = re.compile(r"(?:^|[^a-z0-9])rank[-_=]?(\d{1,9})(?![0-9a-z])", re.IGNORECASE)
 
@@ -183,7 +185,8 @@ def _ingest(work: Work, path: str, store: Store) -> Outcome:
         if source.family is None:
             raise UsageError(f"{work.path} is decoded already", hint="pass the capture that it was made of")
         with _staged(store) as folder:
-            sink = PartsSink(folder, capture, memory=None if work.memory is None else work.memory // 4)
+            rows = FILE_ROWS if work.memory is None else max(100_000, work.memory // _ROW_BYTES)
+            sink = PartsSink(folder, capture, file_rows=min(rows, FILE_ROWS), memory=work.memory and work.memory // 4)
             report = run(Readable(source, path), sink=sink, observers=[counts, overview])
             written = report.written
             assert isinstance(written, WrittenParts)

@@ -15,6 +15,12 @@ from multiprocessing.connection import wait as wait_for
 
 from lanescope.errors import InputError
 from lanescope.pipeline.dataset.one_capture import Outcome, Work, failed, ingest_one
+from lanescope.pipeline.memory import LEAST, limited
+
+#: Status of a worker that would have taken more memory than it may.
+_TOO_LARGE = 73
+#: Memory of the process that waits for the workers, bytes.
+_OWN = 80 << 20
 
 
 def default_jobs() -> int:
@@ -34,16 +40,27 @@ def ingest_local(works: Sequence[Work], jobs: int) -> Iterator[Outcome]:
         works: what to ingest.
         jobs: number of processes; 1: this one.
     """
-    if jobs <= 1 or len(works) <= 1:
+    limit = works[0].memory if works else None
+    if limit is None and (jobs <= 1 or len(works) <= 1):
         for work in works:
             yield ingest_one(work)
         return
+    if limit is not None:
+        # This process takes a part of it, and each worker as much as the others.
+        jobs = max(1, min(jobs, (limit - _OWN) // LEAST))
+        works = [work._replace(memory=(limit - _OWN) // jobs) for work in works]
     left = deque(works)
     while left:
         suspects: list[Work] = []
         yield from _pooled(left, jobs, suspects)
         for work in suspects:
-            yield from _alone(work)
+            yield from _alone(work if limit is None else work._replace(memory=limit - _OWN))
+
+
+def ingest_within(work: Work) -> Outcome:
+    """Ingest a capture in a worker, whose process ends if it takes more memory than it may."""
+    with limited(work.memory, lambda _: os._exit(_TOO_LARGE)):
+        return ingest_one(work)
 
 
 def _pool(jobs: int) -> ProcessPoolExecutor:
@@ -74,7 +91,7 @@ def _pooled(left: deque[Work], jobs: int, suspects: list[Work]) -> Iterator[Outc
             while left and len(running) < jobs:
                 work = left.popleft()
                 try:
-                    running[pool.submit(ingest_one, work)] = work
+                    running[pool.submit(ingest_within, work)] = work
                 except BrokenProcessPool:
                     left.appendleft(work)
                     break
@@ -102,11 +119,18 @@ def _alone(work: Work) -> Iterator[Outcome]:
     """Ingest one capture in a process of its own."""
     pool = _pool(1)
     try:
-        yield pool.submit(ingest_one, work).result()
+        running = pool.submit(ingest_within, work)
+        processes = list((pool._processes or {}).values())
+        yield running.result()
     except BrokenProcessPool:
+        for process in processes:
+            process.join()
         error = InputError(
             "the process that decoded it ended", hint="check the memory of the machine, or use --memory SIZE"
         )
+        if work.memory is not None and any(process.exitcode == _TOO_LARGE for process in processes):
+            what = f"decoding needs more than {work.memory >> 20:,} MiB of memory"
+            error = InputError(what, hint="use a larger --memory")
         yield record_failure(work, failed(work.path, error))
     finally:
         _end(pool)
