@@ -478,7 +478,74 @@ def baseline() -> Schema:
     return document("lanescope.baseline/1", "lanescope baseline list FOLDER --json", {"runs": listed(record(run))})
 
 
+def dataset_info() -> Schema:
+    """What ``info`` prints of a dataset."""
+    run = {"run": TEXT, "captures": COUNT, "ranks": COUNT, "first_rank": or_null(COUNT), "last_rank": or_null(COUNT)}
+    run |= {"families": TEXT, "slices": COUNT, "lost": COUNT, "bytes": COUNT}
+    failed = {"path": TEXT, "reason": TEXT, "hint": TEXT, "exit_status": COUNT}
+    summed = {"unit": TEXT, "total": COUNT, "decoded": COUNT, "padding": COUNT, "lost": COUNT}
+    return document(
+        "lanescope.dataset.info/1",
+        "lanescope info DATASET --json",
+        {
+            "dataset": TEXT,
+            "page": page("runs"),
+            "captures": COUNT,
+            "runs": listed(record(run)),
+            "accounting": listed(record(summed)),
+            "failed": listed(record(failed)),
+        },
+    )
+
+
+def dataset_findings() -> Schema:
+    """What ``check`` prints of a dataset."""
+    rule = {"code": TEXT, "severity": SEVERITY, "title": TEXT, "captures": COUNT, "count": COUNT, "ranks": TEXT}
+    found = findings()["properties"]["findings"]["items"]
+    place = {"capture": TEXT, "run": TEXT, "rank": or_null(COUNT), "path": TEXT, "finding": found}
+    return document(
+        "lanescope.dataset.check/1",
+        "lanescope check DATASET --json",
+        {
+            "dataset": TEXT,
+            "page": page("findings"),
+            "captures": COUNT,
+            "rules": listed(record({**rule, "example": TEXT})),
+            "findings": listed(record(place)),
+        },
+    )
+
+
+def dataset_summary() -> Schema:
+    """What ``summary`` prints of a dataset."""
+    scalar: Schema = {"type": ["string", "number", "boolean", "null"]}
+    rows = listed({"type": "object", "additionalProperties": scalar})
+    return document(
+        "lanescope.dataset.summary/1",
+        "lanescope summary DATASET --json",
+        {"by": TEXT, "unit": UNIT, "page": page("rows"), "rows": rows},
+    )
+
+
+def ingested() -> Schema:
+    """What ``ingest`` prints."""
+    lost: Schema = {"type": "object", "additionalProperties": COUNT}
+    capture = {"path": TEXT, "status": {"enum": ["ingested", "present", "failed"]}, "capture": TEXT, "slices": COUNT}
+    capture |= {"bytes": COUNT, "lost": lost, "reason": TEXT, "hint": TEXT, "exit_status": COUNT}
+    return document(
+        "lanescope.ingest/1",
+        "lanescope ingest INPUT... -o DATASET --json",
+        {
+            "dataset": TEXT,
+            "counts": record(dict.fromkeys(("ingested", "present", "failed"), COUNT)),
+            "ignored": TEXTS,
+            "captures": listed(record(capture)),
+        },
+    )
+
+
 MADE = (
+    ingested, dataset_info, dataset_findings, dataset_summary,
     info, info_folder, findings, summary, sql, time_of_lanes, gaps, path, explain, align, doctor,
     compared, changes_of_series, baseline,
     path_of_core, waves, graph, tasks_around, tally,

@@ -37,7 +37,7 @@ def complete(call, tmp_path):
 
 def test_verbs(complete):
     assert complete("") >= set(cli.COMMANDS)
-    assert complete("co") == {"convert", "completion"}
+    assert complete("co") == {"convert", "completion", "compact"}
     of_families = {command.name for family in registry.builtin() for command in family.commands}
     assert of_families <= complete("")
 

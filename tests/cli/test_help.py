@@ -30,6 +30,9 @@ def test_the_examples_run(call, verb, tmp_path):
         if "capture.bin" in arguments and not (tmp_path / "capture.bin").exists():
             family = "kineto" if verb == "critical-path" else "aie"  # records of AIE have no causes
             assert call("sim", family, "-o", "capture.bin").status == 0
+        if verb == "compact" and not (tmp_path / "fleet").exists():
+            assert call("sim", "aie", "-o", "run.bin").status == 0
+            assert call("ingest", "run.bin", "-o", "fleet").status == 0
         # Commands that compare take runs of any name.
         for number, argument in enumerate(arguments):
             if (

@@ -38,7 +38,7 @@ def within_memory(args: argparse.Namespace) -> Iterator[None]:
         print_error(f"the conversion needs {more}, not --memory {args.memory}", _MORE_MEMORY)
         os._exit(InputError.exit_status)
 
-    with memory.limited(memory.parse_size(args.memory), ended):
+    with memory.limited(memory.parse_limit(args.memory), ended):
         yield
 
 

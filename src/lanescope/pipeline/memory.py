@@ -14,7 +14,7 @@ from pathlib import Path
 
 from lanescope.errors import UsageError
 
-#: Less than this no command can start with.
+#: Smallest limit: interpreter and libraries take most of it.
 LEAST = 192 << 20
 #: How often the resident set is measured, s.
 _EVERY_S = 0.005
@@ -26,13 +26,22 @@ def parse_size(text: str) -> int:
     """Return the bytes of ``512MiB``, ``2GiB`` or ``100000000``.
 
     Raises:
-        UsageError: it is not a size, or less than ``LEAST``.
+        UsageError: it is not a size.
     """
     number = text.rstrip("KMGTiB")
     shift = _SUFFIXES.get(text[len(number) :])
     if shift is None or not (number.isascii() and number.isdecimal() and len(number) < 16):
         raise UsageError(f"invalid size {text!r}: expected 512MiB, 2GiB or bytes")
-    size = int(number) << shift
+    return int(number) << shift
+
+
+def parse_limit(text: str) -> int:
+    """Return the bytes of a limit on memory.
+
+    Raises:
+        UsageError: it is not a size, or less than ``LEAST``.
+    """
+    size = parse_size(text)
     if size < LEAST:
         raise UsageError(f"--memory {text} is too small", hint=f"use --memory {LEAST >> 20}MiB or more")
     return size

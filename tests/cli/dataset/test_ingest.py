@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from cli.dataset.contents import content
-from effort import QUICK
+from effort import FULL
 from lanescope.io.dataset import compact, tables
 from lanescope.io.dataset.records import Catalog
 from lanescope.io.dataset.store import LocalStore, open_store
@@ -117,7 +117,7 @@ def test_a_kill_before_any_change_of_the_file_system_is_resumed(fleet, tmp_path)
     assert ingest(*paths, "-o", expected).returncode == 0
     killed = tmp_path / "killed"
     killed.mkdir()
-    command = [sys.executable, "-c", DRIVER, str(killed), "13" if QUICK else "1", *map(str, paths)]
+    command = [sys.executable, "-c", DRIVER, str(killed), "1" if FULL else "11", *map(str, paths)]
     done = subprocess.run(command, capture_output=True, text=True, timeout=800, check=False)
     assert done.returncode == 0, done.stderr
     resumed = sorted(path for path in killed.iterdir() if path.name.isdecimal())

@@ -13,12 +13,13 @@ from lanescope.cli.console import echo
 from lanescope.families.family import Family
 from lanescope.view.formatting import escape, format_count
 
-EXAMPLES = ("lanescope compact fleet",)
+EXAMPLES = ("lanescope compact fleet", "lanescope compact fleet --target 64MiB")
 
 
 def configure(parser: argparse.ArgumentParser, families: Sequence[Family], arguments: Sequence[str]) -> None:
     """Add the arguments."""
     parser.add_argument("dataset", metavar="DATASET", help="folder or URL that `lanescope ingest` wrote")
+    parser.add_argument("--target", metavar="SIZE", default="256MiB", help="captures per joined file (default: 256MiB)")
 
 
 def run(args: argparse.Namespace) -> int:
@@ -26,11 +27,13 @@ def run(args: argparse.Namespace) -> int:
     from lanescope.io.dataset import compact
     from lanescope.io.dataset.records import Catalog
     from lanescope.io.dataset.store import open_store
+    from lanescope.pipeline.memory import parse_size
 
+    target = parse_size(args.target)
     store = open_store(args.dataset)
     catalog = Catalog(store)
     store.sweep()
-    done = [made for group in compact.plan(catalog) if (made := compact.compact(catalog, group)) is not None]
+    done = [made for group in compact.plan(catalog, target) if (made := compact.compact(catalog, group)) is not None]
     removed = compact.clean(Catalog(store))
     captures, files = sum(len(each.captures) for each in done), sum(len(each.files) for each in done)
     echo(

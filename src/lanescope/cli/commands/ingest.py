@@ -28,9 +28,8 @@ if TYPE_CHECKING:
     from lanescope.pipeline.dataset.one_capture import Outcome, Work
 
 EXAMPLES = (
-    "lanescope ingest captures/ -o fleet",
-    "lanescope ingest 'job-17/rank-*/trace.json.gz' -o fleet --jobs 8",
-    'lanescope sql fleet "select rank, sum(dur) from slices group by 1"',
+    "lanescope ingest capture.bin -o fleet",
+    "lanescope ingest 'captu*.bin' -o fleet --jobs 8 --run job-17",
 )
 
 
@@ -51,14 +50,14 @@ def run(args: argparse.Namespace) -> int:
     """Ingest, and list what could not be."""
     from lanescope.io.dataset import records, store
     from lanescope.pipeline.dataset import inputs
-    from lanescope.pipeline.memory import parse_size
+    from lanescope.pipeline.memory import parse_limit
 
     if args.on != "local" and not args.on.startswith("dask://"):
         raise UsageError(f"unknown place {args.on!r}", hint="use --on local or --on dask://HOST:PORT")
     if args.on != "local" and args.jobs is not None:
         raise UsageError("--jobs and --on are mutually exclusive", hint="start as many Dask workers instead")
     if args.memory is not None:
-        parse_size(args.memory)
+        parse_limit(args.memory)
     found = inputs.find(args.inputs)
     dataset = store.open_store(args.output)
     records.mark(dataset)
@@ -73,10 +72,10 @@ def _outcomes(args: argparse.Namespace, found: Inputs) -> Iterator[Outcome]:
     from lanescope.errors import InputError
     from lanescope.pipeline.dataset import workers
     from lanescope.pipeline.dataset.one_capture import Work, failed
-    from lanescope.pipeline.memory import parse_size
+    from lanescope.pipeline.memory import parse_limit
 
     options = parse_options(args)
-    limit = None if args.memory is None else parse_size(args.memory)
+    limit = None if args.memory is None else parse_limit(args.memory)
     works = [Work(path, args.output, args.family, options, args.run, limit) for path in found.captures]
     for path, reason in found.missing:
         error = InputError(f"{path}: {reason}", hint="check the path")

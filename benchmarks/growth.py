@@ -1,0 +1,165 @@
+"""Cost of ingesting, by slice, and what holds under a limit on memory; results are printed as Markdown tables.
+
+``python benchmarks/growth.py [--slices N] [--memory SIZE] [--jobs N]`` simulates captures of kernels, of a million slices
+each, in a temporary folder, and removes them.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import resource
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+PER_CAPTURE = 1_013_760  # slices of a capture of so many tiles
+TILES = 640
+
+
+def lanescope(*arguments):
+    return [sys.executable, "-m", "lanescope", *map(str, arguments)]
+
+
+def run(*arguments):
+    """Run a command: its status, seconds, CPU seconds, and the largest sum of resident sets of its processes, bytes."""
+    before = resource.getrusage(resource.RUSAGE_CHILDREN)
+    begin = time.perf_counter()
+    process = subprocess.Popen(
+        lanescope(*arguments), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True
+    )
+    peak = 0
+    while process.poll() is None:
+        peak = max(peak, resident(process.pid))
+        time.sleep(0.01)
+    out, err = process.communicate()
+    after = resource.getrusage(resource.RUSAGE_CHILDREN)
+    cpu = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
+    return process.returncode, time.perf_counter() - begin, cpu, peak, out, err
+
+
+def resident(session):
+    """The resident sets of all processes of a session, bytes; pages that they share count for each."""
+    total = 0
+    for entry in Path("/proc").iterdir():
+        if entry.name.isdecimal():
+            try:
+                if os.getsid(int(entry.name)) == session:
+                    total += int((entry / "statm").read_bytes().split()[1])
+            except (OSError, IndexError):
+                continue
+    return total * os.sysconf("SC_PAGE_SIZE")
+
+
+def make_captures(folder, slices):
+    """Copies of one simulated capture that differ in one name: the decoder does the same work on each."""
+    first = folder / "first"
+    first.mkdir(parents=True)
+    status, *_, err = run("sim", "cuda", "-O", f"tiles={TILES}", "-o", first / "run.npy")
+    assert status == 0, err
+    content = (first / "run.npy").read_bytes()
+    names = next(first.glob("*.events.json"))
+    made = []
+    for rank in range(max(1, round(slices / PER_CAPTURE))):
+        place = folder / f"run/rank_{rank}"
+        place.mkdir(parents=True)
+        shutil.copy(names, place / names.name)
+        # The last word of the buffer is padding of the grid: a number there makes another content of the same rows.
+        (place / "run.npy").write_bytes(content[:-4] + rank.to_bytes(4, "little") if rank else content)
+        made.append(place / "run.npy")
+    shutil.rmtree(first)
+    return made
+
+
+def growth(folder, slices, jobs):
+    """Ingest, compact and query so many slices."""
+    made = make_captures(folder / "captures", slices)
+    out = folder / "dataset"
+    status, seconds, cpu, peak, said, err = run("ingest", folder / "captures", "-o", out, "--jobs", jobs, "--json")
+    found = json.loads(said)
+    assert status == 0, err
+    count = sum(each["slices"] for each in found["captures"])
+    size = sum(path.stat().st_size for path in out.rglob("*.parquet"))
+    core = sum(path.stat().st_size for path in (out / "table=slices").rglob("*.parquet"))
+    print(f"\n{count:,} slices in {len(made)} captures, {jobs} processes\n")
+    print("| what | measured |\n|---|---|")
+    print(
+        f"| ingest | {seconds:.1f} s, {count / seconds / 1e6:.2f} M slices/s, {cpu / count * 1e9:.0f} ns CPU a slice |"
+    )
+    print(f"| size | {core / count:.1f} bytes a slice (`slices`), {size / count:.1f} (all tables) |")
+    print(f"| RSS, all processes | {peak >> 20:,} MiB |")
+    files = sum(1 for _ in out.rglob("*.parquet"))
+    print(f"| files per capture | {files / len(made):.1f} |")
+    again = run("ingest", folder / "captures", "-o", out, "--jobs", jobs)
+    print(f"| ingest again: all present | {again[1]:.1f} s |")
+    for name, query in {
+        "`group by name`": "select name, count(*), sum(dur) from slices group by 1",
+        "a 50 ms window of one rank": "select count(*) from slices where rank = 1 and ts between 0 and 50000000",
+    }.items():
+        status, seconds, _, peak, _, err = run("sql", out, query)
+        assert status == 0, err
+        print(f"| {name} | {seconds:.2f} s, {peak >> 20:,} MiB |")
+    status, seconds, _, peak, _, err = run("summary", out)
+    print(f"| `summary` | {seconds:.1f} s, {peak >> 20:,} MiB |" if not status else f"| `summary` | {err.strip()} |")
+
+
+#: Simulations of over a hundred MiB, or as large as they can be made in a minute.
+LARGE = {
+    "aie": ("-O", "tiles=16", "-O", "records=1000000"),
+    "cuda": ("-O", "tiles=6400"),
+    "kineto": ("-O", "steps=400"),
+    "ascend": ("-O", "tasks=100000"),
+    "levelzero": ("-O", "ops=400000"),
+}
+
+
+def limits(folder, memory, families):
+    """Convert and ingest large captures of each family under a limit."""
+    limit = int(memory.removesuffix("MiB")) << 20
+    print(f"\n`--memory {memory}`: peak RSS, or the status of the clear error\n")
+    print("| family | capture | parquet | pftrace | json | ingest |\n|---|---|---|---|---|---|")
+    for family in families:
+        place = folder / family
+        place.mkdir()
+        main = place / "capture.bin"
+        status, *_, err = run("sim", family, *LARGE[family], "-o", main)
+        if status:
+            print(f"| {family} | {err.strip()[:80]} | | | | |", flush=True)
+            continue
+        for truth in place.glob("*.truth.json"):
+            truth.unlink()
+        cells = [f"{main.stat().st_size / 2**20:.0f} MiB"]
+        for suffix in ("parquet", "pftrace", "json"):
+            status, _, _, peak, _, err = run("convert", main, "--memory", memory, "-o", place / f"out.{suffix}")
+            left = [path.name for path in place.iterdir() if path.name.startswith(".lanescope-")]
+            assert not left and (status == 0) == (place / f"out.{suffix}").exists(), (left, err)
+            over = " (over)" if peak > limit * 1.1 else ""
+            cells.append(f"{peak >> 20} MiB{over}" if status == 0 else f"error {status} at {peak >> 20} MiB")
+        status, _, _, peak, _, err = run("ingest", main, "-o", place / "dataset", "--memory", memory, "--jobs", 1)
+        cells.append(f"{peak >> 20} MiB" if status == 0 else f"error {status} at {peak >> 20} MiB")
+        print(f"| {family} | {' | '.join(cells)} |", flush=True)
+        shutil.rmtree(place)
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--slices", type=float, default=1e7)
+    parser.add_argument("--jobs", type=int, default=os.cpu_count())
+    parser.add_argument("--memory", default="512MiB")
+    parser.add_argument("--families", default=",".join(LARGE))
+    parser.add_argument("--only", choices=("growth", "limits"))
+    args = parser.parse_args()
+    with tempfile.TemporaryDirectory(prefix="lanescope-growth-") as made:
+        folder = Path(made)
+        if args.only != "limits":
+            growth(folder, args.slices, args.jobs)
+        if args.only != "growth":
+            limits(folder, args.memory, args.families.split(","))
+
+
+if __name__ == "__main__":
+    main()

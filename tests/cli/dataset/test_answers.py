@@ -1,0 +1,133 @@
+"""What commands print of datasets: the same as of the captures, added up."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+
+import jsonschema
+import pytest
+
+from lanescope.io.dataset.records import Catalog
+from lanescope.io.dataset.store import open_store
+from lanescope.pipeline import session
+
+
+@pytest.fixture(scope="session")
+def whole(fleet, tmp_path_factory):
+    """The dataset of the fleet."""
+    from lanescope.cli import main
+
+    out = tmp_path_factory.mktemp("answers") / "dataset"
+    assert main(["ingest", str(fleet), "-o", str(out), "--jobs", "1"]) == 0
+    return out
+
+
+def rows(text):
+    return list(csv.DictReader(io.StringIO(text, newline="")))
+
+
+@pytest.mark.parametrize("by", ["name", "category"])
+@pytest.mark.parametrize("path", ["train/r1.json", "kernels/rank_1/attention.npy"])
+def test_the_summary_of_one_capture_is_that_of_its_file(call, fleet, tmp_path, by, path):
+    assert call("ingest", fleet / path, "-o", "one", "--jobs", "1").status == 0
+    expected = rows(call("summary", fleet / path, "--by", by, "--csv").out)
+    found = rows(call("summary", "one", "--by", by, "--csv").out)
+    assert expected
+    assert sorted(found, key=lambda row: row[by]) == sorted(expected, key=lambda row: row[by])
+
+
+@pytest.mark.parametrize("by", ["lane", "device"])
+def test_lanes_have_run_and_rank_before_their_paths(call, fleet, whole, by):
+    found = rows(call("summary", whole, "--by", by, "--ranks", "2", "--runs", "train", "--csv").out)
+    expected = rows(call("summary", fleet / "train/r2.json", "--by", by, "--csv").out)
+    assert {row.pop(by).removeprefix("train/rank 2/"): row for row in found} == {row.pop(by): row for row in expected}
+
+
+def test_sums_over_ranks_are_those_of_the_captures(call, whole):
+    catalog = Catalog(open_store(str(whole)))
+    found = {row["capture"]: row for row in rows(call("summary", whole, "--by", "capture", "--csv").out)}
+    for record in catalog.captures:
+        slices = session.open(record.path).slices
+        assert int(found[record.path]["count"]) == int(slices.valid("dur").sum())
+        assert int(found[record.path]["total_ns"]) == int(slices.values("dur").sum())
+
+
+def test_a_slow_rank_is_a_straggler(call, tmp_path):
+    """One of eight ranks takes half as long again: it comes first, and is marked."""
+    for rank in range(8):
+        document = {
+            "distributedInfo": {"backend": "nccl", "rank": rank, "world_size": 8},
+            "schemaVersion": 1,
+            "traceEvents": [
+                {
+                    "ph": "X",
+                    "cat": "kernel",
+                    "name": "matmul",
+                    "pid": 0,
+                    "tid": 7,
+                    "ts": 1000.0 * step,
+                    "dur": (150 if rank == 5 else 100) + 0.1 * ((rank * 7 + step) % 5),
+                    "args": {"device": 0, "stream": 7, "correlation": step},
+                }
+                for step in range(20)
+            ],
+        }
+        (tmp_path / f"r{rank}.json").write_text(json.dumps(document))
+    assert call("ingest", *sorted(tmp_path.glob("r?.json")), "-o", "fleet", "--jobs", "1").status == 0
+    found = rows(call("summary", "fleet", "--by", "stragglers", "--csv").out)
+    assert [(row["rank"], row["is_outlier"].lower()) for row in found[:1]] == [("5", "true")]
+    assert round(float(found[0]["ratio"]), 2) == 1.5
+    assert [row["rank"] for row in found if row["is_outlier"].lower() == "true"] == ["5"]
+
+
+def test_the_findings_are_those_of_the_captures(call, whole):
+    document = json.loads(call("check", whole, "--json", "--fail-on", "never").out)
+    for record in Catalog(open_store(str(whole))).captures:
+        expected = json.loads(call("check", record.path, "--json", "--fail-on", "never").out)["findings"]
+        mine = [each["finding"] for each in document["findings"] if each["capture"] == record.capture]
+        assert [(each["code"], each["count"], each["detail"]) for each in mine] == [
+            (each["code"], each["count"], each["detail"]) for each in expected
+        ]
+
+
+@pytest.mark.parametrize("command", ["info", "check --fail-on never", "summary", "summary --by stragglers", "sql"])
+def test_documents_follow_their_schemas(call, whole, command):
+    from pathlib import Path
+
+    verb, *flags = command.split()
+    done = call(verb, whole, *flags, "--json")
+    assert done.status == 0, done.err
+    document = json.loads(done.out)
+    folder = Path(__file__).resolve().parents[3] / "docs/reference/schemas"
+    schema = json.loads((folder / f"{document['schema'].replace('/', '-')}.json").read_text())
+    jsonschema.validate(document, schema)
+
+
+def test_the_document_of_ingest_follows_its_schema(call, fleet):
+    from pathlib import Path
+
+    document = json.loads(call("ingest", fleet, "missing.bin", "-o", "one", "--json").out)
+    folder = Path(__file__).resolve().parents[3] / "docs/reference/schemas"
+    jsonschema.validate(document, json.loads((folder / "lanescope.ingest-1.json").read_text()))
+    assert document["counts"] == {"ingested": 7, "present": 0, "failed": 1}
+
+
+@pytest.mark.parametrize(
+    ("arguments", "status"),
+    [
+        (("summary", "--by", "overlap"), 2),
+        (("summary", "--start", "0"), 2),
+        (("info", "--family", "cuda"), 2),
+        (("sql", "--ranks", "99", "select 1"), 2),
+        (("sql", "--ranks", "5-2", "select 1"), 2),
+        (("check", "--sarif"), 2),
+    ],
+)
+def test_what_a_dataset_cannot_answer_is_a_clear_error(call, whole, arguments, status):
+    verb, *rest = arguments
+    done = call(verb, whole, *rest)
+    assert done.status == status
+    assert done.err.startswith("lanescope")
+    assert "Traceback" not in done.err

@@ -1,0 +1,65 @@
+"""A limit on memory: it holds, or the command ends with a clear error and leaves nothing."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+
+import pytest
+
+from lanescope.io.dataset.records import Catalog
+from lanescope.io.dataset.store import open_store
+
+pytestmark = [
+    pytest.mark.full,
+    pytest.mark.skipif(not os.path.exists("/proc/self/statm"), reason="needs /proc"),  # noqa: PTH110
+]
+LIMIT = 256 << 20
+
+
+@pytest.fixture
+def capture(call):
+    """Some two million slices."""
+    assert call("sim", "cuda", "-O", "tiles=1280", "-o", "run.npy").status == 0
+    return "run.npy"
+
+
+def measured(*arguments, cwd):
+    """Run a command: its status, the largest resident set that the system counted, and standard error."""
+    command = [sys.executable, "-m", "lanescope", *map(str, arguments)]
+    process = subprocess.Popen(command, stderr=subprocess.PIPE, text=True, cwd=cwd)
+    assert process.stderr is not None
+    err = process.stderr.read()
+    process.stderr.close()
+    _, status, usage = os.wait4(process.pid, 0)
+    process.returncode = os.waitstatus_to_exitcode(status)
+    return process.returncode, usage.ru_maxrss * 1024, err
+
+
+def test_what_needs_more_is_one_error_and_leaves_nothing(capture, tmp_path):
+    status, peak, err = measured("convert", capture, "-o", "out.pftrace", "--memory", "256MiB", cwd=tmp_path)
+    assert status == 3
+    assert "needs" in err
+    assert "--memory" in err
+    assert peak < LIMIT * 1.25
+    assert not [path.name for path in tmp_path.iterdir() if "out" in path.name or path.name.startswith(".lanescope")]
+
+
+def test_a_capture_that_needs_more_does_not_stop_the_others(capture, call, tmp_path):
+    (tmp_path / "small").mkdir()
+    assert call("sim", "cuda", "-O", "tiles=1", "-o", "small/run.npy").status == 0
+    done = call("ingest", capture, "small/run.npy", "-o", "fleet", "--memory", "280MiB", "--jobs", "2")
+    catalog = Catalog(open_store("fleet"))
+    if done.status == 0:
+        assert len(catalog.captures) == 2
+        return
+    assert done.status == 3
+    assert [each.path for each in catalog.captures] == ["small/run.npy"]
+    assert "MiB of memory" in catalog.failed[0].reason
+    assert list((tmp_path / "fleet/_staging").iterdir()) == []
+
+
+@pytest.mark.parametrize("size", ["1MiB", "x", "5", "512MB"])
+def test_sizes_that_are_none_are_refused(call, capture, size):
+    assert call("convert", capture, "-o", "out.parquet", "--memory", size).status == 2
