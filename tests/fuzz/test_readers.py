@@ -24,3 +24,8 @@ def test_changed_inputs_are_taken_or_refused(name):
 @pytest.mark.parametrize("data", [b"\xff" * 9 + b"\r\n", b"\x00" + b"\xff" * 8, b"\x00" + bytes(8), bytes(3)])
 def test_lengths_that_lead_back_do_not_hang_the_reader_of_waveforms(data):
     assert not readers.attempt("read_vcd", data)
+
+
+def test_times_of_waveforms_beyond_63_bits_are_refused():
+    assert readers.attempt("read_vcd", readers.VCD)
+    assert not readers.attempt("read_vcd", readers.VCD.replace(b"#5\n", b"#" + b"5" * 25 + b"\n"))

@@ -59,6 +59,8 @@ class Waveform:
         """Return one signal; values that are not known in each bit are ``UNKNOWN``."""
         variable = self._variables[name]
         changes = self._translate_errors(lambda: list(variable.tv))
+        if any(time >= 1 << 63 for time, _ in changes):
+            raise InputError(f"cannot read {self.path}: invalid waveform: time of signal {name!r} exceeds 63 bits")
         times = np.array([time for time, _ in changes], np.int64)
         values = np.array([_number(value) for _, value in changes], np.int64)
         return Signal(name, int(variable.bitwidth or 0), *only_changes(*last_of_each(times, values)))
