@@ -40,7 +40,7 @@ T named(const std::string& name, const char* const (&names)[N]) {
 Shape shape_of(const TextScanner& scanner, const std::vector<CellRow>& rows) {
     if (rows.size() > Shape::kMaxCells) throw nb::value_error("too many cells");
     static const char* const kinds[] = {"integer", "small", "flag", "text", "maybe_text", "integers", "refused",
-                                        "nanoseconds"};
+                                        "nanoseconds", "count"};
     std::vector<Cell> cells;
     size_t lists = 0, groups = 0;
     for (const auto& [group, name, kind, is_required, texts] : rows) {
@@ -71,6 +71,8 @@ size_t cells_of(Conclusion conclusion) {
             return 2;
         case Conclusion::execution:
             return 3;
+        case Conclusion::creation:
+            break;  // as many as the entry has, and one
     }
     return 0;
 }
@@ -190,14 +192,15 @@ void lanescope::bind::levelzero(nb::module_& m) {
             "add_entry",
             [](TextScanner& self, nb::bytes name, const TargetRow& target, const std::vector<CellRow>& cells,
                int32_t function, bool always_appends, const std::optional<TargetRow>& append,
-               const std::vector<CellRow>& append_cells) {
+               const std::vector<CellRow>& append_cells, bool keeps_all) {
                 Kind kind;
                 kind.role = Role::entry;
                 kind.target = target_of(self, target, kCallCells);
                 kind.shape = shape_of(self, cells);
                 kind.function = function;
                 kind.is_remembered = !cells.empty();
-                if (kind.is_remembered && function != Kind::kForgotten && !std::get<3>(cells[0])) {
+                kind.keeps_all = keeps_all;
+                if (kind.is_remembered && !keeps_all && function != Kind::kForgotten && !std::get<3>(cells[0])) {
                     throw nb::value_error("what is remembered has to be there");
                 }
                 kind.always_appends = always_appends;
@@ -205,7 +208,8 @@ void lanescope::bind::levelzero(nb::module_& m) {
                 kind.append_shape = shape_of(self, append_cells);
                 self.add_kind({name.c_str(), name.size()}, std::move(kind));
             },
-            "name"_a, "target"_a, "cells"_a, "function"_a, "always_appends"_a, "append"_a.none(), "append_cells"_a)
+            "name"_a, "target"_a, "cells"_a, "function"_a, "always_appends"_a, "append"_a.none(), "append_cells"_a,
+            "keeps_all"_a = false)
         .def(
             "add_launch",
             [](TextScanner& self, nb::bytes name, const TargetRow& target, const std::vector<CellRow>& cells,
@@ -291,14 +295,24 @@ void lanescope::bind::levelzero(nb::module_& m) {
             "add_exit",
             [](TextScanner& self, nb::bytes name, const TargetRow& target, const std::vector<CellRow>& cells,
                int32_t function, const std::string& conclusion, const std::optional<TargetRow>& made) {
-                static const char* const names[] = {"unknown", "value", "nonzero", "allocation", "execution"};
+                static const char* const names[] = {"unknown", "value", "nonzero", "allocation", "execution",
+                                                    "creation"};
                 Kind kind;
                 kind.role = Role::exit;
                 kind.target = target_of(self, target, kCallCells);
                 kind.shape = shape_of(self, cells);
                 kind.function = function;
                 kind.conclusion = made ? named<Conclusion>(conclusion, names) : Conclusion::unknown;
-                if (made) kind.conclusion_target = target_of(self, *made, cells_of(kind.conclusion));
+                if (made && kind.conclusion == Conclusion::creation) {
+                    const auto [sheet, constant] = *made;
+                    if (sheet >= self.sheets().size() || self.sheets()[sheet].columns <= Sheet::kHead ||
+                        cells.size() < 2) {
+                        throw nb::value_error("no sheet or handle of what is created");
+                    }
+                    kind.conclusion_target = {sheet, constant};
+                } else if (made) {
+                    kind.conclusion_target = target_of(self, *made, cells_of(kind.conclusion));
+                }
                 self.add_kind({name.c_str(), name.size()}, std::move(kind));
             },
             "name"_a, "target"_a, "cells"_a, "function"_a, "conclusion"_a, "made"_a.none())

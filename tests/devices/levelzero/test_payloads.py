@@ -108,6 +108,7 @@ CELLS = [
     ("", "f", "integers", False, 0),
     ("", "g", "nanoseconds", False, 0),
     ("", "h", "refused", False, 0),
+    ("", "i", "count", False, 0),
     ("s", "x", "integer", True, 0),
     ("s", "y", "small", False, 0),
 ]

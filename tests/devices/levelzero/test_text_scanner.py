@@ -178,7 +178,43 @@ def of_other_apis() -> bytes:
     return script.text
 
 
+def of_creations() -> bytes:
+    """Lists and queues that are made: with all fields or few, in vain, within each other, with bad handles."""
+    script = Script()
+    flags = (0, 2, 8, 10, "ZE_COMMAND_QUEUE_FLAG_IN_ORDER", (1 << 32) - 1, 1 << 32, "[ 0x2 ]", "x-1")
+    kinds = (
+        ("zeCommandListCreate", "desc_val", "commandQueueGroupOrdinal", "phCommandList_val"),
+        ("zeCommandListCreateImmediate", "altdesc_val", "ordinal", "phCommandList_val"),
+        ("zeCommandQueueCreate", "desc_val", "ordinal", "phCommandQueue_val"),
+    )
+    # The second entries are taken by the scanner, the first exits by the reference.
+    for function, group, ordinal, handle in kinds:
+        for flag in (0, 10, 8 if "Immediate" in function else 2):
+            script.entry(function, hContext=3, hDevice=4, **{group: {ordinal: 5, "index": 6, "flags": flag}})
+        for number in range(3):
+            script.exit(function, **{handle: number})
+    for turn in range(4):
+        for function, group, ordinal, handle in kinds:
+            for number, flag in enumerate((*flags[:6], *flags) if turn else flags[:4]):
+                about = {ordinal: number, "index": number + 1, "flags": flag}
+                some = {name: about[name] for place, name in enumerate(about) if number + turn >> place & 1}
+                out = {f"out_{handle}": number + 1} if number != 5 else {}
+                if number == 7:
+                    out["out_other"] = 1
+                given = {"hContext": 7, "hDevice": 0xD0} if number % 3 else {}
+                result = SUCCESS if number != 4 else "ZE_RESULT_ERROR"
+                other, *_ = kinds[number % 3]
+                script.call(function, result, lambda: script.call("zeInit"), **given, **{group: about}, **out)
+                script.call(function, **given, **{group: some}, **out)
+                script.exit(function, phCommandList_val=number, phCommandQueue_val=number)
+                script.entry(other, **{group: "{ }" if turn % 2 else "x"}).entry(function, hDevice=1, hContext=2)
+                script.exit(other, **{handle: 0x9000 + number}).exit(function, **{handle: "none"})
+        script.tid = 3 - script.tid
+    return script.text
+
+
 SOURCES: dict[str, Callable[[], bytes]] = {
+    "creations": cache(of_creations),
     "numbered": lambda: of_the_simulator("numbered"),
     "thapi": lambda: of_the_simulator("thapi"),
     "calls": cache(of_thapi),

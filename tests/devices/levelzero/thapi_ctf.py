@@ -68,7 +68,7 @@ def packed(event: str, name: str, value: Any) -> bytes:
 def write(text: bytes, folder) -> None:
     """Write a text trace of one host as a folder of CTF."""
     kinds: dict[tuple[Any, ...], int] = {}
-    events, host = b"", ""
+    events, host = bytearray(), ""
     for line in text.splitlines():
         hour, minute, second, ns, host, pid, tid, name, payload = _LINE.fullmatch(line).groups()
         time = (int(hour) * 3600 + int(minute) * 60 + int(second)) * 1_000_000_000 + int(ns)

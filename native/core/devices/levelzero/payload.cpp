@@ -245,7 +245,9 @@ private:
         switch (cell.kind) {
             case CellKind::integer:
             case CellKind::small:
+            case CellKind::count:
                 if (!read_integer(text, &number)) return false;
+                if (cell.kind == CellKind::count && number >> 32 != 0) return false;
                 if (cell.kind == CellKind::small && number >> 63 != 0) return false;
                 break;
             case CellKind::flag:

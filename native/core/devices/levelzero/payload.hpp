@@ -39,6 +39,7 @@ enum class CellKind : uint8_t {
     integers,     // a list of integers, or one: how many; the numbers go to `Values::list`
     refused,      // payloads that hold this field are left to the reference
     nanoseconds,  // milliseconds, a single-precision number: whole nanoseconds
+    count,        // 0 to 2^32 - 1
 };
 
 // A field that is read: of the record itself, or of the structure `group` in it.

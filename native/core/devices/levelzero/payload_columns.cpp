@@ -171,6 +171,9 @@ bool PayloadColumns::take_number(Step& step, uint64_t value, const Cell& cell, c
         case CellKind::small:
             if (value >> 63 != 0) return false;
             break;
+        case CellKind::count:
+            if (value >> 32 != 0) return false;
+            break;
         case CellKind::flag:
             if (value > 1) return false;
             break;
@@ -228,7 +231,8 @@ bool PayloadColumns::take_structure(const Step& step, size_t row, const Shape& s
         const Cell& cell = shape.cells_[static_cast<size_t>(each.cell)];
         uint64_t value = 0;
         std::memcpy(&value, part.data() + each.offset, each.size);
-        if (cell.kind != CellKind::integer && (cell.kind != CellKind::small || value >> 63 != 0)) return false;
+        const unsigned most = cell.kind == CellKind::small ? 63 : cell.kind == CellKind::count ? 32 : 0;
+        if (cell.kind != CellKind::integer && (most == 0 || value >> most != 0)) return false;
         put(values, each.cell, value);
     }
     const uint32_t required = shape.required_[static_cast<size_t>(step.group)];

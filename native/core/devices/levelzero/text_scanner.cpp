@@ -1,5 +1,6 @@
 #include "core/devices/levelzero/text_scanner.hpp"
 
+#include <algorithm>
 #include <array>
 #include <cstring>
 #include <initializer_list>
@@ -249,10 +250,18 @@ bool TextScanner::take_entry(const Kind& kind, const Stamp& stamp, const Payload
             if (!is_forgotten) {
                 const auto function = static_cast<uint32_t>(kind.function);
                 if (drops_token(stamp.thread)) return false;
-                enter(stamp.thread, {function, false, stamp.seq, stamp.ts, values_.cells[0], values_.list});
+                Open call{function, false, stamp.seq, stamp.ts, values_.cells[0], values_.list};
+                if (kind.keeps_all) {
+                    call.value = 0;
+                    call.list = {values_.present};
+                    for (size_t i = 0; i < kind.shape.size(); ++i) {
+                        call.list.push_back((values_.present >> i & 1) != 0 ? values_.cells[i] : 0);
+                    }
+                }
+                enter(stamp.thread, std::move(call));
             }
             const size_t shown = is_forgotten ? 0 : Kind::kShownCell;
-            if (shown < kind.shape.size() && (values_.present >> shown & 1) != 0) {
+            if (!kind.keeps_all && shown < kind.shape.size() && (values_.present >> shown & 1) != 0) {
                 present = 2;
                 cells[1] = values_.cells[shown];
             }
@@ -323,7 +332,7 @@ bool TextScanner::take_exit(const Kind& kind, const Stamp& stamp, const Payload&
                 for (size_t i = calls.size(); &calls[i - 1] != call; --i) {
                     if (calls[i - 1].is_token) return false;
                 }
-                if (succeeded) conclude(kind, stamp, *call);
+                if (succeeded && !conclude(kind, stamp, *call)) return false;
                 leave(stamp.thread, function);
             }
         }
@@ -333,7 +342,7 @@ bool TextScanner::take_exit(const Kind& kind, const Stamp& stamp, const Payload&
     return true;
 }
 
-void TextScanner::conclude(const Kind& kind, const Stamp& stamp, const Open& call) {
+bool TextScanner::conclude(const Kind& kind, const Stamp& stamp, const Open& call) {
     const Target& target = kind.conclusion_target;
     switch (kind.conclusion) {
         case Conclusion::unknown:
@@ -355,7 +364,16 @@ void TextScanner::conclude(const Kind& kind, const Stamp& stamp, const Open& cal
                     std::array{list, call.value, static_cast<uint64_t>(stamp.ts)});
             }
             break;
+        case Conclusion::creation: {
+            const size_t given = sheets_[target.sheet].columns - Sheet::kHead - 1;
+            if ((values_.present & 2) == 0 || call.list.size() != given + 1) return false;
+            std::array<uint64_t, Shape::kMaxCells> cells{values_.cells[1]};
+            std::copy(call.list.begin() + 1, call.list.end(), cells.begin() + 1);
+            add(target, stamp, static_cast<uint32_t>(call.list[0] << 1 | 1), std::span(cells).first(given + 1));
+            break;
+        }
     }
+    return true;
 }
 
 // --- calls under way -----------------------------------------------------------------------------------------------

@@ -51,6 +51,7 @@ enum class Conclusion : uint8_t {
     nonzero,     // a row of it, unless it is 0
     allocation,  // a row of it and of what the exit says, unless one is 0
     execution,   // at the entry: a row for each element of its list
+    creation,    // a row of the handle that the exit returns and of all that the entry was given
 };
 
 struct Kind {
@@ -63,6 +64,7 @@ struct Kind {
 
     int32_t function = kForgotten;  // number of a function that is remembered until it returns
     bool is_remembered = false;     // entry: its first cell is what is remembered; else entries with fields are left
+    bool keeps_all = false;         // entry: all cells are remembered, as a list behind the bits of those that are there
 
     bool always_appends = false;  // entry: also without a signal; launch: where its row goes is `append` too
     std::optional<Target> append;
@@ -215,7 +217,8 @@ private:
         return read_payload(payload.text, shape, texts_, &values_);
     }
     bool drops_token(uint64_t thread) const;
-    void conclude(const Kind& kind, const Stamp& stamp, const Open& call);
+    // Returns false where the exit is left to the reference.
+    bool conclude(const Kind& kind, const Stamp& stamp, const Open& call);
     void add(const Target& target, const Stamp& stamp, uint32_t present, std::span<const uint64_t> cells);
 
     const uint64_t shrink_;

@@ -174,6 +174,40 @@ APPEND_COLUMNS = (
     *("", "", ""),
 )
 
+#: What functions that create something are given, cell by cell, as the scanner keeps it until they return: names of
+#: ``text_calls``' descriptions, and the field of the exit with the handle.
+CREATIONS: Mapping[str, tuple[str, tuple[str, ...], tuple[Cell, ...], str]] = {
+    "zeCommandListCreate": (
+        "regular_lists",
+        ("context", "device", "ordinal", "flags"),
+        (
+            *optional_cells("hContext", "hDevice"),
+            cell_of("commandQueueGroupOrdinal", "small", required=False, group="desc_val"),
+            cell_of("flags", "count", required=False, group="desc_val"),
+        ),
+        "phCommandList_val",
+    ),
+    "zeCommandListCreateImmediate": (
+        "immediate_lists",
+        ("context", "device", "ordinal", "index", "flags"),
+        (
+            *optional_cells("hContext", "hDevice"),
+            *(cell_of(name, "small", required=False, group="altdesc_val") for name in ("ordinal", "index")),
+            cell_of("flags", "count", required=False, group="altdesc_val"),
+        ),
+        "phCommandList_val",
+    ),
+    "zeCommandQueueCreate": (
+        "created_queues",
+        ("device", "ordinal", "index"),
+        (
+            *optional_cells("hDevice"),
+            *(cell_of(name, "small", required=False, group="desc_val") for name in ("ordinal", "index")),
+        ),
+        "phCommandQueue_val",
+    ),
+}
+
 #: The sheets, and how many cells their rows have.
 SHEETS = {
     "calls": 2,
@@ -187,6 +221,7 @@ SHEETS = {
     **{name: len(cells) for name, _, cells in LAUNCH_RECORDS.values()},
     "cuda_launches": 2,
     "opencl_launches": 2,
+    **{name: len(cells) + 1 for name, _, cells, _ in CREATIONS.values()},
 }
 NUMBERS = {name: number for number, name in enumerate(SHEETS)}
 

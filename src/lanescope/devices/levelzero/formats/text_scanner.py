@@ -13,6 +13,7 @@ from typing import Any
 from lanescope.devices.levelzero.formats import layout
 from lanescope.devices.levelzero.formats.event_model import Rows
 from lanescope.devices.levelzero.formats.text_calls import REMEMBERED
+from lanescope.devices.levelzero.formats.text_cells import CREATIONS
 from lanescope.devices.levelzero.formats.text_itt import EVENT, LANES
 from lanescope.devices.levelzero.formats.text_reader import ReferenceTextReader
 from lanescope.devices.levelzero.formats.text_records import Recorder, Stamp
@@ -145,6 +146,8 @@ class ScannerRecorder(Recorder):
             value = self._values[value]
         elif _FUNCTIONS[function] in layout.EXECUTES:
             value = value, listed
+        elif _FUNCTIONS[function] in CREATIONS:
+            value = created(_FUNCTIONS[function], listed)
         return (seq, ts, thread), value
 
     def left(self, function: str, thread: int) -> None:
@@ -158,3 +161,19 @@ class ScannerRecorder(Recorder):
             if _FUNCTIONS[call[0]] in layout.EXECUTES:
                 stamp, value = self._call(thread, call)
                 self.executed(stamp, value, None)
+
+
+def created(function: str, kept: list[int]) -> Any:
+    """Return what the reference keeps of the entry of a function that creates something.
+
+    Args:
+        function: its name.
+        kept: bits of the cells that are there, and the cells.
+    """
+    sheet, names, _, _ = CREATIONS[function]
+    given = {name: kept[cell + 1] if kept[0] >> cell & 1 else None for cell, name in enumerate(names)}
+    if sheet == "created_queues":
+        return tuple(given.values())
+    flags, immediate = given.pop("flags"), sheet == "immediate_lists"
+    bit = layout.QUEUE_IN_ORDER if immediate else layout.LIST_IN_ORDER
+    return {**given, "immediate": immediate, "in_order": None if flags is None else bool(flags & bit)}

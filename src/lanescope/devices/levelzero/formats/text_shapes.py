@@ -20,6 +20,7 @@ from lanescope.devices.levelzero.formats.text_calls import REMEMBERED
 from lanescope.devices.levelzero.formats.text_cells import (
     APIS,
     APPEND_COLUMNS,
+    CREATIONS,
     ENDPOINTS,
     EXIT,
     HANDLES,
@@ -215,6 +216,8 @@ class Shapes:
         cells: tuple[Cell, ...] = ()
         if function in HANDLES:
             cells = (cell_of(HANDLES[function][0]),)
+        elif function in CREATIONS:
+            cells = CREATIONS[function][2]
         elif function in layout.EXECUTES:
             queue, lists = layout.EXECUTES[function]
             cells = (cell_of(queue), *optional_cells(lists, kind="integers"))
@@ -233,6 +236,7 @@ class Shapes:
             function in layout.APPENDS,
             append,
             append_cells(function) if append else (),
+            function in CREATIONS,
         )
         return append is not None or number >= 0
 
@@ -242,6 +246,11 @@ class Shapes:
         conclusion, made = "unknown", None
         if function in layout.EXECUTES:
             conclusion, made = "execution", (NUMBERS["executions"], 0)
+        elif function in CREATIONS:
+            sheet, _, _, field = CREATIONS[function]
+            cells = (*cells, *optional_cells(field))
+            constant = 0 if sheet == "created_queues" else self._code("lists", "action", "create")
+            conclusion, made = "creation", None if constant is None else (NUMBERS[sheet], constant)
         elif function in HANDLES:
             _, conclusion, sheet, column, text = HANDLES[function]
             table = ROW_TABLES.get(sheet, sheet)
@@ -254,7 +263,7 @@ class Shapes:
             if conclusion == "allocation":
                 cells = (*cells, *optional_cells("pptr_val"))
         self.scanner.add_exit(kind, (NUMBERS["calls"], code), cells, number, conclusion, made)
-        return made is not None or function not in HANDLES
+        return made is not None or function not in (*HANDLES, *CREATIONS)
 
     # --- what its rows mean ---------------------------------------------------------------------------------------
 
@@ -344,10 +353,7 @@ class Shapes:
         )
 
     def _targets(self) -> npt.NDArray[np.int64]:
-        """Return the code of the kind of object that each function waits for, int64 [functions].
-
-        It is ``_FENCED`` for the function that is given a fence, ``_SIZED`` for the others.
-        """
+        """Return by function the code of what it waits for, ``_FENCED`` or ``_SIZED``, int64 [functions]."""
         codes, functions = self._rows["host_waits"].dictionary("target"), self._rows["calls"].dictionary("function")
         known = {layout.FENCED[0]: _FENCED}
         for function in functions.texts:
@@ -400,6 +406,25 @@ class Shapes:
 
     def _gather_lists(self, sheet: _Sheet) -> None:
         self._add("lists", sheet, {"action": (sheet.constant, None), "list": sheet.cell(0)})
+
+    def _gather_regular_lists(self, sheet: _Sheet, function: str = "zeCommandListCreate", immediate: int = 0) -> None:
+        columns = {name: sheet.cell(cell) for cell, name in enumerate(CREATIONS[function][1], 1)}
+        flags, known = columns.pop("flags")
+        bit = layout.QUEUE_IN_ORDER if immediate else layout.LIST_IN_ORDER
+        columns |= {"action": (sheet.constant, None), "list": sheet.cell(0)}
+        columns["immediate"] = np.full(len(sheet), immediate), None
+        columns["in_order"] = (flags & np.uint64(bit)) != 0, known
+        self._add("lists", sheet, columns)
+
+    def _gather_immediate_lists(self, sheet: _Sheet) -> None:
+        self._gather_regular_lists(sheet, "zeCommandListCreateImmediate", 1)
+
+    def _gather_created_queues(self, sheet: _Sheet) -> None:
+        self._add(
+            "queues",
+            sheet,
+            {name: sheet.cell(cell) for cell, name in enumerate(("queue", *CREATIONS["zeCommandQueueCreate"][1]))},
+        )
 
     def _add_launched(self, table: str, api: HostApi, sheet: _Sheet, columns: Mapping[str, _Values]) -> None:
         code = self._rows[table].dictionary("api").code(api.title)
