@@ -1,7 +1,7 @@
 """Cost of ingesting, by slice, and what holds under a limit on memory; results are printed as Markdown tables.
 
-``python benchmarks/growth.py [--slices N] [--memory SIZE] [--jobs N]`` simulates captures of kernels, of a million slices
-each, in a temporary folder, and removes them.
+``python benchmarks/growth.py [--slices N] [--memory SIZE] [--jobs N]`` simulates captures of kernels, of a million
+slices each, in a temporary folder, and removes them.
 """
 
 from __future__ import annotations
@@ -130,13 +130,15 @@ def limits(folder, memory, families):
         if status:
             print(f"| {family} | {err.strip()[:80]} | | | | |", flush=True)
             continue
-        for truth in place.glob("*.truth.json"):
+        for truth in place.rglob("*.truth.json"):
             truth.unlink()
-        cells = [f"{main.stat().st_size / 2**20:.0f} MiB"]
+        size = sum(path.stat().st_size for path in place.rglob("*") if path.is_file())
+        cells = [f"{size / 2**20:.0f} MiB"]
         for suffix in ("parquet", "pftrace", "json"):
             status, _, _, peak, _, err = run("convert", main, "--memory", memory, "-o", place / f"out.{suffix}")
             left = [path.name for path in place.iterdir() if path.name.startswith(".lanescope-")]
-            assert not left and (status == 0) == (place / f"out.{suffix}").exists(), (left, err)
+            assert not left, (left, err)
+            assert (status == 0) == (place / f"out.{suffix}").exists(), err
             over = " (over)" if peak > limit * 1.1 else ""
             cells.append(f"{peak >> 20} MiB{over}" if status == 0 else f"error {status} at {peak >> 20} MiB")
         status, _, _, peak, _, err = run("ingest", main, "-o", place / "dataset", "--memory", memory, "--jobs", 1)

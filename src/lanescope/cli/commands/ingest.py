@@ -63,6 +63,7 @@ def run(args: argparse.Namespace) -> int:
     records.mark(dataset)
     dataset.sweep()
     outcomes = list(_watched(_outcomes(args, found), len(found.captures) + len(found.missing)))
+    dataset.sweep()  # after workers that ended in the middle
     outcomes.sort(key=lambda each: each.path)
     _print(args, outcomes, found)
     return _status(args, outcomes)

@@ -142,7 +142,11 @@ STRAGGLERS = TableSpec(
             nullable=True,
             unit="1",
         ),
-        ColumnSpec("is_outlier", "bool", "whether the score is beyond 3.5"),
+        ColumnSpec(
+            "is_outlier",
+            "bool",
+            "whether the score is beyond 3.5; without a score, whether the total differs from the median",
+        ),
     ),
 )
 
@@ -176,7 +180,7 @@ spreads as (select run, name, middle, median(abs(total - middle)) as mad
 select run, name, rank, count, total, round(middle)::bigint, round(total - middle)::bigint,
     case when middle > 0 then total / middle end,
     case when mad > 0 then 0.6745 * (total - middle) / mad end as score,
-    coalesce(abs(score) > {OUTLIER_SCORE}, false) as is_outlier
+    coalesce(abs(score) > {OUTLIER_SCORE}, total <> middle) as is_outlier
 from filled join spreads using (run, name)
 order by is_outlier desc, abs(total - middle) desc, run, name, rank"""
     with tables.connect(catalog, ranked, query) as connection:
