@@ -1,0 +1,41 @@
+"""What lies behind the end of a file is counted to the byte, has a location, and decides the exit status."""
+
+import gzip
+
+import pytest
+
+from lanescope.cli import main
+from lanescope.families import registry
+from lanescope.families.options import resolve_options
+
+
+@pytest.fixture(scope="module")
+def healthy():
+    family = registry.family("kineto")
+    (content,) = family.simulate(resolve_options(family.sim_options, {}, what="simulator"), 1).files.values()
+    return gzip.decompress(content) if content[:2] == b"\x1f\x8b" else content
+
+
+@pytest.mark.parametrize("pack", [bytes, gzip.compress], ids=["plain", "gz"])
+@pytest.mark.parametrize(
+    "garbage", [b"x" * 37, b"\0" * 4096, b'{"traceEvents": []}'], ids=["text", "zeros", "document"]
+)
+def test_trailing_garbage_is_counted_and_found(healthy, garbage, pack, tmp_path, capsys):
+    path = tmp_path / f"trace.json{'.gz' if pack is gzip.compress else ''}"
+    path.write_bytes(pack(healthy))
+    assert main(["check", str(path)]) == 0
+    capsys.readouterr()
+
+    path.write_bytes(pack(healthy + garbage))
+    assert main(["check", str(path)]) == 1
+    found = capsys.readouterr().out
+    assert "LS002" in found
+    assert f"{len(garbage)} of {len(healthy) + len(garbage)} bytes lost" in found
+    assert f"offset {len(healthy):#x}  {len(garbage):,} x unreadable bytes outside of the list of events" in found
+
+
+@pytest.mark.parametrize("pack", [bytes, gzip.compress], ids=["plain", "gz"])
+def test_white_space_behind_the_end_is_not_garbage(healthy, pack, tmp_path):
+    path = tmp_path / f"trace.json{'.gz' if pack is gzip.compress else ''}"
+    path.write_bytes(pack(healthy.rstrip() + b"\r\n\t \n"))
+    assert main(["check", str(path)]) == 0
