@@ -30,12 +30,12 @@ def write(self, data, written=atomic_file._Raw.write):
     stop()
     return written(self, data)
 
-def write_table(*arguments, written=parquet._write_table):
+def write_table(*arguments, written=parquet.write_table):
     written(*arguments)
     stop()
 
 atomic_file._Raw.write = write
-parquet._write_table = write_table
+parquet.write_table = write_table
 sys.exit(cli.main(sys.argv[1:]))
 """
 #: The same, and the first removal of an unfinished output hangs.
