@@ -223,3 +223,17 @@ def test_recorded_calls_name_what_they_wait_for(fake_ze, recording, program, tar
     for row in rows:
         assert (row["operation_slice_id"] is not None) == (calls[row["slice_id"]] == SUCCESS)
     assert any(row["operation_slice_id"] is not None for row in rows)
+
+
+def test_an_event_of_two_lists_is_signalled_by_the_one_that_was_executed_last(tmp_path):
+    """And not by the one that was appended last."""
+    made = script().regular(1).regular(2).append("MemoryFill", A, cl=1).append("MemoryFill", A, cl=2)
+    for cl, start in ((1, 20), (2, 60), (1, 100)):
+        made = wait(made.execute(0x9, cl), EVENT, A, (A, start, start + 10))
+    assert waited(made.open(tmp_path)) == [("event", A, 0), ("event", A, 1), ("event", A, 2)]
+
+
+def test_an_event_whose_last_execution_has_no_result_names_no_older_one(tmp_path):
+    made = script().regular(1).append("MemoryFill", A, cl=1)
+    made = wait(made.execute(0x9, 1), EVENT, A, (A, 20, 30)).execute(0x9, 1)
+    assert waited(wait(made, EVENT, A).open(tmp_path)) == [("event", A, 0), ("event", A, None)]

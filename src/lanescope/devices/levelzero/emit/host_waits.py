@@ -8,6 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from lanescope.common.asof_join import Int64, Mask, group, join, pick
+from lanescope.devices.levelzero.emit.event_signals import EventSignals
 from lanescope.devices.levelzero.formats import layout
 from lanescope.devices.levelzero.formats.event_model import is_text
 from lanescope.devices.levelzero.interpret.resolved import Attributed
@@ -22,8 +23,8 @@ class HostWaits:
     """What calls waited for.
 
     A queue, a list or a device is waited for with all that was submitted to it before the call; a fence with the
-    execution that it was given to last; an event with the operation that was appended with it last. A call that timed
-    out or failed waited for nothing that ended.
+    execution that it was given to last; an event with the operation that was given to the device with it last. A call
+    that timed out or failed waited for nothing that ended.
 
     Args:
         found: attributed records.
@@ -161,26 +162,24 @@ class HostWaits:
         self._latest(rows, [_spread(given, rows, len(self._seq))], [of])
 
     def _events(self, rows: Int64) -> None:
-        """An event is signaled by what was appended with it last; a signal of an in-order list by all before it."""
-        events = self._found.events
+        """An event is signaled by what was given with it last; a signal of an in-order list by all before it."""
+        events, signals = self._found.events, EventSignals(self._found)
         appends, lists = events["appends"], events["lists"]
-        signals = np.flatnonzero(appends.valid("event") & (appends.values("event") != 0))
-        process, seq = events.process("appends"), appends.values("seq")
-        keys = [process[signals], appends.values("event")[signals]]
-        last = join([self._process[rows], self._handle[rows]], self._seq[rows], keys, seq[signals]).last_before()
-        signaller = pick(signals, last, -1)
-        append = self._found.operations.append
-        self._latest(rows, [_spread(signaller, rows, len(self._seq))], [append])
+        wanted = self._process[rows], self._handle[rows], self._seq[rows]
+        operation = signals.of_calls(*wanted)
+        ended = (operation >= 0) & pick(self._ended, operation) & (pick(self._end, operation) <= self._returned[rows])
+        self.operation[rows] = np.where(ended, operation, -1)
+        signaller = signals.last_appended(*wanted)
         listed = pick(self._found.appends.listed, signaller, -1)
         is_signal = (signaller >= 0) & np.append(is_text(appends, "kind", layout.SIGNAL), False)[signaller]
         in_order = (listed >= 0) & np.append(lists.values("in_order") & lists.valid("in_order"), False)[listed]
         immediate = (listed >= 0) & np.append(lists.values("immediate") & lists.valid("immediate"), False)[listed]
         held = np.flatnonzero(is_signal & in_order & immediate & (self.operation[rows] < 0))
         if len(held):
-            wanted = [_spread(listed, rows, len(self._seq))]
             self._seq = self._seq.copy()
-            self._seq[rows[held]] = seq[signaller[held]]
-            self._latest(rows[held], wanted, [self._found.appends.listed[append]])
+            self._seq[rows[held]] = appends.values("seq")[signaller[held]]
+            of = self._found.appends.listed[self._found.operations.append]
+            self._latest(rows[held], [_spread(listed, rows, len(self._seq))], [of])
 
 
 def _spread(values: Int64, rows: Int64, count: int) -> Int64:
