@@ -380,6 +380,17 @@ def waves() -> Schema:
     )
 
 
+def register_writes() -> Schema:
+    """What ``aie-config`` prints."""
+    write = {"when": {"enum": ["start", "stop"]}, "col": COUNT, "row": COUNT}
+    write |= dict.fromkeys(("register", "address", "value", "meaning"), TEXT)
+    return document(
+        "lanescope.aie-config/1",
+        "lanescope aie-config CONFIG --json",
+        {"device": TEXT, "writes": listed(record(write))},
+    )
+
+
 def graph() -> Schema:
     """What ``ascend-deps`` prints without a task."""
     known = or_null(WHOLE)
@@ -548,7 +559,7 @@ MADE = (
     ingested, dataset_info, dataset_findings, dataset_summary,
     info, info_folder, findings, summary, sql, time_of_lanes, gaps, path, explain, align, doctor,
     compared, changes_of_series, baseline,
-    path_of_core, waves, graph, tasks_around, tally,
+    path_of_core, waves, register_writes, graph, tasks_around, tally,
 )  # fmt: skip
 
 

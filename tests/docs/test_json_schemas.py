@@ -192,6 +192,13 @@ def test_commands_of_families_are_valid(told, captures, tmp_path):
     around = told("ascend-deps", captures["ascend"], graph["tasks"][0]["task"])
     assert around["schema"] == "lanescope.ascend-deps/1"
     assert errors(around) == []
+    config = tmp_path / "config.json"
+    config.write_text('{"device": "aie2", "tiles": [{"col": 0, "row": 2, "type": "core", "events": ["LOCK_STALL"]}]}')
+    writes = told("aie-config", config)
+    assert writes["schema"] == "lanescope.aie-config/1"
+    assert {write["when"] for write in writes["writes"]} <= {"start", "stop"}
+    assert writes["writes"]
+    assert errors(writes) == []
     run = tmp_path / "run.bin"
     assert main(["sim", "aie", "--program", "example", "--seed", "1", "-o", str(run)]) == 0
     path = told("aie-path", run, "--listing", tmp_path / "run.lst")

@@ -37,7 +37,7 @@ def format_duration(value: int, unit: str = "ns") -> str:
     """Return a time of three digits with a unit that fits; cycles stay cycles.
 
     Example:
-        >>> time_text(1_234_500), time_text(999_999), time_text(999), time_text(16737, "cycles")
+        >>> format_duration(1_234_500), format_duration(999_999), format_duration(999), format_duration(16737, "cycles")
         ('1.23 ms', '1 ms', '999 ns', '16737 cycles')
     """
     if unit != "ns":

@@ -7,8 +7,11 @@ import time
 from collections.abc import Mapping, Sequence
 from typing import Any, TextIO
 
-from lanescope.view.formatting import escape
+from lanescope.view.formatting import escape, format_bytes
 from lanescope.view.table_output import is_terminal
+from lanescope.view.tables.cells import cell, duration
+from lanescope.view.tables.columns import Col, column
+from lanescope.view.tables.sections import in_units
 
 #: Rows of a table in one place.
 _MOST_ROWS = 12
@@ -43,8 +46,8 @@ class RefreshedTable:
             return
         width, height = shutil.get_terminal_size()
         shown = rows[: max(min(_MOST_ROWS, height - 3), 1)]
-        cells = [list(self._columns), *([_cell(row[name]) for name in self._columns] for row in shown)]
-        widths = [max(len(line[column]) for line in cells) for column in range(len(self._columns))]
+        cells = [list(self._columns), *_cells(self._columns, shown)]
+        widths = [max(len(line[place]) for line in cells) for place in range(len(self._columns))]
         lines = [f"after {elapsed:.1f} s, {len(rows) - len(shown)} more rows"]
         lines += ["  ".join(cell.rjust(size) for cell, size in zip(line, widths, strict=True)) for line in cells]
         self.clear()
@@ -73,16 +76,20 @@ def line_of(rows: Sequence[Mapping[str, Any]], elapsed: float) -> str:
     for section in dict.fromkeys(row["section"] for row in of_program):
         mine = [row for row in of_program if row["section"] == section]
         count, total = sum(row["count"] for row in mine), sum(row["total"] for row in mine)
-        unit = "bytes" if section == "traffic" else "ns"
-        most = escape(str(mine[0]["name"]))
+        most, shown = mine[0], format_bytes if section == "traffic" else duration
         parts.append(
-            f"{section} {count} in {total} {unit} (most: {most} {mine[0]['count']} in {mine[0]['total']} {unit})"
+            f"{section} {count:,} in {shown(total)} "
+            f"(most: {escape(str(most['name']))} {most['count']:,} in {shown(most['total'])})"
         )
-    parts += [f"{escape(str(row['name']))} {row['total']} ns" for row in apart]
+    parts += [f"{escape(str(row['name']))} {duration(row['total'])}" for row in apart]
     return f"live {elapsed:.1f} s: {'; '.join(parts) or 'nothing yet'}"
 
 
-def _cell(value: object) -> str:
-    if value is None:
-        return ""
-    return f"{value:.3g}" if isinstance(value, float) else escape(str(value))
+def _cells(names: Sequence[str], rows: Sequence[Mapping[str, Any]]) -> list[list[str]]:
+    """Return the cells of rows as other tables show them: sums with the unit of their section."""
+    listed: list[Col] = [column(name) for name in ("section", *names)]
+    columns, values = in_units(listed, ([row["section"], *(row[name] for name in names)] for row in rows))
+    return [
+        ["" if value is None else cell(value, each) for value, each in zip(row[1:], columns[1:], strict=True)]
+        for row in values
+    ]

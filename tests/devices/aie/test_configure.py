@@ -1,5 +1,6 @@
 """Configurations in all their forms, there and back."""
 
+import csv
 import json
 import re
 from pathlib import Path
@@ -323,3 +324,24 @@ def test_its_help_ends_with_two_examples_that_run(command):
     assert out.endswith("".join(f"  {example}\n" for example in declared.examples))
     for example in declared.examples:
         assert command(*example.split()[2:])[0] == 0
+
+
+def test_register_writes_as_tables_for_programs(capfd, tmp_path):
+    """JSON, CSV and the text have the same rows; other forms are not mixed with them."""
+    path = tmp_path / "config.json"
+    path.write_text('{"device": "aie2", "tiles": [{"col": 0, "row": 2, "type": "core", "events": ["LOCK_STALL"]}]}')
+
+    def printed(*arguments):
+        assert main(["aie-config", str(path), *arguments]) == 0
+        return capfd.readouterr().out
+
+    document = json.loads(printed("--json"))
+    assert document["device"] == "aie2"
+    found = list(csv.DictReader(printed("--csv").splitlines()))
+    assert found == [{name: str(value) for name, value in row.items()} for row in document["writes"]]
+    assert found
+    for more in (["--to", "mlir"], ["-o", str(tmp_path / "out.json")]):
+        assert main(["aie-config", str(path), "--json", *more]) == 2
+        err = capfd.readouterr().err
+        assert is_one_error(err)
+        assert "--to json" in err

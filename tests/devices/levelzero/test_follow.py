@@ -291,9 +291,10 @@ def test_a_terminal_gets_the_table_in_one_place():
 
     rows = [{"section": "host", "name": "a\x1b[2J", "count": 1, "total": 5}]
     file = Terminal()
-    shown = RefreshedTable(file, ("name", "count"))
+    shown = RefreshedTable(file, ("name", "count", "total"))
     shown.show(rows)
     assert "\x1b" not in file.text
+    assert file.text.split()[-3:] == ["1", "5", "ns"]
     shown.show(rows * 2)
     assert file.text.count("\x1b[3A\x1b[J") == 1
     shown.clear()
@@ -307,11 +308,12 @@ def test_a_terminal_gets_the_table_in_one_place():
 def test_lines_of_nothing_and_of_sections():
     assert line_of([], 1.25) == "live 1.2 s: nothing yet"
     rows = [
-        {"section": "host", "name": "a", "count": 2, "total": 5},
-        {"section": "host", "name": "b", "count": 1, "total": 4},
+        {"section": "host", "name": "a", "count": 2000, "total": 5_000_000},
+        {"section": "host", "name": "b", "count": 1, "total": 4_000_000},
         {"section": "traffic", "name": "c", "count": 1, "total": 9},
+        {"section": "host", "name": "(recorder)", "count": 1, "total": 12_345},
     ]
-    assert (
-        line_of(rows, 3.0)
-        == "live 3.0 s: host 3 in 9 ns (most: a 2 in 5 ns); traffic 1 in 9 bytes (most: c 1 in 9 bytes)"
+    assert line_of(rows, 3.0) == (
+        "live 3.0 s: host 2,001 in 9.00 ms (most: a 2,000 in 5.00 ms); traffic 1 in 9 bytes (most: c 1 in 9 bytes); "
+        "(recorder) 12.3 µs"
     )

@@ -38,6 +38,11 @@ def run(context: CommandContext, values: Values) -> int:
     source, target = values["input"], values["output"]
     is_file = not context.is_stdout(target)
     form = values["to"] or _by_suffix(target if is_file else "")
+    if values["json"] and (values["to"] or is_file):
+        raise UsageError(
+            "--json prints the register writes and takes neither --to nor --output",
+            hint="use --to json for the configuration as short JSON",
+        )
     if is_file and (build := _BUILDS.get(Path(target).suffix)) is not None:
         raise UsageError(
             f"cannot write {build}: it holds the programs and routes of a whole build",
@@ -75,7 +80,12 @@ def run(context: CommandContext, values: Values) -> int:
     from lanescope.devices.aie.config import register_writes
 
     columns = ("when", "col", "row", "register", "address", "value", "meaning")
-    context.show(columns, register_writes.describe(known), title=f"register writes, {known.device}")
+    rows = register_writes.describe(known)
+    if values["json"]:
+        writes = [dict(zip(columns, row, strict=True)) for row in rows]
+        context.json("lanescope.aie-config/1", device=known.device, writes=writes)
+    else:
+        context.show(columns, rows, title=f"register writes, {known.device}")
     return 0
 
 
@@ -128,4 +138,5 @@ ARGUMENTS = (
         "output form (default: from the suffix): " + ", ".join(f"{name} ({what})" for name, what in FORMS.items()),
         choices=tuple(FORMS),
     ),
+    Argument("--json", "register writes as one JSON document, schema lanescope.aie-config/1", bool),
 )
