@@ -259,3 +259,27 @@ def test_queries_open_only_the_files_of_the_ranks_they_ask_for(whole):
 )
 def test_queries_neither_write_nor_read_elsewhere(call, whole, query):
     assert call("sql", whole, query).status == 2
+
+
+def test_another_sidecar_file_is_not_taken_for_the_same_capture(call, tmp_path):
+    """The content of the main file is known, that of the files around it is not: what they say would be lost."""
+    for name, data in session.simulate("cuda", 1, tiles=1).files.items():
+        (tmp_path / name).write_bytes(data)
+    main, names = tmp_path / "attention.npy", tmp_path / "attention.events.json"
+    assert call("ingest", main, "-o", "fleet", "--jobs", "1").status == 0
+    before = files(tmp_path / "fleet")
+    assert call("ingest", main, "-o", "fleet", "--jobs", "1").status == 0
+    known = names.read_bytes()
+    for change, expected in (
+        (lambda: names.write_bytes(known.replace(b"}", b" }", 1)), "another sidecar file 'attention.events.json'"),
+        (names.unlink, "without its sidecar file 'attention.events.json'"),
+        (
+            lambda: (names.write_bytes(known), (tmp_path / "attention.layout.toml").write_text("")),
+            "a new sidecar file 'attention.layout.toml'",
+        ),
+    ):
+        change()
+        refused = call("ingest", main, "-o", "fleet", "--jobs", "1")
+        assert refused.status == 3
+        assert expected in refused.out
+        assert files(tmp_path / "fleet") == before

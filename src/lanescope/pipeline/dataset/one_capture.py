@@ -7,11 +7,13 @@ import os
 import re
 import tempfile
 from collections.abc import Mapping
+from contextlib import closing
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from lanescope.declaration import as_dict
 from lanescope.errors import InputError, LanescopeError, UsageError, os_reason
+from lanescope.families import registry
 from lanescope.io.dataset import records
 from lanescope.io.dataset.parts import FILE_ROWS, PartsSink, WrittenParts
 from lanescope.io.dataset.records import CaptureRecord, FailedRecord, File
@@ -22,7 +24,7 @@ from lanescope.pipeline.observers import Counts, Overview
 from lanescope.pipeline.readable import Readable
 from lanescope.pipeline.run import run
 from lanescope.pipeline.sources import CaptureSource
-from lanescope.source import Capture
+from lanescope.source import Capture, Source
 from lanescope.trace import Trace
 
 #: Of so many bytes of allowed memory one row of events may wait to be written.
@@ -177,9 +179,10 @@ def _ingest(work: Work, path: str, store: Store) -> Outcome:
         if not opened.main.head().size:
             raise InputError(f"{work.path!r} is empty (0 bytes)", hint="check that the capture completed")
         capture = capture_id(opened)
-    known = records.record_of(store, capture)
-    if known is not None:
-        return _present(work, known)
+        known = records.record_of(store, capture)
+        if known is not None:
+            _refuse_other_sidecars(work, opened, known)
+            return _present(work, known)
     counts, overview = Counts(), Overview()
     with CaptureSource(path, work.family, dict(work.options)) as source:
         if source.family is None:
@@ -223,6 +226,45 @@ def _ingest(work: Work, path: str, store: Store) -> Outcome:
     slices = record.rows.get("slices", 0)
     status = "ingested" if is_first else "present"
     return Outcome(work.path, status, capture, slices, written.bytes, record.losses)
+
+
+def _refuse_other_sidecars(work: Work, opened: Capture, known: CaptureRecord) -> None:
+    """Refuse a capture of which the dataset has the main file's content with other sidecar files.
+
+    The id is that of the main file: which sidecars a decoder takes only decoding shows. So those that it took are
+    compared with what is there now, and those that a family names are looked for.
+
+    Raises:
+        InputError: a sidecar file has other content, is gone, or is new.
+    """
+    if opened.folder is not None:
+        return
+    beside = Path(opened.main.path).parent
+    taken: set[str] = set()
+    for row in known.inputs:
+        if row["role"] == "main":
+            continue
+        name, named_after = Path(row["path"]).name, row["capture"]
+        if name.startswith(named_after):  # the main file may have another name now
+            name = opened.name + name.removeprefix(named_after)
+        taken.add(name)
+        places = [path for path in (beside / name, Path(row["path"])) if path.is_file()]
+        if not places:
+            raise _other_sidecar(work, f"without its sidecar file {name!r}")
+        with closing(Source(places[0])) as source:
+            if source.sha256 != row["sha256"]:
+                raise _other_sidecar(work, f"with another sidecar file {name!r}")
+    for family in registry.builtin():
+        for ending in family.sidecars if family.name == known.family else ():
+            for path in opened.find_sidecar(opened.name_pattern + ending):
+                if path.name not in taken:
+                    raise _other_sidecar(work, f"with a new sidecar file {path.name!r}")
+
+
+def _other_sidecar(work: Work, what: str) -> InputError:
+    return InputError(
+        f"{work.path} is in the dataset, but now comes {what}", hint="ingest it into another dataset to have both"
+    )
 
 
 def _present(work: Work, known: CaptureRecord) -> Outcome:
