@@ -25,6 +25,7 @@ from lanescope.trace.merge_tables import (
     placed_by_clock,
     put_inside,
     record_maker,
+    with_placement_error,
 )
 from lanescope.trace.table import Table
 from lanescope.trace.trace import EPOCH_KINDS, Records, TimeBase, Trace
@@ -111,9 +112,9 @@ def merge(traces: Sequence[Trace], *, side_by_side: bool = False, inside: Mappin
 
     Ids count on from trace to trace; texts are united; raw records stay reachable. Merging merged traces again gives
     what merging all at once would have given, apart from names of groups. Groups that a clock placed with an error are
-    named after both. Slices and instants whose place is assumed (``TimelineShift.wrap_period``) have the flag
-    ``WRAP_AMBIGUOUS``. Groups on several time axes are named after theirs, and all captures but those on the first one
-    are counted by the stat ``unaligned_capture``.
+    named after both, and the stats ``placement_error`` and ``unknown_placement`` hold it. Slices and instants whose
+    place is assumed (``TimelineShift.wrap_period``) have the flag ``WRAP_AMBIGUOUS``. Groups on several time axes are
+    named after theirs, and all captures but those on the first one are counted by the stat ``unaligned_capture``.
 
     Args:
         traces: one or more; one comes back as it is.
@@ -138,6 +139,10 @@ def merge(traces: Sequence[Trace], *, side_by_side: bool = False, inside: Mappin
     parts = [
         part if at in within or not placement.clock else placed_by_clock(part, placement.clock, placement.error_ns)
         for at, (part, placement) in enumerate(zip(parts, placements, strict=True))
+    ]
+    parts = [
+        with_placement_error(part, None if place.wrap_period else place.error_ns)
+        for part, place in zip(parts, placements, strict=True)
     ]
     if any(placement.axis for placement in placements):
         parts = [on_axis(part, placement.axis) for part, placement in zip(parts, placements, strict=True)]

@@ -130,6 +130,17 @@ def placed_by_clock(part: Trace, clock: str, error_ns: int | None) -> Trace:
     return Trace(part.time, tables, {name: tables[name] for name in part.details}, part.records)
 
 
+def with_placement_error(part: Trace, error_ns: int | None) -> Trace:
+    """Return ``part`` with the error of its place counted for each of its captures; None: it is not known."""
+    if error_ns == 0:
+        return part
+    tables = dict(part.tables())
+    for main in [row["id"] for row in part.inputs.rows() if row["role"] == "main"]:
+        name = "unknown_placement" if error_ns is None else "placement_error"
+        tables["stats"] = counted(tables["stats"], name, error_ns or 1, input_id=main)
+    return Trace(part.time, tables, {name: tables[name] for name in part.details}, part.records)
+
+
 def on_axis(part: Trace, axis: int) -> Trace:
     """Return ``part`` with the number of its time axis in the names of its groups, and counted if that is not 0."""
     tables = _with_suffix(part, f"time axis {axis + 1}")
@@ -196,10 +207,15 @@ def put_inside(
 
 def _counted(part: Trace, stat: str) -> Table:
     """Return the stats of a trace with one more, counted once."""
-    stats = part.stats
     main = next((row["id"] for row in part.inputs.rows() if row["role"] == "main"), None)
+    return counted(part.stats, stat, 1, input_id=main)
+
+
+def counted(stats: Table, stat: str, count: int, *, input_id: int | None = None, track_id: int | None = None) -> Table:
+    """Return stats with one more of those that any family may count."""
     spec = next(spec for spec in CORE_STATS if spec.name == stat)
-    row = {"id": len(stats), "input_id": main, "track_id": None, "count": 1, "first_offset": None, "first_ts": 0}
+    row = {"id": len(stats), "input_id": input_id, "track_id": track_id, "count": count}
+    row |= {"first_offset": None, "first_ts": 0}
     row |= {
         name: getattr(spec, name) for name in ("name", "counted", "severity", "rule", "finding_severity", "share_of")
     }

@@ -134,6 +134,25 @@ CORE_STATS: tuple[StatSpec, ...] = (
         finding="LS305",
     ),
     StatSpec(
+        "placement_error",
+        "info",
+        "nanoseconds by which the place of a capture may be off against the first one: orders closer than that are "
+        "undecided",
+        silent="the name of its group states it, and rules that compare its times take it into account",
+    ),
+    StatSpec(
+        "unknown_placement",
+        "info",
+        "captures placed with an unknown error: orders of their times and those of others are undecided",
+        silent="the name of its group states it, and rules that compare its times take it into account",
+    ),
+    StatSpec(
+        "unplaced_lanes",
+        "info",
+        "lanes that an alignment could not place: orders of their times and those of others are undecided",
+        silent="the names of their groups state it, and rules that compare their times take it into account",
+    ),
+    StatSpec(
         "window_start",
         "info",
         "windows with a start: all but the accounting excludes what came before",

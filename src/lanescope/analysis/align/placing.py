@@ -14,14 +14,17 @@ from lanescope.analysis.align.answer import Alignment, Found
 from lanescope.analysis.align.interval import Interval
 from lanescope.common.distinct import distinct
 from lanescope.common.intervals import Ints
-from lanescope.common.time_domains import TrackRoots, without_place
+from lanescope.common.time_domains import TrackRoots, lanes_of_clocks, without_place
 from lanescope.declaration import replace
 from lanescope.errors import MergeError
 from lanescope.families.clock_pairs import TimeDomain
 from lanescope.trace import Column, Table, TableSpec, Trace
+from lanescope.trace.merge_tables import counted
 
 #: Stat of the captures of a merged trace that share no clock with the first one.
 _UNALIGNED = "unaligned_capture"
+#: Stats of how well a merge or an alignment before knew where captures lie.
+_OF_PLACES = (_UNALIGNED, "placement_error", "unknown_placement", "unplaced_lanes")
 _AXIS = re.compile(r" \(time axis \d+\)$")
 _NS = 1_000_000_000
 
@@ -81,11 +84,34 @@ def placed(alignment: Alignment) -> Trace:
     axes = {name: _axis_of(alignment, trace, domain, roots, hosts, listed, places) for name, domain in domains.items()}
     tables |= _with_clocks(trace, tables, domains, places, axes, -low)
     tables["tracks"] = _named(trace, tables["tracks"], domains, places)
-    if beside:
-        tables["stats"] = tables["stats"].where(tables["stats"].values("name") != _UNALIGNED)
+    tables["stats"] = _stats_of_places(trace, tables["stats"], domains, places)
     details = {name: tables[name] for name in trace.details}
     time = replace(trace.time, epoch_ns=trace.time.epoch_ns + low)
     return Trace(time, tables, details, trace.records)
+
+
+def _stats_of_places(
+    trace: Trace, stats: Table, domains: Mapping[str, TimeDomain], places: Mapping[str, Place]
+) -> Table:
+    """Return the stats with what is known of each clock, in place of what a merge knew of the captures."""
+    stats = stats.where(~np.isin(stats.values("name"), _OF_PLACES))
+    for name, domain in domains.items():
+        if len(domain.tracks) and places[name].error is None:
+            stats = counted(stats, "unplaced_lanes", len(domain.tracks), track_id=int(domain.tracks[0]))
+    roots = TrackRoots(trace.tracks)
+    if not roots.is_merged:
+        return stats
+    tracks = trace.tracks
+    for clock, domain in lanes_of_clocks(trace)[0].items():
+        if domain.name in domains:
+            continue
+        lane = int(domain.tracks[0])
+        root = int(roots.root[lane])
+        if clock < len(trace.clocks):
+            stats = counted(stats, "unplaced_lanes", len(domain.tracks), track_id=lane)
+        elif tracks.valid("input_id")[root]:
+            stats = counted(stats, "unknown_placement", 1, input_id=int(tracks.values("input_id")[root]))
+    return stats
 
 
 # --- where clocks lie ---------------------------------------------------------------------------------------------

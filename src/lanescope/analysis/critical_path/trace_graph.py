@@ -21,6 +21,7 @@ from lanescope.analysis.critical_path.event_graph import (
     UnknownTimes,
 )
 from lanescope.analysis.work_classes import WAIT, WAITING_CALLS, classify
+from lanescope.common.clock_order import ClockErrors
 from lanescope.common.intervals import Ints, join
 from lanescope.errors import InputError, MissingDependencyError, UsageError
 from lanescope.families import registry
@@ -168,16 +169,18 @@ class TraceGraph:
         """Those times, and times in which lanes were not recorded."""
         return UnknownTimes.of(join(self.cache.time.gaps, self.cache.time.uncovered), len(self.cache.trace.tracks))
 
-    def _clock_error(self) -> Ints:
-        """Return by how much causes and effects on different clocks may be apart, int64 [causes]; 0 on one clock."""
-        tracks, anchors = self.cache.trace.tracks, self.cache.trace.anchors
-        errors = np.zeros(len(self.cache.trace.clocks) + 1, np.int64)
-        known = anchors.valid("error_ns")
-        np.maximum.at(errors, anchors.values("clock_id")[known], anchors.values("error_ns")[known])
-        clock = np.where(tracks.valid("clock_id"), tracks.values("clock_id"), len(errors) - 1)
-        lane = self.graph.rows.lane
-        source, target = clock[lane[self.given.source]], clock[lane[self.given.target]]
-        return np.where(source == target, 0, errors[source] + errors[target])
+    @cached_property
+    def clock_errors(self) -> ClockErrors:
+        """How far times of different clocks may be apart from what they show."""
+        return ClockErrors(self.cache.trace)
+
+    def _undecided(self, rows: Ints) -> Mask:
+        """Return which causes later than their effects are so by no more than the errors of two clocks, bool [n]."""
+        given, lane = self.given, self.graph.rows.lane
+        source_ts, target_ts = given.source_ts[rows], given.target_ts[rows]
+        error = self.clock_errors.between(lane[given.source[rows]], source_ts, lane[given.target[rows]], target_ts)
+        found: Mask = source_ts - target_ts <= error
+        return found
 
     def edge_counts(self) -> list[EdgeCounts]:
         """Return what became of the causes, by kind."""
@@ -189,9 +192,9 @@ class TraceGraph:
         for number, kind in enumerate(graph.kinds):
             mine = edges["kind"] == number
             fate = edges["fate"][given.kind == number]
-            late = np.where(fate == BACKWARD, (given.source_ts - given.target_ts)[given.kind == number], 0)
-            undecided = (late > 0) & (late <= self._clock_error()[given.kind == number])
-            late[undecided] = 0
+            backward = np.flatnonzero(given.kind == number)[fate == BACKWARD]
+            undecided = self._undecided(backward)
+            late = np.where(undecided, 0, (given.source_ts - given.target_ts)[backward])
             floor = edges["floor"][mine]
             found.append(
                 EdgeCounts(

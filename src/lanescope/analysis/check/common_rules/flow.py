@@ -8,14 +8,11 @@ from itertools import pairwise
 import numpy as np
 
 from lanescope.analysis.check.model import CheckContext
-from lanescope.common.intervals import INT64_MAX, Ints, bounds, order
+from lanescope.common.clock_order import UNKNOWN_ERROR, ClockErrors
+from lanescope.common.intervals import Ints, bounds, order
 from lanescope.families.rules import Rule, Violation
-from lanescope.trace import Flag, Table, Trace
+from lanescope.trace import Flag, Table
 from lanescope.trace.column import Mask
-
-#: How far the rates of two clocks may differ from the declared ones, where no anchors measure them: parts per million.
-#: Quartz oscillators are specified to some 20 to 50 each.
-DRIFT_PPM = 100
 
 
 def _effect_first(subject: CheckContext) -> Iterator[Violation]:
@@ -63,58 +60,11 @@ def _suspect(subject: CheckContext, flows: Table) -> Mask:
 
 def _excused(subject: CheckContext, flows: Table, early: Ints) -> Mask:
     """Return which flows join two clocks whose errors together allow for ``early``, bool [n]."""
-    tracks = subject.trace.tracks
-    no_clock = len(subject.trace.clocks)
-    clock = np.append(np.where(tracks.valid("clock_id"), tracks.values("clock_id"), no_clock), no_clock)
-    src, dst = (clock[np.clip(flows.values(end), -1, len(tracks))] for end in ("src_track_id", "dst_track_id"))
-    limits = _ClockErrors(subject.trace)
-    error = limits.at(src, flows.values("src_ts")) + limits.at(dst, flows.values("dst_ts"))
-    found: Mask = (src != dst) & (early <= error)
+    ends = [flows.values(name) for name in ("src_track_id", "src_ts", "dst_track_id", "dst_ts")]
+    error = ClockErrors(subject.trace).between(*ends)
+    # A clock that could not be placed is what the rule is about: an unknown error excuses nothing.
+    found: Mask = (early <= error) & (error < UNKNOWN_ERROR)
     return found
-
-
-class _ClockErrors:
-    """How far timestamps of each clock of a trace may be off; the number of clocks means no clock.
-
-    Args:
-        trace: the trace.
-    """
-
-    def __init__(self, trace: Trace) -> None:
-        count = len(trace.clocks)
-        self._fixed = _steps(trace)
-        self._first, self._last = np.full(count + 1, INT64_MAX), np.full(count + 1, -INT64_MAX)
-        anchors = trace.anchors
-        known = (anchors.values("clock_id") >= 0) & (anchors.values("clock_id") < count)
-        clock, ts = anchors.values("clock_id")[known], anchors.values("ts")[known]
-        stated = np.where(anchors.valid("error_ns"), anchors.values("error_ns"), 0)[known]
-        error = np.zeros(count + 1, np.int64)
-        np.maximum.at(error, clock, stated)
-        self._fixed += error
-        np.minimum.at(self._first, clock, ts)
-        np.maximum.at(self._last, clock, ts)
-
-    def at(self, clock: Ints, ts: Ints) -> Ints:
-        """Return the possible error of timestamps, int64 [n]: stated error, one step, and drift beyond the anchors."""
-        first, last = self._first[clock], self._last[clock]
-        outside = np.where(first <= last, np.maximum(np.maximum(first - ts, ts - last), 0), 0)
-        error: Ints = (
-            self._fixed[clock] + outside // 1_000_000 * DRIFT_PPM + outside % 1_000_000 * DRIFT_PPM // 1_000_000
-        )
-        return error
-
-
-def _steps(trace: Trace) -> Ints:
-    """Return the resolution of each clock, rounded up to ns, and 0 for no clock, int64 [clocks + 1]."""
-    clocks = trace.clocks
-    steps = np.zeros(len(clocks) + 1, np.int64)
-    if trace.time.time_unit != "ns":
-        return steps
-    rate = clocks.values("frequency_num") / np.maximum(clocks.values("frequency_den"), 1)
-    known = np.flatnonzero(clocks.valid("frequency_num") & clocks.valid("frequency_den") & (rate >= 1))
-    ticks = np.where(clocks.valid("resolution_ticks"), clocks.values("resolution_ticks"), 1)
-    steps[known] = np.ceil(np.clip(ticks[known] * (1e9 / rate[known]), 0, 1e9)).astype(np.int64)
-    return steps
 
 
 RULES = (
