@@ -263,7 +263,7 @@ def _refuse_other_sidecars(work: Work, opened: Capture, known: CaptureRecord) ->
 
 def _other_sidecar(work: Work, what: str) -> InputError:
     return InputError(
-        f"{work.path} is in the dataset, but now comes {what}", hint="ingest it into another dataset to have both"
+        f"{work.path} is in the dataset, but now comes {what}", hint="use another dataset to have both"
     )
 
 
