@@ -221,3 +221,33 @@ def test_a_rank_that_was_recorded_is_not_named_as_one_that_was_not(tmp_path):
     made.mkdir()
     (made / "metadata").write_text("")
     assert [child.pid for child in watched.unrecorded(tmp_path)] == [42]
+
+
+@pytest.mark.parametrize(("rank", "expected"), [("0", 0), ("1", 1), (None, 1)])
+def test_a_rank_that_is_not_to_be_recorded_lacks_nothing(tmp_path, rank, expected):
+    """While it starts, a process has the driver and not yet the recorder: of ranks left out, it never comes."""
+    names = ("libze_loader.so.1", "libze_intel_gpu.so.1")
+    for name in names:
+        (tmp_path / name).write_bytes(b"\0" * 4096)
+    program = (
+        "import mmap, sys\n"
+        "files = [open(path, 'rb') for path in sys.argv[1:]]\n"
+        "held = [mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) for file in files]\n"
+        "print('mapped', flush=True)\n"
+        "sys.stdin.read()\n"
+    )
+    made = {"LANESCOPE_ZE_OUTPUT": "out", "ZE_ENABLE_TRACING_LAYER": "1", "LD_LIBRARY_PATH": "/layer"}
+    made["LANESCOPE_ZE_RANKS"] = "1,3"
+    environment = {**made, **({"OMPI_COMM_WORLD_RANK": rank, "OMPI_COMM_WORLD_SIZE": "4"} if rank else {})}
+    watched = children.Children(made, "/layer")
+    with subprocess.Popen(
+        [sys.executable, "-c", program, *(str(tmp_path / name) for name in names)],
+        env=environment,
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+    ) as running:
+        assert running.stdout.readline() == b"mapped\n"
+        watched.begin(running.pid)
+        watched.look(is_last=True)
+        running.communicate()
+    assert len(watched.unrecorded(tmp_path)) == expected

@@ -262,9 +262,7 @@ def _refuse_other_sidecars(work: Work, opened: Capture, known: CaptureRecord) ->
 
 
 def _other_sidecar(work: Work, what: str) -> InputError:
-    return InputError(
-        f"{work.path} is in the dataset, but now comes {what}", hint="use another dataset to have both"
-    )
+    return InputError(f"{work.path} is in the dataset, but now comes {what}", hint="use another dataset to have both")
 
 
 def _present(work: Work, known: CaptureRecord) -> Outcome:

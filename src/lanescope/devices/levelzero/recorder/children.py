@@ -18,7 +18,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from lanescope.devices.levelzero.recorder.ranks import PREFIX
+from lanescope.devices.levelzero.recorder.ranks import PREFIX, is_selected, rank_of
 
 #: What the mapped files of a process that uses Level Zero contain.
 _LOADER = b"/libze_loader.so"
@@ -104,7 +104,7 @@ class Children:
         if not environ or not mapped:
             return  # it ends: what was known of it stays
         missing = self._missing(given)
-        if os.fsencode(self._layer) + b"/" in mapped:
+        if os.fsencode(self._layer) + b"/" in mapped or self._is_other_rank(given):
             self._found.pop(pid, None)  # it may have got there in another way
         elif _LOADER not in mapped:
             if not missing:
@@ -113,6 +113,11 @@ class Children:
             # With a driver and without the recorder, a complete environment was not that of the loader.
             lost = "LD_LIBRARY_PATH" if _is_secure(pid) else "ZE_ENABLE_TRACING_LAYER"
             self._found[pid] = Child(pid, str(Path(f"/proc/{pid}/exe").readlink()), missing or lost)
+
+    def _is_other_rank(self, given: Mapping[bytes, bytes]) -> bool:
+        """Whether a process is a rank that is not to be recorded: nothing is missing where it leaves no recording."""
+        rank = rank_of({os.fsdecode(name): os.fsdecode(value) for name, value in given.items()})
+        return rank is not None and not is_selected(rank, self._made.get("LANESCOPE_ZE_RANKS", ""))
 
     def _has_driver(self, given: Mapping[bytes, bytes], mapped: bytes) -> bool:
         """Whether a process has called ``zeInit``: the loader opens drivers then."""
