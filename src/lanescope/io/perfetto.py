@@ -40,16 +40,7 @@ from lanescope.io.event_args import drawn_events, drawn_samples, with_arguments
 from lanescope.io.event_stream import EventStream, Int64, encode_utf8
 from lanescope.io.file_sink import FileSink, drive_trace
 from lanescope.io.part_rows import PartRows
-from lanescope.io.perfetto_packets import (
-    Rows,
-    WriteReport,
-    blocks,
-    compressed_head,
-    descriptors,
-    id_offset,
-    snapshot,
-    uuids,
-)
+from lanescope.io.perfetto_packets import Rows, WriteReport, blocks, descriptors, id_offset, snapshot, uuids
 from lanescope.trace import Table, Trace
 from lanescope.trace.streams import StreamInfo, Takes, bare
 from lanescope.trace.trace import SHARED
@@ -325,7 +316,7 @@ class _Packets:
             self._put_compressed(self._waiting.popleft().result())
 
     def _put_compressed(self, stream: bytes) -> None:
-        self._put(compressed_head(len(stream)))
+        self._put(perfetto_packets.compressed_head(len(stream)))
         self._put(stream)
 
     def _put(self, data: bytes | memoryview) -> None:
