@@ -93,8 +93,8 @@ def _column(trace: Trace, tree: Tree, name: str) -> tuple[list[str], Ints]:
         track = trace.slices.values("track_id")
         names = [tree.path(each) for each in range(len(tree))] if name == "lane" else _roles(trace)
         texts = sorted({*names, ""})
-        place = {text: at for at, text in enumerate(texts)}
-        of_track = np.array([place[text] for text in (*names, "")], np.int64)
+        position = {text: at for at, text in enumerate(texts)}
+        of_track = np.array([position[text] for text in (*names, "")], np.int64)
         return texts, of_track[np.where((track >= 0) & (track < len(names)), track, len(names))]
     codes = np.zeros(len(trace.slices), np.int64)
     texts = [""]
