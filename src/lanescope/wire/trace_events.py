@@ -330,6 +330,7 @@ class TraceEventReader:
 
     Args:
         args: columns of arguments by name.
+        expected: about how many bytes of text there will be until their events are taken, for which room is made.
 
     Example:
         >>> reader = TraceEventReader({"bytes": Wanted("integer", ("bytes",))})
@@ -339,11 +340,12 @@ class TraceEventReader:
         ([1500], [2000], ['copy'], [8])
     """
 
-    def __init__(self, args: Mapping[str, Wanted] = {}) -> None:
+    def __init__(self, args: Mapping[str, Wanted] = {}, *, expected: int = 0) -> None:
         self._columns = [*args]
         kinds = [wanted.kind for wanted in args.values()]
         keys = [(key.encode(), number) for number, wanted in enumerate(args.values()) for key in wanted.keys]
         self._scanner = TraceEventScanner(kinds, keys)
+        self._scanner.expect(expected)
         self._texts = Texts()
 
     def feed(self, data: bytes | memoryview) -> None:

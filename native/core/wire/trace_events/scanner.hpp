@@ -126,8 +126,12 @@ public:
 
     Scanner(const std::vector<ValueKind>& kinds, const std::vector<Wanted>& args);
 
+    // About so many bytes will be fed until the columns are taken: room for their rows is made at once.
+    void expect(int64_t bytes) { expected_ = bytes; }
     void feed(std::string_view bytes);
     void finish();
+    // The columns were taken: what is fed next fills new ones.
+    void begin_columns() { columns_from_ = size; }
 
     Events events;
     Ids ids, bind_ids;
@@ -257,6 +261,7 @@ private:
     Step wanted(const char*& at, uint32_t column);
     bool triple(std::string_view text, int64_t* out) const;
     void counters();
+    void make_room();
     int32_t place_of(const Place& place);
     void keep(const char* begin, const char* end);
 
@@ -272,6 +277,8 @@ private:
     const char* at_ = nullptr;
     const char* end_ = nullptr;
     int64_t base_ = 0;  // offset of the buffer in the file
+    int64_t expected_ = 0;
+    int64_t columns_from_ = 0;  // `size` when the columns were empty
     size_t wait_for_ = 0;  // bytes of the buffer before it is worth another try
     State state_ = State::start;
     bool is_fresh_ = true;  // no element of the innermost container yet
