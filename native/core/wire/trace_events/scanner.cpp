@@ -62,9 +62,9 @@ void Scanner::make_room() {
     const auto expect = [&](auto&... columns) {
         (columns.expect(static_cast<size_t>(ratio * static_cast<double>(columns.size()))), ...);
     };
-    expect(events.begin, events.size, events.flags, events.ts, events.dur, events.place, events.name, events.category,
-           events.args_begin, events.args_size, ids.event, ids.value, ids.kind, bind_ids.event, bind_ids.value, bind_ids.kind,
-           series.event, series.key, series.value);
+    events.each(expect);
+    expect(ids.event, ids.value, ids.kind, bind_ids.event, bind_ids.value, bind_ids.kind, series.event, series.key,
+           series.value);
     for (Values& column : values) expect(column.event, column.value);
 }
 
