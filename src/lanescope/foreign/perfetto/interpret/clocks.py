@@ -141,24 +141,18 @@ class ClockMap:
     def _by_clock(self) -> dict[int, dict[int, Reading]]:
         if self._readings is not None:
             return self._readings
-        number, clock, ts = (self._snapshots[name] for name in ("number", "clock", "ts"))
-        pairs: dict[tuple[int, int], tuple[list[int], list[int]]] = {}
-        starts = np.flatnonzero(np.diff(number, prepend=-1, append=-1)) if len(number) else np.empty(0, np.int64)
-        clocks, times = clock.tolist(), ts.tolist()
-        for begin, end in zip(starts.tolist(), starts[1:].tolist(), strict=False):
-            few = slice(begin, min(end, begin + _MOST_CLOCKS))
-            together = dict(zip(clocks[few], times[few], strict=True))
-            for one, one_ts in together.items():
-                for other, other_ts in together.items():
+        pairs: dict[tuple[int, int], list[tuple[Int64, Int64, Int64]]] = {}
+        for clocks, numbers, times in _alike(self._snapshots):
+            last = {clock: column for column, clock in enumerate(clocks)}  # of one that comes twice
+            for one, of in last.items():
+                for other, to in last.items():
                     if one != other:
-                        of, to = pairs.setdefault((one, other), ([], []))
-                        of.append(one_ts)
-                        to.append(other_ts)
+                        pairs.setdefault((one, other), []).append((numbers, times[:, of], times[:, to]))
         found: dict[int, dict[int, Reading]] = {}
-        for (one, other), (of, to) in pairs.items():
-            at = np.array(of, np.int64)
-            order = np.argsort(at, kind="stable")
-            found.setdefault(one, {})[other] = Reading(at[order], np.array(to, np.int64)[order])
+        for (one, other), parts in pairs.items():
+            numbers, of, to = (np.concatenate(column) for column in zip(*parts, strict=True))
+            order = np.lexsort((numbers, of))
+            found.setdefault(one, {})[other] = Reading(of[order], to[order])
         self._readings = found
         return found
 
@@ -170,6 +164,29 @@ class ClockMap:
             if self._target in others and not int(self._sequences[number - 1]) and known <= _MOST_KNOWN:
                 found.append((known, others[self._target]))
         return found
+
+
+def _alike(snapshots: Columns) -> list[tuple[tuple[int, ...], Int64, Int64]]:
+    """Return the snapshots of the same clocks together, in the order in which such snapshots first come.
+
+    Returns:
+        The clocks, the numbers of the snapshots, int64 [m], and the time of each clock, int64 [m, clocks].
+    """
+    number, clock, ts = (snapshots[name] for name in ("number", "clock", "ts"))
+    if not len(number):
+        return []
+    starts = np.flatnonzero(np.diff(number, prepend=-1))
+    sizes = np.minimum(np.diff(starts, append=len(number)), _MOST_CLOCKS)
+    found = []
+    for size in distinct(sizes).tolist():
+        of_size = starts[sizes == size]
+        places = of_size[:, None] + np.arange(size)
+        patterns, which = np.unique(clock[places], axis=0, return_inverse=True)
+        order = np.argsort(which.ravel(), kind="stable")
+        for rows in np.split(order, np.cumsum(np.bincount(which.ravel()))[:-1]):
+            clocks = tuple(patterns[which.ravel()[rows[0]]].tolist())
+            found.append((clocks, of_size[rows], ts[places[rows]]))
+    return sorted(found, key=lambda each: int(each[1][0]))
 
 
 def _is_same(reading: Reading) -> bool:
