@@ -150,9 +150,9 @@ class ClockMap:
                         pairs.setdefault((one, other), []).append((numbers, times[:, of], times[:, to]))
         found: dict[int, dict[int, Reading]] = {}
         for (one, other), parts in pairs.items():
-            numbers, of, to = (np.concatenate(column) for column in zip(*parts, strict=True))
-            order = np.lexsort((numbers, of))
-            found.setdefault(one, {})[other] = Reading(of[order], to[order])
+            snapshot, of_ts, to_ts = (np.concatenate(column) for column in zip(*parts, strict=True))
+            order = np.lexsort((snapshot, of_ts))
+            found.setdefault(one, {})[other] = Reading(of_ts[order], to_ts[order])
         self._readings = found
         return found
 
@@ -181,11 +181,13 @@ def _alike(snapshots: Columns) -> list[tuple[tuple[int, ...], Int64, Int64]]:
     for size in distinct(sizes).tolist():
         of_size = starts[sizes == size]
         places = of_size[:, None] + np.arange(size)
-        patterns, which = np.unique(clock[places], axis=0, return_inverse=True)
-        order = np.argsort(which.ravel(), kind="stable")
-        for rows in np.split(order, np.cumsum(np.bincount(which.ravel()))[:-1]):
-            clocks = tuple(patterns[which.ravel()[rows[0]]].tolist())
-            found.append((clocks, of_size[rows], ts[places[rows]]))
+        clocks = clock[places]
+        order = np.lexsort(clocks.T[::-1])  # stable: of the same clocks the earlier snapshot comes first
+        is_other = (clocks[order[1:]] != clocks[order[:-1]]).any(axis=1)
+        found += [
+            (tuple(clocks[rows[0]].tolist()), of_size[rows], ts[places[rows]])
+            for rows in np.split(order, np.flatnonzero(is_other) + 1)
+        ]
     return sorted(found, key=lambda each: int(each[1][0]))
 
 
