@@ -10,7 +10,18 @@ import numpy as np
 import numpy.typing as npt
 
 from lanescope.wire.tsdl.description import Description, EventKind, StreamKind
-from lanescope.wire.tsdl.program import MEANINGS, NONE, ROOTS, Compiler, Leaf, event_parts, rows_of, shortened
+from lanescope.wire.tsdl.program import (
+    CLOCK,
+    INTEGER,
+    MEANINGS,
+    NONE,
+    ROOTS,
+    Compiler,
+    Leaf,
+    event_parts,
+    rows_of,
+    shortened,
+)
 from lanescope.wire.tsdl.types import Array, Integer, Real, Struct, Text, plain
 
 if TYPE_CHECKING:
@@ -298,6 +309,11 @@ class Extraction:
             for at, leaf in enumerate(leaves)
             if not names or f"{leaf.root}:{leaf.name}" in names or f"{leaf.root}:" in names
         )
+        # Numbers of events, clocks and counters are of no interest here: they are passed over like other fields.
+        for step in compiler.steps:
+            step.meaning = NONE
+            if step.op == INTEGER:
+                step.flags &= ~CLOCK
         made, choices, (packet, event) = shortened(compiler.steps, compiler.choices, (packet, event), wanted)
         return cls(
             leaves, rows_of(made), np.array(choices, np.uint64).reshape(-1, 3), compiler.slot_count, packet, event

@@ -72,9 +72,10 @@ class Rows:
             values, valid = columns[column.name]
             if valid is not None:
                 valid = None if valid.all() else valid
+            values = values.astype(DTYPES[column.type], copy=False)
             if valid is not None:
-                values = np.where(valid, values, 0)
-            block.append((values.astype(DTYPES[column.type], copy=False), valid))
+                values = np.where(valid, values, values.dtype.type(0))
+            block.append((values, valid))
         self._blocks.append(block)
 
     def table(self, sort: str = "") -> Table:

@@ -323,34 +323,29 @@ class Shapes:
             self._rows["waits"].add_block({"append": (appends, None), "event": (events, None)}, len(events))
 
     def _gather_calls(self, sheet: Sheet) -> None:
-        function, (values, known) = sheet.constant & np.uint64(EXIT - 1), sheet.cell(1)
+        function, is_exit = sheet.constant_halves()
+        values, known = sheet.cell(1)
         # What calls wait for, and the fence that they are given, is in the cell of sizes.
-        target = self._targets()[function.astype(np.int64)]
-        fenced = known & (target == _FENCED)
-        given = np.flatnonzero(fenced & (values != 0))
+        rows = np.flatnonzero(known)
+        target = self._targets()[function[rows]]
+        given = rows[(target == _FENCED) & (values[rows] != 0)]
         if len(given):
             head = {name: (column[given], None) for name, (column, _) in sheet.head().items()}
             self._rows["fences"].add_block({**head, "fence": (values[given], None)}, len(given))
-        waits = np.flatnonzero(known & (target >= 0))
+        waits = rows[target >= 0]
         if len(waits):
             self._rows["host_waits"].add_block(
                 {
                     **{name: (column[waits], None) for name, (column, _) in sheet.head().items()},
-                    "target": (target[waits], None),
+                    "target": (target[target >= 0], None),
                     "handle": (values[waits], None),
                 },
                 len(waits),
             )
-        self._add(
-            "calls",
-            sheet,
-            {
-                "function": (function, None),
-                "is_exit": (sheet.constant >= np.uint64(EXIT), None),
-                "result": sheet.cell(0),
-                "bytes": (values, known & (target == _SIZED)),
-            },
-        )
+        is_sized = known.copy()
+        is_sized[rows[target != _SIZED]] = False
+        columns = {"function": (function, None), "is_exit": (is_exit != 0, None), "result": sheet.cell(0)}
+        self._add("calls", sheet, {**columns, "bytes": (values, is_sized)})
 
     def _targets(self) -> npt.NDArray[np.int64]:
         """Return by function the code of what it waits for, ``_FENCED`` or ``_SIZED``, int64 [functions]."""

@@ -50,6 +50,11 @@ class Sheet:
         """Return position, time and thread as columns of a table of events."""
         return {"seq": (self.seq, None), "ts": (self.ts, None), "thread_id": (self._thread, None)}
 
+    def constant_halves(self) -> tuple[npt.NDArray[np.int32], npt.NDArray[np.int32]]:
+        """Return the lower and the upper 32 bits of the constants, int32 [rows] each."""
+        halves = self.constant.astype("<u8", copy=False).view("<i4")
+        return np.ascontiguousarray(halves[::2]), np.ascontiguousarray(halves[1::2])
+
     def has(self, cell: int) -> npt.NDArray[np.bool_]:
         """Return which rows have a cell, bool [rows]."""
         bit = 1 << cell
