@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from operator import itemgetter
 from typing import TYPE_CHECKING, Any
 
@@ -40,6 +40,8 @@ if TYPE_CHECKING:
 I64 = npt.NDArray[np.int64]
 U32 = npt.NDArray[np.uint32]
 U8 = npt.NDArray[np.uint8]
+#: What the core noted, by shard: rows of events.
+Noted = Sequence[tuple[Shard, I64]]
 
 BLOCK_BYTES = 1 << 20
 #: Slices that are collected before they go out as a batch.
@@ -187,8 +189,8 @@ class AieDecoder:
         for shard in self._busy():
             is_done = 0
             while not is_done:
-                if (full := self._make_room()) is not None:
-                    batches.append(self._batch(full))
+                if not self._has_room():
+                    batches.append(self._batch(self._make_room()))
                 is_done, *counts = shard.timeline.finish(*shard.outputs())
                 self._take([(shard, shard.take(*counts))])
         if self._helpers is not None:
@@ -267,22 +269,32 @@ class AieDecoder:
             dealt = self._dealt[0]
             self._dealt.reverse()
             counts = core.aie_deal(self._entries[:count], dealt.reshape(-1, 4))
-            batches += self._finalize()
+            noted, left = self._end()
+            if left:
+                self._take(noted)
+                batches += [*self._start(left, is_large=True), *self._finalize()]
+                noted = []
             busy = self._busy()
             todo = [
                 Decoding(shard, rest, entries[:count], base, offsets)
                 for shard, entries, count in zip(busy, dealt, counts, strict=False)
                 if count
             ]
-            batches += self._start(todo, is_large=count >= _LARGE_BLOCK)
+            batches += self._start(todo, is_large=count >= _LARGE_BLOCK, noted=noted)
             done += taken
         if done:  # by now nothing but this block is read
             self._blocks.reverse()
         return batches, done
 
-    def _start(self, todo: list[Decoding], *, is_large: bool) -> list[Trace]:
-        """Begin to decode what a block holds, if it is worth the help of others; return a batch if one was full."""
-        full = self._make_room()
+    def _start(self, todo: list[Decoding], *, is_large: bool, noted: Noted = ()) -> list[Trace]:
+        """Begin to decode what a block holds, if it is worth the help of others; return a batch if one was full.
+
+        What was noted of the block before is taken meanwhile, unless it belongs to the batch.
+        """
+        is_full = not self._has_room()
+        if is_full:
+            self._take(noted)
+        full = self._make_room() if is_full else None
         self._work = Work(todo)
         is_ready = "concurrent.futures.thread" in sys.modules or self._fed >= _ALONE_BYTES
         if is_large and len(todo) > 1 and _CORES > 1 and is_ready:
@@ -291,16 +303,24 @@ class AieDecoder:
 
                 self._helpers = ThreadPoolExecutor(min(_CORES, SHARDS) - 1)
             self._work.begin(self._helpers, _CORES - 1)
-        return [] if full is None else [self._batch(full)]
+        if full is None:
+            self._take(noted)
+            return []
+        return [self._batch(full)]
+
+    def _end(self) -> tuple[Noted, list[Decoding]]:
+        """End what was begun; return what the core noted, and what had no room."""
+        todo = self._work.decodings
+        noted = self._work.finish()
+        self._work = Work([])
+        return noted, [decoding.rest() for decoding in todo if decoding.left]
 
     def _finalize(self) -> list[Trace]:
         """End what was begun, and see to what had no room; return the batches that were full."""
         batches: list[Trace] = []
-        while todo := self._work.decodings:
-            self._work.finish()
-            self._take([(decoding.shard, np.concatenate(decoding.noted)) for decoding in todo])
-            self._work = Work([])
-            left = [decoding.rest() for decoding in todo if decoding.left]
+        while self._work.decodings:
+            noted, left = self._end()
+            self._take(noted)
             if left:
                 batches += self._start(left, is_large=True)
         return batches
@@ -319,16 +339,19 @@ class AieDecoder:
         """Reserve new arrays for one of so many shards."""
         shard.reserve(core.AieTimeline.SLICE_ROOM + min(BATCH_ROWS // sharing, self._most_rows))
 
-    def _make_room(self) -> list[ShardRows] | None:
-        """See to it that every shard can write; return the rows so far if they had to make room."""
+    def _has_room(self) -> bool:
+        """Return whether every shard can write what the next block is likely to bring."""
         busy = self._busy()
         arenas = [arena for shard in busy for arena in (shard.slices, shard.points)]
         rows = sum(arena.used + arena.recent for arena in arenas)
         has_room = rows <= BATCH_ROWS and all(shard.has_room for shard in busy)
         for arena in arenas:
             arena.recent = 0
-        if has_room:
-            return None
+        return has_room
+
+    def _make_room(self) -> list[ShardRows]:
+        """See to it that every shard can write; return the rows so far, which had to make room."""
+        busy = self._busy()
         taken = self._taken()
         for shard in busy:
             self._reserve(shard, len(busy))
@@ -365,7 +388,7 @@ class AieDecoder:
 
     # --- recordings and their tracks --------------------------------------------------------------------------
 
-    def _take(self, noted: list[tuple[Shard, I64]]) -> None:
+    def _take(self, noted: Noted) -> None:
         """Take what the core noted, and make the tracks that it needs, in the order of the dump."""
         made = [
             (row[notes.OFFSET], number, row)
