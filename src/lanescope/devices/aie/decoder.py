@@ -10,7 +10,7 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Mapping, Sequence
-from operator import itemgetter
+from heapq import heappop, heappush
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -42,6 +42,8 @@ U32 = npt.NDArray[np.uint32]
 U8 = npt.NDArray[np.uint8]
 #: What the core noted, by shard: rows of events.
 Noted = Sequence[tuple[Shard, I64]]
+#: Place of a note in the dump (offset, shard, number), recording, and slot that it asserts for the first time.
+LaneNote = tuple[int, int, int, int, int]
 
 BLOCK_BYTES = 1 << 20
 #: Slices that are collected before they go out as a batch.
@@ -390,24 +392,30 @@ class AieDecoder:
 
     def _take(self, noted: Noted) -> None:
         """Take what the core noted, and make the tracks that it needs, in the order of the dump."""
-        made = [
-            (row[notes.OFFSET], number, row)
-            for number, (_, events) in enumerate(noted)
-            for row in notes.track_notes(events)
-        ]
-        for _, number, row in sorted(made, key=itemgetter(0, 1)):
-            shard, kind = noted[number][0], row[notes.KIND]
-            if kind == notes.SEGMENT:
-                shard.segments.append(len(self._tracks.groups))
+        slots = [notes.SlotNotes(events) for _, events in noted]
+        # Of units of many recordings nearly all slots have lanes: only notes of others wait for their turn.
+        waiting: list[LaneNote] = []
+        for number, (shard, _) in enumerate(noted):
+            for recording in slots[number].masks:
+                if recording < len(shard.segments):
+                    self._await_lanes(waiting, slots[number], number, recording, shard.segments[recording])
+        for row in notes.recording_notes([events for _, events in noted]):
+            number = row[-2]
+            if waiting:
+                self._add_lanes(waiting, (row[notes.OFFSET], number, row[-1]))
+            shard = noted[number][0]
+            if row[notes.KIND] == notes.SEGMENT:
+                recording, segment = len(shard.segments), len(self._tracks.groups)
+                shard.segments.append(segment)
                 self._add_segment(shard.source(row[notes.DETAIL] >> 8), row)
+                if recording in slots[number].masks:
+                    self._await_lanes(waiting, slots[number], number, recording, segment)
                 continue
             segment = shard.segments[row[notes.RECORDING]]
-            if kind == notes.SLOT:
-                self._tracks.add_lane(segment, row[notes.VALUE])
-                continue
             self._runs.end(segment, row[notes.TICK])
             if self._derived.needs_ends:
                 self._derived.end_recording(segment, row[notes.TICK])
+        self._add_lanes(waiting, None)
         for shard, events in noted:
             if len(events):
                 kept = events[events[:, notes.KIND] != notes.SLOT]
@@ -416,6 +424,20 @@ class AieDecoder:
                 gaps = kept[notes.is_gap(kept)]
                 self._derived.add_gaps(gaps[:, (notes.RECORDING, notes.TICK)].tolist())
                 self._summary.add_gaps(gaps)
+
+    def _await_lanes(
+        self, waiting: list[LaneNote], slots: notes.SlotNotes, number: int, recording: int, segment: int
+    ) -> None:
+        """Put the notes of slots of a recording into a heap by their place in the dump, if any has no lane."""
+        if self._tracks.lacks(segment, slots.masks[recording]):
+            for offset, index, slot in slots.of(recording):
+                heappush(waiting, (offset, number, index, segment, slot))
+
+    def _add_lanes(self, waiting: list[LaneNote], until: tuple[int, int, int] | None) -> None:
+        """Make the lanes that wait and lie before a place in the dump; None: all."""
+        while waiting and (until is None or waiting[0][:3] < until):
+            *_, segment, slot = heappop(waiting)
+            self._tracks.add_lane(segment, slot)
 
     def _add_segment(self, source: int, row: list[int]) -> None:
         mode, is_restart = row[notes.DETAIL] >> 1 & 3, row[notes.DETAIL] & 1
