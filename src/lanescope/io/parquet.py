@@ -1,5 +1,7 @@
 """Parquet datasets: one folder per table, written and read without loss.
 
+More than 500 lines: what is written and what is read are two halves of one format, to be compared on one page.
+
 ::
 
     OUT.parquet/
