@@ -235,7 +235,7 @@ class Column:
         """Return the rows from ``start`` to before ``stop``, not copied."""
         if self.is_unknown:
             return Column.null(stop - start, self.values.dtype, dictionary=self.dictionary)
-        valid = None if self._valid is None else self._valid[start:stop]
+        valid = None if self.valid is None else self.valid[start:stop]
         if self.constant_value is not None:
             column = Column.constant(self.constant_value, stop - start, self.values.dtype, dictionary=self.dictionary)
             column._valid = valid
