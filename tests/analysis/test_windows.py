@@ -4,14 +4,16 @@ import json
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import lanescope
+from effort import some
 from lanescope import Flag, TimeBase, Trace, TraceBuilder, UsageError
 from lanescope.analysis.windows.cut import Limits, WindowCut
 from lanescope.analysis.windows.report import described, require_all_slices
 from lanescope.analysis.windows.window import Instance, make_window
+from lanescope.io import parquet
 from lanescope.pipeline.sources import CaptureSource, InMemory
 from lanescope.pipeline.windowed import WindowedSource
 from lanescope.testing import strategies
@@ -306,6 +308,46 @@ def test_details_of_excluded_events_do_not_wait_for_the_end(tmp_path, monkeypatc
     held = cut._parts
     assert [len(part.details["cuda_regions"]) for part in held] == [len(part.slices) for part in held]
     assert 0 < sum(len(part.slices) for part in held) < sum(len(batch.slices) for batch in batches) / 2
+
+
+def test_of_a_folder_of_parquet_files_only_what_is_near_the_window_is_read(tmp_path, monkeypatch):
+    simulated = [("cuda", {"layout": "ls2", "across": True, "blocks": 8}), ("levelzero", {"ops": 300}), ("ascend", {})]
+    monkeypatch.setattr(parquet, "read", lambda _: pytest.fail("all of the folder was read"))
+    for family, options in simulated:
+        files = lanescope.simulate(family, seed=3, **options).files
+        (tmp_path / family).mkdir()
+        for name, content in files.items():
+            (tmp_path / family / name).write_bytes(content)
+        trace = lanescope.open(tmp_path / family / next(iter(files)))
+        out = tmp_path / f"{family}.parquet"
+        parquet.write(trace, out)
+        first, last = int(trace.slices["ts"].min()), int(trace.slices["ts"].max())
+        middle, late = first + (last - first) // 3, first + (last - first) // 2
+        for start, end, lane in [
+            (middle, late, None),
+            (None, middle, "*0*"),
+            ("+1us", "-1us", None),
+            (late, None, None),
+            (last + 10**9, None, None),
+        ]:
+            window = make_window(start=start, end=end, lane=lane)
+            with CaptureSource(out, window=window) as source:
+                (part,) = source.batches()
+            (expected,) = WindowedSource(InMemory(trace), window).batches()
+            assert rows_of(part) == rows_of(expected)
+
+
+@settings(max_examples=some(200, 4))
+@given(strategies.traces(), EDGES, st.sampled_from(["between", "from", "to"]))
+def test_a_window_of_a_folder_is_that_of_all_of_it(tmp_path_factory, trace, edges, kind):
+    out = tmp_path_factory.mktemp("folder") / "out.parquet"
+    parquet.write(trace, out)
+    start, end = (edges[0] if kind != "to" else None), (edges[1] if kind != "from" else None)
+    window = make_window(start=start, end=end)
+    with CaptureSource(out, window=window) as source:
+        (part,) = source.batches()
+    (expected,) = WindowedSource(InMemory(parquet.read(out)), window).batches()
+    assert rows_of(part) == rows_of(expected)
 
 
 def test_batches_without_a_row_in_the_window_are_skipped():

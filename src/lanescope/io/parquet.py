@@ -1,5 +1,7 @@
 """Parquet datasets: one folder per table, written and read without loss.
 
+More than 500 lines: what is written and what is read are two halves of one format, to be compared on one page.
+
 ::
 
     OUT.parquet/
@@ -41,6 +43,7 @@ if TYPE_CHECKING:
 
 SCHEMA = "lanescope.parquet/2"
 METADATA = "metadata.json"
+CORE_NAMES = frozenset(spec.name for spec in CORE_TABLES)
 
 _CORES = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 #: So many files are written side by side: more would need more memory.
@@ -388,6 +391,17 @@ def read(path: str | os.PathLike[str]) -> Trace:
         InputError: the folder is not ours, is of a later version, or a file of it is missing or broken.
     """
     folder = Path(path)
+    time, specs, counts = declared(folder)
+    tables = {name: read_folder(folder / name, spec, counts[name]) for name, spec in specs.items()}
+    return Trace(time, tables, {name: table for name, table in tables.items() if name not in CORE_NAMES})
+
+
+def declared(folder: Path) -> tuple[TimeBase, dict[str, TableSpec], dict[str, int]]:
+    """Return what the metadata of a folder says: its time base, and declarations and numbers of rows by table.
+
+    Raises:
+        InputError: the folder is not ours, or is of a later version.
+    """
     try:
         metadata = json.loads((folder / METADATA).read_text(encoding="utf-8"))
         if metadata["schema"] != SCHEMA:
@@ -395,13 +409,10 @@ def read(path: str | os.PathLike[str]) -> Trace:
                 f"{folder}: unsupported schema {metadata['schema']!r}", hint=f"use a dataset with schema {SCHEMA}"
             )
         time = TimeBase(**metadata["time"])
-        declared = {spec.name: spec for spec in map(spec_of, metadata["tables"].values())}
-        counts = {name: int(metadata["tables"][name]["rows"]) for name in declared}
+        specs = {spec.name: spec for spec in map(spec_of, metadata["tables"].values())}
+        return time, specs, {name: int(metadata["tables"][name]["rows"]) for name in specs}
     except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
         raise InputError(f"{folder}: cannot read {METADATA}: {error}", hint="write the dataset again") from None
-    core_names = {spec.name for spec in CORE_TABLES}
-    tables = {name: _read_table(folder / name, spec, counts[name]) for name, spec in declared.items()}
-    return Trace(time, tables, {name: table for name, table in tables.items() if name not in core_names})
 
 
 def spec_of(entry: Mapping[str, Any]) -> TableSpec:
@@ -416,7 +427,8 @@ def spec_of(entry: Mapping[str, Any]) -> TableSpec:
     return TableSpec(entry["name"], entry["doc"], columns, entry["key"])
 
 
-def _read_table(folder: Path, spec: TableSpec, rows: int) -> Table:
+def read_folder(folder: Path, spec: TableSpec, rows: int) -> Table:
+    """Return the table in a folder; errors as ``read_table``."""
     require_duckdb_memory()
     import duckdb
 
@@ -428,17 +440,26 @@ def _read_table(folder: Path, spec: TableSpec, rows: int) -> Table:
 
 
 def read_table(
-    connection: duckdb.DuckDBPyConnection, spec: TableSpec, rows: int, parts: list[str], name: str, where: str = ""
+    connection: duckdb.DuckDBPyConnection,
+    spec: TableSpec,
+    rows: int | None,
+    parts: list[str],
+    name: str,
+    where: str = "",
+    *,
+    is_joined: bool = False,
 ) -> Table:
     """Read a table from its files.
 
     Args:
         connection: of DuckDB, which reads them.
         spec: declaration of the table.
-        rows: number of its rows.
+        rows: number of its rows; None: it may have any.
         parts: the files, in order.
         name: what errors call them.
         where: SQL condition on the rows that belong to the table; empty: all do.
+        is_joined: the condition asks for rows of other tables, which leaves the order of rows to chance: they are put
+            back into that of the files.
 
     Raises:
         InputError: a file is missing or broken, or has other rows.
@@ -446,22 +467,28 @@ def read_table(
     import duckdb
 
     try:
-        columns, texts = _fetch(connection, spec, parts, f" where {where}" if where else "")
+        columns, texts = _fetch(connection, spec, parts, f" where {where}" if where else "", is_joined=is_joined)
     except duckdb.Error as error:
-        first = str(error).splitlines()[0]
-        raise InputError(f"cannot read {name}: {first}", hint="write the dataset again") from None
+        raise cannot_read(name, error) from None
     table = Table(spec, {c.name: _column(c, columns[c.name], texts.get(c.name)) for c in spec.columns})
-    if len(table) != rows:
+    if rows is not None and len(table) != rows:
         raise InputError(f"{name}: expected {rows} rows, found {len(table)}", hint="write the dataset again")
     return table
 
 
+def cannot_read(name: str, error: duckdb.Error) -> InputError:
+    """Return the error for what DuckDB cannot read."""
+    return InputError(f"cannot read {name}: {str(error).splitlines()[0]}", hint="write the dataset again")
+
+
 #: Names of folders are not columns.
-_SCAN = "read_parquet(?, hive_partitioning = false)"
+SCAN = "read_parquet(?, hive_partitioning = false)"
+#: Place of a row in its files; no column is called so.
+_PLACE = '"place in the files"'
 
 
 def _fetch(
-    connection: duckdb.DuckDBPyConnection, spec: TableSpec, parts: list[str], where: str
+    connection: duckdb.DuckDBPyConnection, spec: TableSpec, parts: list[str], where: str, *, is_joined: bool
 ) -> tuple[dict[str, Any], dict[str, list[str]]]:
     """Return the columns as arrays, text columns as codes, and the texts behind the codes."""
     texts: dict[str, list[str]] = {}
@@ -469,7 +496,7 @@ def _fetch(
     for column in spec.columns:
         name = _quoted(column.name)
         if column.type == "text":
-            found = connection.execute(f"select distinct {name} from {_SCAN}{where}", [parts])
+            found = connection.execute(f"select distinct {name} from {SCAN}{where}", [parts])
             texts[column.name] = [text for (text,) in found.fetchall() if text is not None]
         if texts.get(column.name):
             # An enumeration gives the codes without making a Python string of each row.
@@ -477,7 +504,10 @@ def _fetch(
                 f"enum_code({name}::{_enumeration(connection, column.name, map(_text, texts[column.name]))}) as {name}"
             )
         selected.append(name)
-    found = connection.execute(f"select {', '.join(selected)} from {_SCAN}{where}", [parts])
+    rows = f"{SCAN}{where}"
+    if is_joined:
+        rows = f"(select *, row_number() over () as {_PLACE} from {SCAN}){where} order by {_PLACE}"
+    found = connection.execute(f"select {', '.join(selected)} from {rows}", [parts])
     return found.fetchnumpy(), texts
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections import deque
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Self
 
 from lanescope.errors import MissingDependencyError, UsageError
@@ -18,6 +18,7 @@ from lanescope.trace.streams import Progress, StreamInfo, TraceSource
 
 if TYPE_CHECKING:
     from lanescope.analysis.windows.window import Window
+    from lanescope.io.dataset.parquet_folder import ParquetFolder
     from lanescope.pipeline.detection import Openable
 
 
@@ -91,12 +92,13 @@ class CaptureSource:
         window: Window | None = None,
     ) -> None:
         self._path = path
-        self._windowed = None if window is None else _windowed(_Whole(self), window)
+        self._windowed = None if window is None else _windowed(_Whole(self), window, self._folder)
         self._hashes = hashes
         self._asked = family
         self._options = options or {}
         self._opened: tuple[Capture, Family, Detection] | None = None
         self._read: Trace | None = None
+        self._parquet_folder: ParquetFolder | None = None
 
     @property
     def family(self) -> Family | None:
@@ -127,16 +129,22 @@ class CaptureSource:
     @property
     def whole_info(self) -> StreamInfo:
         """Properties of its stream of batches before it is cut to the window."""
-        if self._is_parquet:
-            names = tuple(dict.fromkeys(self._parquet().inputs.values("family").tolist()))
+        folder = self._folder()
+        if folder is not None:
+            names = tuple(dict.fromkeys(folder.table("inputs").values("family").tolist()))
             return StreamInfo(names, is_sorted=_are_sorted(names), is_whole=True)
         opened, family, _ = self._open()
         return StreamInfo((family.name,), is_sorted=family.format_of(opened).emits_sorted, size=opened.main.size)
 
     def all_batches(self, progress: Progress | None = None) -> Iterator[Trace]:
         """Decode it from the start, whatever the window."""
-        if self._is_parquet:
-            yield self._parquet()
+        folder = self._folder()
+        if folder is not None:
+            if self._read is None:
+                from lanescope.io import parquet
+
+                self._read = parquet.read(os.fspath(self._path))  # type: ignore[arg-type]  # a folder
+            yield self._read
             return
         opened, family, _ = self._open()
         yield from decode(opened, family, self._options, progress=progress)
@@ -165,7 +173,7 @@ class CaptureSource:
 
     @property
     def _is_parquet(self) -> bool:
-        return self._read is not None or (self._opened is None and is_parquet_dataset(self._path))
+        return self._parquet_folder is not None or (self._opened is None and is_parquet_dataset(self._path))
 
     def _open(self) -> tuple[Capture, Family, Detection]:
         if self._opened is None:
@@ -177,15 +185,16 @@ class CaptureSource:
                 raise
         return self._opened
 
-    def _parquet(self) -> Trace:
-        if self._read is None:
-            from lanescope.io import parquet
+    def _folder(self) -> ParquetFolder | None:
+        """Return the folder of Parquet files; None where it reads something else."""
+        if self._parquet_folder is None and self._is_parquet:
+            from lanescope.io.dataset.parquet_folder import ParquetFolder
 
             path = os.fspath(self._path)  # type: ignore[arg-type]  # a folder
             if self._asked is not None or self._options:
                 raise UsageError(f"{path} is decoded already: it takes neither family nor options")
-            self._read = parquet.read(path)
-        return self._read
+            self._parquet_folder = ParquetFolder(path)
+        return self._parquet_folder
 
 
 class _Whole:
@@ -204,10 +213,10 @@ class _Whole:
         return self._source.all_batches(progress)
 
 
-def _windowed(source: TraceSource, window: Window) -> TraceSource:
+def _windowed(source: TraceSource, window: Window, folder: Callable[[], ParquetFolder | None]) -> TraceSource:
     from lanescope.pipeline.windowed import WindowedSource  # only what has a window pays for it
 
-    return WindowedSource(source, window)
+    return WindowedSource(source, window, folder)
 
 
 def _are_sorted(families: Sequence[str]) -> bool:

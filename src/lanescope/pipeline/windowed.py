@@ -8,19 +8,21 @@ that there is one batch only: it is cut as it is.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from lanescope.analysis.windows.cut import Limits, WindowCut
 from lanescope.analysis.windows.window import HIGHEST, LOWEST, Instance, Moment, Window, has_unit
+from lanescope.common.intervals import Intervals
 from lanescope.errors import UsageError
 from lanescope.pipeline.observers import Counts
 from lanescope.trace import Trace
 from lanescope.trace.streams import Progress, StreamInfo
 
 if TYPE_CHECKING:
+    from lanescope.io.dataset.parquet_folder import ParquetFolder
     from lanescope.trace.column import Mask
     from lanescope.trace.streams import TraceSource
 
@@ -34,12 +36,17 @@ class WindowedSource:
     Args:
         source: the other source.
         window: the window.
+        folder: returns the folder of Parquet files that the source reads, None where it reads something else. Of such a
+            folder only rows near the window are read.
 
     Errors are raised by ``batches``: ``UsageError`` for a window that is empty or fits nothing.
     """
 
-    def __init__(self, source: TraceSource, window: Window) -> None:
+    def __init__(
+        self, source: TraceSource, window: Window, folder: Callable[[], ParquetFolder | None] | None = None
+    ) -> None:
         self._source = source
+        self._folder = folder or (lambda: None)
         self._window = window
         self._limits: Limits | None = None
 
@@ -63,7 +70,12 @@ class WindowedSource:
         decoded: list[Trace] = []
         if self._limits is None:
             self._limits = self._resolved(decoded, progress)
-        cut = WindowCut(self._limits, at_once=self._is_at_once)
+        limits = self._limits
+        folder = None if decoded or self._window.where else self._folder()
+        if folder is not None and (limits.begin != LOWEST or limits.end != HIGHEST):
+            yield _cut_folder(folder, limits)
+            return
+        cut = WindowCut(limits, at_once=self._is_at_once)
         batches = _each_once(decoded) if decoded else self._source.batches(progress)
         if self._window.where:
             whole = Trace.concat(batches)
@@ -89,7 +101,11 @@ class WindowedSource:
         asked = [one for one in (window.start, window.end) if one is not None and one.origin in _LATE]
         given = [one for one in (window.start, window.end, window.min_dur) if one is not None]
         seen = _Seen({one.instance for one in asked if one.instance is not None})
-        if asked or any(has_unit(one) for one in given):
+        folder = self._folder()
+        if folder is not None and not seen.wants_slices:
+            seen.unit = folder.time.time_unit
+            seen.span = folder.span() if asked else None
+        elif asked or any(has_unit(one) for one in given):
             only: Trace | None = None
             for number, batch in enumerate(self._source.batches(progress)):
                 only = None if number else batch
@@ -100,15 +116,26 @@ class WindowedSource:
                     break  # the unit of time is known, and that there are several batches
             if only is not None:
                 decoded.append(only)
-            if seen.unit != "ns" and (wrong := next(filter(has_unit, given), None)):
-                raise UsageError(
-                    f"invalid time {wrong.text!r}: times are in {seen.unit}", hint=f"use a number of {seen.unit}"
-                )
+        if seen.unit != "ns" and (wrong := next(filter(has_unit, given), None)):
+            raise UsageError(
+                f"invalid time {wrong.text!r}: times are in {seen.unit}", hint=f"use a number of {seen.unit}"
+            )
         begin = LOWEST if window.start is None else seen.time_of(window.start, is_end=False)
         end = HIGHEST if window.end is None else seen.time_of(window.end, is_end=True)
         if begin >= end:
             raise UsageError(f"the window is empty: it starts at {begin:,} and ends at {end:,} {seen.unit}")
         return Limits(window, begin, end, 0 if window.min_dur is None else window.min_dur.offset)
+
+
+def _cut_folder(folder: ParquetFolder, limits: Limits) -> Trace:
+    """Return the window of a folder of Parquet files, of which only what is near it is read."""
+    near, left_out = folder.between(
+        None if limits.begin == LOWEST else limits.begin, None if limits.end == HIGHEST else limits.end
+    )
+    cut = WindowCut(limits, at_once=False)
+    cut.leave_out(left_out.rows, Intervals(left_out.track, left_out.first, left_out.last))
+    cut.add(near)
+    return cut.finish()
 
 
 def _each_once(batches: list[Trace]) -> Iterator[Trace]:
@@ -125,6 +152,12 @@ class _Seen:
         self._names = {one.name for one in instances}
         self._slices: dict[str, list[tuple[int, int]]] = {name: [] for name in self._names}
         self.unit = "ns"
+        self.span: tuple[int, int] | None = None
+
+    @property
+    def wants_slices(self) -> bool:
+        """Whether a time refers to a slice."""
+        return bool(self._names)
 
     def add(self, batch: Trace) -> None:
         """Take in a batch."""
@@ -160,9 +193,12 @@ class _Seen:
                 raise UsageError(f"no slice {asked.text!r}: {many} of this name", hint=hint)
             return found[ordinal][1 if is_end else 0]
         seen = self._counts.result()
-        if seen.begin is None or seen.end is None:
+        span = self.span
+        if span is None and seen.begin is not None and seen.end is not None:
+            span = seen.begin, seen.end
+        if span is None:
             raise UsageError(f"{asked.text!r} is relative to the times of the trace, and it has none")
-        return asked.offset + (seen.begin if asked.origin == "first" else seen.end)
+        return asked.offset + span[0 if asked.origin == "first" else 1]
 
 
 def matching_slices(trace: Trace, condition: str) -> Mask:

@@ -15,8 +15,9 @@ import numpy as np
 from lanescope.analysis.track_tree import Tree
 from lanescope.analysis.windows.kept_ids import KeptIds
 from lanescope.analysis.windows.lanes import SelectedNames, below, require_lanes, selected_tracks
+from lanescope.analysis.windows.report import marked
 from lanescope.analysis.windows.window import HIGHEST, LOWEST, Window
-from lanescope.common.intervals import Ints, hulls, known_extents
+from lanescope.common.intervals import Intervals, Ints, hulls, known_extents
 from lanescope.trace import Column, Flag, Table, Trace
 from lanescope.trace.column import Mask
 from lanescope.trace.stats import CORE_STATS
@@ -65,6 +66,7 @@ class WindowCut:
         self._chosen: Mask = np.empty(0, np.bool_)
         self._held: dict[int, tuple[int, float]] = {}
         self._hulls = np.empty(0, np.int64), np.empty(0, np.int64)
+        self._beyond: Intervals | None = None
         self._covered: set[int] = set()
         self._count = {
             "window_excluded": 0,
@@ -72,6 +74,16 @@ class WindowCut:
             "window_cut_slices": 0,
             "window_open_flows": 0,
         }
+
+    def leave_out(self, rows: int, lanes: Intervals) -> None:
+        """Take into account what a reader left out.
+
+        Args:
+            rows: slices and instants outside the window.
+            lanes: for lanes without coverage the first and last time of their rows, with those left out.
+        """
+        self._count["window_excluded"] += rows
+        self._beyond = lanes
 
     def add(self, batch: Trace, matching: Mask | None = None) -> Trace | None:
         """Cut the next batch.
@@ -125,7 +137,7 @@ class WindowCut:
             rest["counters"] = held
         rest["coverage"] = self._bare_coverage(tree)
         rest |= {name: last.tables()[name] for name in SHARED}
-        rest["inputs"] = _marked(last.inputs, self._limits.window)
+        rest["inputs"] = marked(last.inputs, self._limits.window)
         for name in ("stats", "accounting"):
             rest[name] = Table.concat([facts[name] for facts in self._facts])
         closing = Trace(last.time, rest, {name: rest[name] for name in last.details}, last.records)
@@ -332,6 +344,9 @@ class WindowCut:
         from lanescope.trace.schema import COVERAGE
 
         low, high = self._hulls
+        if self._beyond is not None:
+            first, last = hulls(self._beyond, len(low))
+            low, high = np.minimum(low, first), np.maximum(high, last)
         covered = np.zeros(len(tree), np.bool_)
         _, lanes = tree.spread(np.array(sorted(self._covered), np.int64))
         covered[lanes] = True
@@ -351,7 +366,7 @@ class WindowCut:
     def _refer(self, part: Trace) -> Trace:
         """Return a part with the new ids in all references, without rows that refer to what was excluded."""
         tables = part.tables()
-        tables["inputs"] = _marked(tables["inputs"], self._limits.window)
+        tables["inputs"] = marked(tables["inputs"], self._limits.window)
         tables["flows"] = self._closed_flows(tables["flows"])
         for name, table in part.details.items():
             tables[name] = self._referring(table, name)
@@ -465,22 +480,3 @@ def _known_where(column: Column, kept: Mask) -> Column:
         return column
     valid = kept if column.valid is None else kept & column.valid
     return _nullable(column.values, valid)
-
-
-def _marked(inputs: Table, window: Window) -> Table:
-    """Return the inputs with the window, as it was asked for, in their options; made when they are read."""
-    columns = {name: inputs.column(name) for name in inputs.spec.names}
-    options = columns["options"]
-
-    def texts() -> Any:
-        import json
-
-        found = np.empty(len(options), object)
-        for row, text in enumerate(options.values.tolist()):
-            known = json.loads(text or "{}")
-            known["windows"] = [*known.get("windows", ()), window.as_asked()]
-            found[row] = json.dumps(known, sort_keys=True)
-        return found
-
-    columns["options"] = Column.derived(len(options), texts)
-    return Table(inputs.spec, columns)

@@ -5,8 +5,11 @@ from __future__ import annotations
 import json
 from typing import Any
 
+import numpy as np
+
+from lanescope.analysis.windows.window import Window
 from lanescope.errors import UsageError
-from lanescope.trace import Trace
+from lanescope.trace import Column, Table, Trace
 
 #: Stats of a window that count what it left out or changed, by what JSON documents call them.
 _COUNTS = {
@@ -83,6 +86,23 @@ def remark(trace: Trace) -> str:
         if found[name]
     )
     return f"window: {in_words(trace)} ({counts or 'nothing excluded'}); the accounting is of the whole capture"
+
+
+def marked(inputs: Table, window: Window) -> Table:
+    """Return the inputs with the window, as it was asked for, in their options; made when they are read."""
+    columns = {name: inputs.column(name) for name in inputs.spec.names}
+    options = columns["options"]
+
+    def texts() -> Any:
+        found = np.empty(len(options), object)
+        for row, text in enumerate(options.values.tolist()):
+            known = json.loads(text or "{}")
+            known["windows"] = [*known.get("windows", ()), window.as_asked()]
+            found[row] = json.dumps(known, sort_keys=True)
+        return found
+
+    columns["options"] = Column.derived(len(options), texts)
+    return Table(inputs.spec, columns)
 
 
 def require_all_slices(trace: Trace, what: str) -> None:
