@@ -154,6 +154,13 @@ def test_the_next_layer_divides_what_was_decoded(total, holds):
             made.finish()
 
 
+def test_layers_may_be_added_in_any_order():
+    made, input_id = with_input()
+    made.add_accounting(input_id=input_id, layer=1, unit="record", unit_bytes=8, total=10, decoded=10)
+    made.add_accounting(input_id=input_id, layer=0, unit="byte", unit_bytes=1, total=100, decoded=80, padding=20)
+    assert len(made.finish().accounting) == 2
+
+
 def test_a_third_layer_is_refused():
     made, input_id = with_input(decoded=100)
     for layer in (1, 2):
