@@ -151,10 +151,16 @@ def run() -> list[Row]:
             "two sources, all cores against one",
             ours.least / both.least,
             "x",
-            1.8,
             higher_is_better=True,
-            note=f"{frames / 1e6 / both.least:.1f} M/s; two decodes that share nothing gain "
-            f"{in_turn.least / at_once.least:.2f}x at the same time, which bounds it here",
+            note=f"{frames / 1e6 / both.least:.1f} M/s",
+        ),
+        Row(
+            "two sources, beside two decodes that share nothing",
+            ours.least / both.least / (in_turn.least / at_once.least),
+            "x",
+            0.92,
+            higher_is_better=True,
+            note=f"share of what those gain at the same time, {in_turn.least / at_once.least:.2f}x",
         ),
         *(
             Row(

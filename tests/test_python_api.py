@@ -115,6 +115,13 @@ def test_methods_do_what_functions_do(captures, tmp_path):
     trace.save(tmp_path / "a.parquet", replace=True)
 
 
+def test_a_trace_aligns_its_clocks(captures):
+    trace = lanescope.open(captures["levelzero"])
+    found = list(trace.align(rate_ppm=50).table().rows())
+    assert found
+    assert found == list(lanescope.align(trace, rate_ppm=50).table().rows())
+
+
 def test_sql_answers_are_exact_tables(captures):
     trace = lanescope.open(captures["cuda"])
     found = trace.sql("select name, count(*) n, sum(dur) busy, sum(dur) busy, null::int none from slices group by 1")

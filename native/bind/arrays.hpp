@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "core/wire/growing.hpp"
+#include "core/wire/large_memory.hpp"
 
 namespace lanescope::bind {
 
@@ -52,6 +53,12 @@ inline nanobind::capsule owner_of(Memory memory) {
         memory->free();
     });
     kept.release();
+    return owner;
+}
+
+inline nanobind::capsule owner_of(std::unique_ptr<LargeMemory> memory) {
+    nanobind::capsule owner(memory.get(), [](void* p) noexcept { delete static_cast<LargeMemory*>(p); });
+    memory.release();
     return owner;
 }
 

@@ -1,8 +1,17 @@
 // The one Python module of the native core. Each file beside this one binds one room of native/core.
 #include <malloc.h>
 #include <nanobind/nanobind.h>
+#include <nanobind/ndarray.h>
 
+#include <memory>
+#include <utility>
+
+#include "arrays.hpp"
 #include "module.hpp"
+
+namespace nb = nanobind;
+using namespace nb::literals;
+using lanescope::LargeMemory;
 
 namespace {
 
@@ -17,6 +26,12 @@ bool keep_freed_memory() {
 #endif
 }
 
+nb::ndarray<nb::numpy, uint8_t, nb::ndim<1>> large_memory(size_t bytes) {
+    auto made = std::make_unique<LargeMemory>(bytes);
+    void* const data = made->data();
+    return {data, {bytes}, lanescope::bind::owner_of(std::move(made))};
+}
+
 }  // namespace
 
 NB_MODULE(core, m) {
@@ -24,6 +39,9 @@ NB_MODULE(core, m) {
     m.def("keep_freed_memory", &keep_freed_memory,
           "Keep freed blocks of up to 32 MiB for what is allocated next: pages that are given back to the system are "
           "cleared when they are needed again. For processes that end with their work. Return whether that is so now.");
+    m.def("large_memory", &large_memory, "bytes"_a,
+          "Return memory of any content, uint8 [bytes]. What earlier such arrays gave back is used again, up to 48 MiB of "
+          "it, as the system takes long to clear pages.");
     lanescope::bind::aie(m);
     lanescope::bind::aie_walk(m);
     lanescope::bind::arrow(m);

@@ -154,8 +154,9 @@ std::optional<std::pair<NumpyInt64, NumpyInt64>> lane_after_lane(
     if (has_runs && covered != n) throw nb::value_error("runs do not match the intervals");
     const layout::Intervals items{{}, span_of(begin), span_of(length), {}};
     std::vector<int64_t> row_start;
-    // Untouched, and so without memory, unless it is needed.
-    std::unique_ptr<int64_t[]> order(new int64_t[n]);
+    // Not touched unless it is needed.
+    auto memory = std::make_unique<lanescope::LargeMemory>(n * sizeof(int64_t));
+    auto* const order = static_cast<int64_t*>(memory->data());
     auto found = layout::InTurn::no;
     {
         nb::gil_scoped_release release;
@@ -166,14 +167,11 @@ std::optional<std::pair<NumpyInt64, NumpyInt64>> lane_after_lane(
             is_so = runs_of(span_of(track), lane, count);
             runs = {lane, count};
         }
-        if (is_so) found = place_shares(items, runs, span_of(nested), span_of(rows), {order.get(), n}, row_start);
+        if (is_so) found = place_shares(items, runs, span_of(nested), span_of(rows), {order, n}, row_start);
     }
     if (found == layout::InTurn::no) return std::nullopt;
     if (found == layout::InTurn::as_they_are) return std::pair(to_numpy(std::vector<int64_t>()), to_numpy(std::move(row_start)));
-    int64_t* const data = order.get();
-    nb::capsule owner(data, [](void* p) noexcept { delete[] static_cast<int64_t*>(p); });
-    order.release();
-    return std::pair(NumpyInt64(data, {n}, owner), to_numpy(std::move(row_start)));
+    return std::pair(NumpyInt64(order, {n}, lanescope::bind::owner_of(std::move(memory))), to_numpy(std::move(row_start)));
 }
 
 void depths(const Array<const int64_t>& begins, const Array<const int64_t>& ends, const Array<const int64_t>& order,

@@ -6,8 +6,28 @@
 
 #include "core/devices/cuda/declared_lanes.hpp"
 #include "core/devices/cuda/tirx.hpp"
+#include "core/trace/columns.hpp"
 
 namespace lanescope::cuda {
+
+// What is made of whole columns is what row by row gives.
+inline void check_columns(std::span<const uint32_t> flags, std::span<const uint16_t> events) {
+    static std::vector<int32_t> table(size_t{1} << 16);
+    std::vector<int32_t> number(flags.size()), looked_up(events.size());
+    std::vector<uint8_t> is_known(flags.size());
+    const auto values = columns::distinct(flags, number, is_known);
+    for (const uint16_t event : events) table[event] = -3 * event;
+    columns::look_up(events, table.data(), looked_up);
+    size_t truncated = 0, first_seen = 0;
+    for (size_t i = 0; i < flags.size(); ++i) {
+        const auto at = static_cast<size_t>(number[i]);
+        if (at > first_seen || at >= values.size() || values[at] != flags[i]) std::abort();
+        first_seen += at == first_seen;
+        if (is_known[i] != (flags[i] != 0) || looked_up[i] != -3 * events[i]) std::abort();
+        truncated += (flags[i] & Flag::truncated) != 0;
+    }
+    if (first_seen != values.size() || columns::count_with(flags, Flag::truncated) != truncated) std::abort();
+}
 
 // Calls `decode(decoder)` with room for so many rows of each kind and for lanes of at most `longest` positions; returns
 // whether that was enough.
@@ -32,6 +52,7 @@ bool with_room(const LaneRules& rules, size_t begins, size_t marks, size_t holes
     for (size_t i = 0; i < slices.size; ++i) {
         if (top[e[i]] != -1) std::abort();
     }
+    check_columns(sf, e);
     return decoder.is_whole();
 }
 

@@ -28,6 +28,7 @@ NOT_RUN = {
     "docs/howto/agents.md": 1,
     "docs/howto/commands.md": 1,
     "docs/howto/ctf.md": 3,
+    "docs/howto/ingest.md": 1,
     "docs/howto/record.md": 8,
     "docs/migrate/from-iprof.md": 1,
     "README.md": 3,

@@ -69,19 +69,25 @@ def test_a_full_disk_is_an_error_of_the_writer(trace, tmp_path, room):
         assert len(file.threads) == room + 1
 
 
-def test_what_cannot_be_drawn_ends_the_writing(tmp_path, monkeypatch):
+@pytest.mark.parametrize("parts", [1, 4])
+def test_what_cannot_be_drawn_ends_the_writing(tmp_path, monkeypatch, parts):
     trace = testing.large_trace(3000, lanes=3, names=5, nested=True)
     monkeypatch.setattr(perfetto, "BLOCK", 1 << 11)
     fill = perfetto.core.PerfettoEncoder.fill
     filled = []
 
     class Breaks:
+        is_at_end, events = False, 0
+
         def __init__(self, *arguments, **options):
             self.inner = encoder(*arguments, **options)
 
+        def parts(self, _events):
+            return [self] * parts
+
         def fill(self, *arguments):
             filled.append(1)
-            if len(filled) == 6:
+            if len(filled) >= 6:
                 raise ValueError("slices of a row cross or go back in time")
             return fill(self.inner, *arguments)
 
@@ -92,6 +98,24 @@ def test_what_cannot_be_drawn_ends_the_writing(tmp_path, monkeypatch):
         plain(trace, tmp_path / "a.pftrace")
     assert threading.active_count() == before
     assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize("block", [1 << 12, perfetto._PLAIN_BLOCK])
+@pytest.mark.parametrize("largest", [0, 800, perfetto._MOST_PART_EVENTS])
+def test_parts_that_are_encoded_side_by_side_are_written_in_order(tmp_path, monkeypatch, block, largest):
+    trace = testing.large_trace(20_000, lanes=30, names=5, nested=True)
+    one, several = io.BytesIO(), io.BytesIO()
+    monkeypatch.setattr(perfetto, "_CORES", 1)
+    plain(trace, one)
+    monkeypatch.setattr(perfetto, "_CORES", 2)
+    monkeypatch.setattr(perfetto, "_PART_EVENTS", 500)
+    monkeypatch.setattr(perfetto, "_MOST_PART_EVENTS", largest)
+    monkeypatch.setattr(perfetto, "_PLAIN_BLOCK", block)
+    plain(trace, several)
+    assert several.getvalue() == one.getvalue()
+    with (tmp_path / "a.pftrace").open("wb") as file:
+        plain(trace, file)
+    assert (tmp_path / "a.pftrace").read_bytes() == one.getvalue()
 
 
 def test_only_files_of_the_system_are_written_by_another_thread(tmp_path):

@@ -4,6 +4,8 @@
 #include <nanobind/stl/tuple.h>
 #include <nanobind/stl/vector.h>
 
+#include <atomic>
+
 #include "bind/arrays.hpp"
 #include "core/devices/aie/records.hpp"
 #include "core/devices/aie/hex_text.hpp"
@@ -132,6 +134,114 @@ void bind_deal(nb::module_& m) {
         "Deal entries out by source to AIE_PARTS equal parts of `out`, where the source is the quotient; return how many "
         "each got.");
     m.attr("AIE_PARTS") = kParts;
+}
+
+// What a timeline has to do of a block, and what that brought. Threads take turns at it, each for a step.
+class Task {
+  public:
+    Task(aie::Timeline& timeline, Array<const uint32_t> words, Rows<const int32_t> entries, int64_t base,
+         Array<const int64_t> each, std::array<Array<int64_t>, 4> numbers, std::array<Array<uint32_t>, 3> bits,
+         Rows<int64_t> events)
+        : timeline_(timeline), words_(span_of(words)), entries_(structs_of<const aie::Entry>(entries)),
+          offsets_(offsets_of(base, each, words.size())), slices_(slices_of(numbers[0], numbers[1], bits[0])),
+          points_(points_of(numbers[2], numbers[3], bits[1], bits[2])), room_(structs_of<aie::Event>(events)) {
+        check(entries_, words_.size());
+    }
+
+    bool take() { return !is_taken_.exchange(true, std::memory_order_acquire); }
+    void give_back() { is_taken_.store(false, std::memory_order_release); }
+
+    // Only for who has taken it. Events have new room in every step, so what is decoded does not depend on the steps.
+    bool has_more() const { return done_ < entries_.size() && !is_full_; }
+    void step(size_t most) {
+        const size_t count = std::min(most, entries_.size() - done_);
+        const aie::Slices slices{slices_.begin.subspan(slice_), slices_.duration.subspan(slice_), slices_.tag.subspan(slice_)};
+        const aie::Points points{points_.tick.subspan(point_), points_.count.subspan(point_),
+                                 points_.value.subspan(point_), points_.tag.subspan(point_)};
+        const auto progress = timeline_.decode(words_, entries_.subspan(done_, count), offsets_, slices, points, room_);
+        done_ += progress.entries;
+        slice_ += progress.slices;
+        point_ += progress.points;
+        events_.insert(events_.end(), room_.begin(), room_.begin() + static_cast<std::ptrdiff_t>(progress.events));
+        is_full_ = slices_.begin.size() - slice_ < aie::Timeline::kSliceRoom ||
+                   points_.tick.size() - point_ < aie::Timeline::kPointRoom;
+    }
+
+    size_t entries() const { return done_; }
+    size_t slices() const { return slice_; }
+    size_t points() const { return point_; }
+    const std::vector<aie::Event>& events() const { return events_; }
+
+  private:
+    aie::Timeline& timeline_;
+    std::span<const uint32_t> words_;
+    std::span<const aie::Entry> entries_;
+    aie::Offsets offsets_;
+    aie::Slices slices_;
+    aie::Points points_;
+    std::span<aie::Event> room_;
+    std::vector<aie::Event> events_;
+    size_t done_ = 0, slice_ = 0, point_ = 0;
+    bool is_full_ = false;
+    std::atomic<bool> is_taken_ = false;
+};
+
+// Work on tasks until none is left that another thread does not work on.
+void work_on(std::span<Task* const> tasks, size_t step) {
+    constexpr int kLooks = 64;  // a task may be between two threads
+    for (int look = 0; look < kLooks; ++look) {
+        for (Task* const task : tasks) {
+            if (!task->take()) continue;
+            if (task->has_more()) {
+                task->step(step);
+                look = 0;
+            }
+            task->give_back();
+        }
+    }
+}
+
+void bind_tasks(nb::module_& m) {
+    nb::class_<Task>(m, "AieTask", "Work of one timeline on a block of words; it refers to what it is made of.")
+        .def(
+            "__init__",
+            [](Task* self, aie::Timeline& timeline, Array<const uint32_t> words, Rows<const int32_t> entries, int64_t base,
+               Array<const int64_t> each, Array<int64_t> begin, Array<int64_t> duration, Array<uint32_t> tag,
+               Array<int64_t> tick, Array<int64_t> count, Array<uint32_t> value, Array<uint32_t> point_tag,
+               Rows<int64_t> events) {
+                new (self) Task(timeline, words, entries, base, each, {begin, duration, tick, count},
+                                {tag, value, point_tag}, events);
+            },
+            "timeline"_a, "words"_a.noconvert(), "entries"_a.noconvert(), "base"_a, "offsets"_a.noconvert(),
+            "begin"_a.noconvert(), "duration"_a.noconvert(), "tag"_a.noconvert(), "tick"_a.noconvert(),
+            "count"_a.noconvert(), "value"_a.noconvert(), "point_tag"_a.noconvert(), "events"_a.noconvert(),
+            nb::keep_alive<1, 2>(), nb::keep_alive<1, 3>(), nb::keep_alive<1, 4>(), nb::keep_alive<1, 6>(),
+            nb::keep_alive<1, 7>(), nb::keep_alive<1, 8>(), nb::keep_alive<1, 9>(), nb::keep_alive<1, 10>(),
+            nb::keep_alive<1, 11>(), nb::keep_alive<1, 12>(), nb::keep_alive<1, 13>(), nb::keep_alive<1, 14>())
+        .def_prop_ro("entries", &Task::entries, "Entries decoded so far.")
+        .def_prop_ro("slices", &Task::slices, "Slices written so far.")
+        .def_prop_ro("points", &Task::points, "Points written so far.")
+        .def_prop_ro("event_count", [](const Task& self) { return self.events().size(); }, "Events noted so far.")
+        .def(
+            "events",
+            [](const Task& self, Rows<int64_t> out) {
+                const auto rows = structs_of<aie::Event>(out);
+                if (rows.size() != self.events().size()) throw nb::value_error("one row for each event is needed");
+                std::copy(self.events().begin(), self.events().end(), rows.begin());
+            },
+            "out"_a.noconvert(), "Copy the events out, int64 [count, EVENT_COLUMNS].");
+    m.def(
+        "aie_work",
+        [](const nb::list& given, size_t step) {
+            std::vector<Task*> tasks;
+            for (nb::handle task : given) tasks.push_back(&nb::cast<Task&>(task));
+            if (step == 0) throw nb::value_error("a step has at least one entry");
+            nb::gil_scoped_release release;
+            work_on(tasks, step);
+        },
+        "tasks"_a, "step"_a,
+        "Decode `step` entries of each task in turn, until none has more that it has room for. Other threads may do the "
+        "same: each task is worked on by one at a time.");
 }
 
 void bind_timeline(nb::module_& m) {
@@ -297,6 +407,7 @@ void lanescope::bind::aie(nb::module_& m) {
     bind_scanner(m);
     bind_deal(m);
     bind_timeline(m);
+    bind_tasks(m);
     bind_text(m);
     bind_records(m);
 }

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "core/devices/cuda/tirx.hpp"
+#include "core/trace/columns.hpp"
 #include "bind/devices/cuda_columns.hpp"
 #include "bind/module.hpp"
 
@@ -105,7 +106,7 @@ void lanescope::bind::cuda(nb::module_& m) {
             lanescope::bind::each_part(pieces, [&](size_t part) {
                 const auto first = to.size() * part / pieces, last = to.size() * (part + 1) / pieces;
                 lanescope::provide(to.data() + first, last - first);
-                for (size_t i = first; i < last; ++i) to[i] = table.data()[from[i]];
+                lanescope::columns::look_up(from.subspan(first, last - first), table.data(), to.subspan(first, last - first));
             });
         },
         "events"_a.noconvert(), "table"_a.noconvert(), "out"_a.noconvert(),
@@ -116,8 +117,7 @@ void lanescope::bind::cuda(nb::module_& m) {
         [](const In<uint32_t>& flags, uint32_t wanted) {
             const auto rows = view(flags);
             nb::gil_scoped_release nogil;
-            size_t count = 0;
-            for (const auto row : rows) count += (row & wanted) != 0;
+            const auto count = lanescope::columns::count_with(rows, wanted);
             size_t first = 0;
             if (count > 0) while ((rows[first] & wanted) == 0) ++first;
             return std::tuple(count, first);

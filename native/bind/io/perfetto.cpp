@@ -10,11 +10,11 @@
 #include <memory>
 #include <optional>
 #include <string>
-#include <unordered_map>
 
 #include "bind/events.hpp"
 #include "bind/module.hpp"
 #include "core/io/perfetto/flows.hpp"
+#include "core/trace/columns.hpp"
 #include "core/wire/pages.hpp"
 
 namespace nb = nanobind;
@@ -149,30 +149,11 @@ nb::tuple flows_by_event(const Input<int64_t>& source, const Input<int64_t>& des
     return nb::make_tuple(to_numpy(std::move(found.start)), to_numpy(std::move(found.id)), to_numpy(std::move(found.end)));
 }
 
-// The distinct sets of bits, in order of first sight, which of them each row has, and whether it has any bit.
 std::vector<uint32_t> distinct_bits(const Input<uint32_t>& bits, const Array<int32_t>& codes, const Array<uint8_t>& known) {
     require(codes.size() == bits.size() && known.size() == bits.size(), "columns of different lengths");
     nb::gil_scoped_release release;
     lanescope::provide(codes.data(), codes.size());
-    const std::span<const uint32_t> rows = span_of(bits);
-    const std::span<int32_t> code = span_of(codes);
-    const std::span<uint8_t> is_known = span_of(known);
-    constexpr size_t few = 4;  // as many sets as most traces have
-    std::vector<uint32_t> sets;
-    std::unordered_map<uint32_t, int32_t> others;
-    for (size_t i = 0; i < rows.size(); ++i) {
-        is_known[i] = rows[i] != 0;
-        size_t at = 0;
-        while (at < std::min(few, sets.size()) && sets[at] != rows[i]) ++at;
-        if (at < std::min(few, sets.size())) {
-            code[i] = static_cast<int32_t>(at);
-            continue;
-        }
-        const auto [found, is_new] = others.try_emplace(rows[i], static_cast<int32_t>(sets.size()));
-        if (is_new) sets.push_back(rows[i]);
-        code[i] = found->second;
-    }
-    return sets;
+    return lanescope::columns::distinct(span_of(bits), span_of(codes), span_of(known));
 }
 
 }  // namespace
@@ -251,6 +232,8 @@ void lanescope::bind::perfetto(nb::module_& m) {
              "Return encoders that together write the same packets, one after the other, each of at least about so many "
              "events; they may work at the same time.")
         .def_prop_ro("events", [](const Writer& self) { return self.part ? self.part->events : 0; }, "Events of a part.")
+        .def_prop_ro("is_at_end", [](const Writer& self) { return self.is_done || (self.encoder && self.encoder->is_at_end()); },
+                     "Whether the block that came last ends all.")
         .def("fill", &Writer::fill, "target"_a, "keeps_last"_a = false,
              nb::sig("def fill(self, target: int, keeps_last: bool = False) -> memoryview"),
              "Return a view of the next whole packets, about `target` bytes; empty at the end. It is valid until the next call; where "

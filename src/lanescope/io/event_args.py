@@ -123,7 +123,7 @@ def _facts(table: Table) -> _Arguments:
         columns.append(("quality", "text", Column.array(quality.values, valid=valid, dictionary=quality.dictionary)))
     flags = table.column("flags")
     if flags.constant_value != 0:
-        codes, known = np.empty(len(flags), np.int32), np.empty(len(flags), np.bool_)
+        codes, known = core.large_memory(4 * len(flags)).view(np.int32), np.empty(len(flags), np.bool_)
         found = core.distinct_bits(np.ascontiguousarray(flags.values), codes, known.view(np.uint8))
         if any(found):
             words = Dictionary(map(_words, found))

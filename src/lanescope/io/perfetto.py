@@ -27,7 +27,7 @@ import os
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
-from dataclasses import dataclass
+from itertools import chain
 from typing import Any, BinaryIO, NamedTuple, TypeVar
 
 import numpy as np
@@ -40,7 +40,7 @@ from lanescope.io.event_args import drawn_events, drawn_samples, with_arguments
 from lanescope.io.event_stream import EventStream, Int64, encode_utf8
 from lanescope.io.file_sink import FileSink, drive_trace
 from lanescope.io.part_rows import PartRows
-from lanescope.io.perfetto_packets import Rows, blocks, compressed_head, descriptors, id_offset, snapshot, uuids
+from lanescope.io.perfetto_packets import Rows, WriteReport, blocks, descriptors, id_offset, snapshot, uuids
 from lanescope.trace import Table, Trace
 from lanescope.trace.streams import StreamInfo, Takes, bare
 from lanescope.trace.trace import SHARED
@@ -58,43 +58,13 @@ _PART_EVENTS, _MOST_PART_EVENTS = 1 << 16, 1 << 19
 #: So many parts are being encoded, or wait to be written.
 _MOST_ENCODED = 6
 
+#: Of parts that are not compressed: room for what one takes as a rule, and how many wait to be written.
+_PLAIN_BLOCK, _MOST_PLAIN = (2 << 20) - (64 << 10), 3
+
 #: Rows that are no tracks of the trace are called from here on, in a file of parts.
 _FURTHER_ROWS = 1 << 31
 
 _T = TypeVar("_T")
-
-
-@dataclass(frozen=True, slots=True)
-class WriteReport:
-    """Report of a written file.
-
-    Attributes:
-        slices: slices of the trace.
-        gaps: gaps, drawn as slices.
-        instants: instants of the trace.
-        samples: counter samples.
-        findings: findings with a time, drawn as instants.
-        flows: flows that the viewer draws.
-        flows_undrawn: flows that the format cannot express: the effect comes before its cause begins.
-        rows: rows that hold anything; a lane without overlap is one.
-        overflow_rows: rows beyond the first of their lane.
-        lost: records known to be lost, as the viewer's data-loss warning says.
-        bytes: size of the file.
-        raw_bytes: size before compression.
-    """
-
-    slices: int
-    gaps: int
-    instants: int
-    samples: int
-    findings: int
-    flows: int
-    flows_undrawn: int
-    rows: int
-    overflow_rows: int
-    lost: int
-    bytes: int
-    raw_bytes: int
 
 
 def write(
@@ -180,12 +150,10 @@ def _at_once(trace: Trace, findings: Table | None, sink: _Packets) -> WriteRepor
     row_uuids = uuids(drawing, salt)
     lost = _lost(trace)
     rows = Rows(lanes.track, lanes.row, row_uuids, drawing.extra_track)
-    for packets in blocks(descriptors(trace, rows, salt), lost, BLOCK, trace.time):
-        sink.write(packets)
     origin = drawing.start()
-    if origin is not None:
-        sink.write(snapshot(origin))
-    sink.write_events(_encoder(trace, drawing, row_uuids, origin=origin or 0, flow_base=salt))
+    encoder = _encoder(trace, drawing, row_uuids, origin=origin or 0, flow_base=salt)
+    clock = [] if origin is None else [snapshot(origin)]
+    sink.write_events(encoder, chain(blocks(descriptors(trace, rows, salt), lost, BLOCK, trace.time), clock))
     return _report(
         sink,
         slices=len(trace.slices),
@@ -217,9 +185,13 @@ def _filled(encoder: core.PerfettoEncoder, *, keeps_last: bool = False) -> Itera
     Of those that are handed to another thread there are half as many.
     """
     size = 2 * BLOCK if keeps_last else BLOCK
+    while block := _filled_block(encoder, size, keeps_last=keeps_last):
+        yield block
+
+
+def _filled_block(encoder: core.PerfettoEncoder, size: int, *, keeps_last: bool = False) -> memoryview:
     try:
-        while block := encoder.fill(size, keeps_last):
-            yield block
+        return encoder.fill(size, keeps_last)
     except ValueError as error:
         raise InternalError(f"the trace cannot be drawn: {error}") from error
 
@@ -229,6 +201,16 @@ class _Compressed(NamedTuple):
 
     stream: bytes
     raw_bytes: int
+
+
+class _Plain(NamedTuple):
+    """What an encoder has made, in its memory."""
+
+    encoder: core.PerfettoEncoder
+    blocks: list[bytes | memoryview]
+
+
+_Blocks = list[_Compressed] | _Plain
 
 
 class _Packets:
@@ -266,27 +248,31 @@ class _Packets:
         while len(self._waiting) > _MOST_WAITING or (self._waiting and self._waiting[0].done()):
             self._put_compressed(self._waiting.popleft().result())
 
-    def write_events(self, encoder: core.PerfettoEncoder) -> None:
-        """Write all that an encoder has; where it is compressed, parts of it are encoded side by side."""
-        # What is written as it is would have to be kept until all before it is written; one thread writes it instead.
-        parts = encoder.parts(_PART_EVENTS) if self.compress else [encoder]
+    def write_events(self, encoder: core.PerfettoEncoder, before: Iterable[bytes] = ()) -> None:
+        """Write what comes ``before`` the events of an encoder, and all of those; parts are encoded side by side."""
+        parts = encoder.parts(_PART_EVENTS) if self.compress or _CORES > 1 else [encoder]
         if _CORES == 1 or len(parts) == 1:
+            for packets in before:
+                self.write(packets)
             for part in parts:
                 self._write_blocks(part)
             return
-        encoded: deque[Future[list[_Compressed]]] = deque()
+        encode, most = (_compressed_blocks, _MOST_ENCODED) if self.compress else (_plain_blocks, _MOST_PLAIN)
+        encoded: deque[Future[_Blocks]] = deque()
         with ThreadPoolExecutor(min(_CORES, _MOST_WORKERS), "lanescope-encode") as workers:
             try:
-                for part in parts:
-                    is_large = part.events > _MOST_PART_EVENTS
-                    if not is_large:
-                        encoded.append(workers.submit(_compressed_blocks, part))
-                    while len(encoded) > (0 if is_large else _MOST_ENCODED):
+                waiting = deque(parts)
+                while waiting and len(encoded) < most and not _is_large(waiting[0]):
+                    encoded.append(workers.submit(encode, waiting.popleft()))
+                for packets in before:
+                    self.write(packets)
+                while encoded or waiting:
+                    if encoded:
                         self._put_all(encoded.popleft().result())
-                    if is_large:
-                        self._write_blocks(part)
-                while encoded:
-                    self._put_all(encoded.popleft().result())
+                    else:
+                        self._write_blocks(waiting.popleft())
+                    while waiting and len(encoded) < most and not _is_large(waiting[0]):
+                        encoded.append(workers.submit(encode, waiting.popleft()))
             except BaseException:
                 workers.shutdown(cancel_futures=True)
                 raise
@@ -310,7 +296,11 @@ class _Packets:
             if writing is not None:
                 writing.result()
 
-    def _put_all(self, blocks: list[_Compressed]) -> None:
+    def _put_all(self, blocks: _Blocks) -> None:
+        if isinstance(blocks, _Plain):
+            for block in blocks.blocks:
+                self.write(block)
+            return
         for compressed in blocks:
             self.put(compressed)
 
@@ -326,12 +316,26 @@ class _Packets:
             self._put_compressed(self._waiting.popleft().result())
 
     def _put_compressed(self, stream: bytes) -> None:
-        self._put(compressed_head(len(stream)))
+        self._put(perfetto_packets.compressed_head(len(stream)))
         self._put(stream)
 
     def _put(self, data: bytes | memoryview) -> None:
         self._file.write(data)
         self.bytes += len(data)
+
+
+def _is_large(part: core.PerfettoEncoder) -> bool:
+    return part.events > _MOST_PART_EVENTS
+
+
+def _plain_blocks(encoder: core.PerfettoEncoder) -> _Plain:
+    """Return all blocks of an encoder; as a rule that is one, which is not copied."""
+    blocks: list[bytes | memoryview] = []
+    while not encoder.is_at_end:
+        if blocks:
+            blocks[-1] = bytes(blocks[-1])
+        blocks.append(_filled_block(encoder, _PLAIN_BLOCK))
+    return _Plain(encoder, blocks)
 
 
 def _compressed_blocks(encoder: core.PerfettoEncoder) -> list[_Compressed]:

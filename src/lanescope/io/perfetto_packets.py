@@ -54,6 +54,39 @@ class Rows:
     extra_track: bool
 
 
+@dataclass(frozen=True, slots=True)
+class WriteReport:
+    """Report of a written file.
+
+    Attributes:
+        slices: slices of the trace.
+        gaps: gaps, drawn as slices.
+        instants: instants of the trace.
+        samples: counter samples.
+        findings: findings with a time, drawn as instants.
+        flows: flows that the viewer draws.
+        flows_undrawn: flows that the format cannot express: the effect comes before its cause begins.
+        rows: rows that hold anything; a lane without overlap is one.
+        overflow_rows: rows beyond the first of their lane.
+        lost: records known to be lost, as the viewer's data-loss warning says.
+        bytes: size of the file.
+        raw_bytes: size before compression.
+    """
+
+    slices: int
+    gaps: int
+    instants: int
+    samples: int
+    findings: int
+    flows: int
+    flows_undrawn: int
+    rows: int
+    overflow_rows: int
+    lost: int
+    bytes: int
+    raw_bytes: int
+
+
 _SHORT = [bytes((value,)) for value in range(0x80)]
 
 

@@ -139,9 +139,9 @@ class Source:
         Raises:
             InputError: reading fails, or the file has become shorter.
         """
-        import numpy as np
+        from lanescope._native import core
 
-        array = np.empty(self.size + 1, np.uint8)
+        array = core.large_memory(self.size + 1)
         array[-1] = 0
         content = array[:-1]
         digest = Digest(beside=self.size > CHUNK_BYTES) if self._hashes else None

@@ -178,20 +178,22 @@ class Column:
     @property
     def values(self) -> Array:
         """The values, [n]; dictionary columns give int32 codes; read-only for constants."""
+        make = self._make  # first: another thread may make them meanwhile
         if self._values is None:
-            self._values = self._made()
+            self._values = self._made(make)
             self._make = _spent  # what the values were made from may go
         return self._values
 
-    def _made(self) -> Array:
-        values = self._make()
+    def _made(self, make: Callable[[], Array]) -> Array:
+        values = make()
         if len(values) != self._length:
             raise ValueError(f"derived column has {len(values)} rows: expected {self._length}")
         return values
 
     def read_once(self) -> Array:
         """Return the values, [n], and do not keep them if they have to be made: for columns that are read once."""
-        return self.values if self._values is not None else self._made()
+        make = self._make
+        return self.values if self._values is not None else self._made(make)
 
     @property
     def valid(self) -> Mask | None:
@@ -228,6 +230,17 @@ class Column:
             column._valid = valid
             return column
         return Column.array(self.values[indices], valid=valid, dictionary=self.dictionary)
+
+    def between(self, start: int, stop: int) -> Column:
+        """Return the rows from ``start`` to before ``stop``, not copied."""
+        if self.is_unknown:
+            return Column.null(stop - start, self.values.dtype, dictionary=self.dictionary)
+        valid = None if self.valid is None else self.valid[start:stop]
+        if self.constant_value is not None:
+            column = Column.constant(self.constant_value, stop - start, self.values.dtype, dictionary=self.dictionary)
+            column._valid = valid
+            return column
+        return Column.array(self.values[start:stop], valid=valid, dictionary=self.dictionary)
 
     @staticmethod
     def concat(columns: Sequence[Column]) -> Column:

@@ -5,6 +5,9 @@ from __future__ import annotations
 import csv
 import io
 import json
+import re
+from collections import Counter, defaultdict
+from pathlib import Path
 
 import jsonschema
 import pytest
@@ -82,6 +85,29 @@ def test_a_slow_rank_is_a_straggler(call, tmp_path):
     assert [row["rank"] for row in found if row["is_outlier"].lower() == "true"] == ["5"]
 
 
+def test_the_query_of_the_page_finds_the_rank_that_collectives_wait_for(call, fleet, whole):
+    """The page's SQL against a plain loop over the captures."""
+    page = (Path(__file__).parents[3] / "docs/howto/ingest.md").read_text()
+    (query,) = re.findall(r"^```sql\n(.*?)^```", page, re.MULTILINE | re.DOTALL)
+    calls = defaultdict(list)
+    for rank in range(4):
+        trace = session.open(fleet / f"train/r{rank}.json")
+        slices = trace.slices
+        for row in trace.details["kineto_collectives"].rows("slice_id", "collective", "group_name", "sequence"):
+            if slices.values("category")[row["slice_id"]] == "kernel":
+                key = (row["group_name"], row["sequence"], row["collective"])
+                calls[key].append((int(slices.values("dur")[row["slice_id"]]), rank))
+    assert len(calls) > 5
+    waited = Counter()
+    for ranks in calls.values():
+        assert sorted(rank for _, rank in ranks) == [0, 1, 2, 3]
+        shortest, last = min(ranks)
+        waited[last] += sum(dur - shortest for dur, _ in ranks)
+    found = rows(call("sql", whole, query, "--csv").out)
+    assert {int(row["last_rank"]): int(row["waited"]) for row in found} == waited
+    assert sum(int(row["collectives"]) for row in found) == len(calls)
+
+
 def test_the_findings_are_those_of_the_captures(call, whole):
     document = json.loads(call("check", whole, "--json", "--fail-on", "never").out)
     for record in Catalog(open_store(str(whole))).captures:
@@ -94,8 +120,6 @@ def test_the_findings_are_those_of_the_captures(call, whole):
 
 @pytest.mark.parametrize("command", ["info", "check --fail-on never", "summary", "summary --by stragglers", "sql"])
 def test_documents_follow_their_schemas(call, whole, command):
-    from pathlib import Path
-
     verb, *flags = command.split()
     done = call(verb, whole, *flags, "--json")
     assert done.status == 0, done.err
@@ -106,8 +130,6 @@ def test_documents_follow_their_schemas(call, whole, command):
 
 
 def test_the_document_of_ingest_follows_its_schema(call, fleet):
-    from pathlib import Path
-
     document = json.loads(call("ingest", fleet, "missing.bin", "-o", "one", "--json").out)
     folder = Path(__file__).resolve().parents[3] / "docs/reference/schemas"
     jsonschema.validate(document, json.loads((folder / "lanescope.ingest-1.json").read_text()))

@@ -196,8 +196,8 @@ class AsLateAsPossible:
     def __init__(self, _: int) -> None:
         pass
 
-    def submit(self, function):
-        return SimpleNamespace(result=function)
+    def submit(self, function, *arguments):
+        return SimpleNamespace(result=lambda: function(*arguments))
 
     def shutdown(self) -> None:
         pass

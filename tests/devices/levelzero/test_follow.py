@@ -242,7 +242,7 @@ def test_a_live_tally_leaves_the_output_of_the_program_whole(recorded):
         for row in tally(lanescope.open(folder)).rows()
         if row["section"] == "host" and row["name"] != RECORDER
     )
-    assert f" host {calls} in " in live[-2]
+    assert f" host {calls:,} in " in live[-2]
 
 
 def test_a_program_that_cannot_be_started_ends_the_live_tally(tmp_path):

@@ -72,7 +72,10 @@ struct Segment {
     std::array<Tally, kNotes> notes{};
 };
 
-class Timeline {
+// What threads write side by side lies so many bytes apart: processors fetch two lines of 64 bytes at once.
+inline constexpr size_t kApart = 128;
+
+class alignas(kApart) Timeline {
   public:
     static constexpr size_t kMaxSegments = 1 << 18;
     // Room that one packet may need. Repeat after idle cycles would write up to 1023 * 8 slices: of such slices only
@@ -119,7 +122,7 @@ class Timeline {
     static constexpr uint32_t kSynced = 1 << 18;      // a Sync lies between the last event frame and now
     static constexpr uint32_t kUnknown = 0xFF | kEdge | kNothingYet;
 
-    struct Source {
+    struct alignas(kApart) Source {
         int64_t t = 0;              // the last cycle that is known
         uint32_t mask = 0;          // events asserted in cycle t
         uint32_t synced_mask = 0;   // with kSynced: events of the last event frame

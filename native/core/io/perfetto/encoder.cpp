@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstring>
 #include <utility>
 
 #include "core/io/perfetto/fields.hpp"
@@ -132,8 +133,8 @@ int64_t Encoder::last_time(const Lane& lane) const {
 
 std::span<const uint8_t> Encoder::fill(size_t target, bool keeps_last) {
     if (keeps_last) std::swap(out_, last_);
-    if (out_.size() < target + kSlack) out_.resize(target + kSlack);
-    at_ = out_.data();
+    if (out_.size() < target + kSlack) out_ = LargeMemory(target + kSlack);
+    at_ = begin();
     while (status_ == Status::ok && lane_ < last_lane_ && used() < target) {
         const Lane& lane = lanes_[lane_];
         if (!std::exchange(inside_, true)) start_lane(lane);
@@ -143,14 +144,16 @@ std::span<const uint8_t> Encoder::fill(size_t target, bool keeps_last) {
     }
     if (status_ != Status::ok) return {};
     if (is_part_ && lane_ == lanes_.size() && last_ts_ != origin_) move_clock(origin_, {});
-    return {out_.data(), used()};
+    return {begin(), used()};
 }
 
 void Encoder::ensure(size_t bytes) {
     const size_t have = used();
     if (out_.size() - have < bytes + kSlack) {
-        out_.resize(have + bytes + kSlack);
-        at_ = out_.data() + have;
+        LargeMemory wider(2 * out_.size() + bytes + kSlack);
+        std::memcpy(wider.data(), begin(), have);
+        out_ = std::move(wider);
+        at_ = begin() + have;
     }
 }
 
@@ -247,7 +250,7 @@ void Encoder::run_plain(const Lane& lane, size_t target) {
     const size_t count = slices_.name.size();
     const size_t name_count = names_.size();
     const size_t tails_a_name = tails_a_name_;
-    const uint8_t* const stop = out_.data() + target;
+    const uint8_t* const stop = begin() + target;
     const int64_t last_slice = lane.slices_to - 1;
     const uint32_t turn = turn_;
     const int64_t instant =

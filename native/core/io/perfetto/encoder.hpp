@@ -11,6 +11,7 @@
 
 #include "core/io/perfetto/wire.hpp"
 #include "core/trace/row_packing/pack.hpp"
+#include "core/wire/large_memory.hpp"
 
 namespace lanescope::perfetto {
 
@@ -118,6 +119,8 @@ public:
     std::span<const uint8_t> fill(size_t target, bool keeps_last = false);
 
     Status status() const { return status_; }
+    // Whether the block that came last ends all.
+    bool is_at_end() const { return lane_ == last_lane_; }
 
 private:
     // A text as it was interned last, by the lanes of turn `owner`.
@@ -178,7 +181,8 @@ private:
         return !slices_.flow_first.empty() && slices_.flow_first[i] != slices_.flow_first[i + 1];
     }
 
-    size_t used() const { return static_cast<size_t>(at_ - out_.data()); }
+    uint8_t* begin() const { return static_cast<uint8_t*>(out_.data()); }
+    size_t used() const { return static_cast<size_t>(at_ - begin()); }
     void ensure(size_t bytes);
     void fail(Status status) { status_ = status; }
 
@@ -220,8 +224,8 @@ private:
     std::vector<std::vector<Interned>> interned_values_;  // texts, by argument
     uint32_t next_iid_[4] = {};
 
-    std::vector<uint8_t> out_;
-    std::vector<uint8_t> last_;  // the block before, where it is kept
+    LargeMemory out_;
+    LargeMemory last_;  // the block before, where it is kept
     uint8_t* at_ = nullptr;
     Bytes event_;
     Bytes argument_;

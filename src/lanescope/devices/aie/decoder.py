@@ -9,8 +9,8 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Mapping
-from operator import itemgetter
+from collections.abc import Mapping, Sequence
+from heapq import heappop, heappush
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -40,6 +40,10 @@ if TYPE_CHECKING:
 I64 = npt.NDArray[np.int64]
 U32 = npt.NDArray[np.uint32]
 U8 = npt.NDArray[np.uint8]
+#: What the core noted, by shard: rows of events.
+Noted = Sequence[tuple[Shard, I64]]
+#: Place of a note in the dump (offset, shard, number), recording, and slot that it asserts for the first time.
+LaneNote = tuple[int, int, int, int, int]
 
 BLOCK_BYTES = 1 << 20
 #: Slices that are collected before they go out as a batch.
@@ -187,8 +191,8 @@ class AieDecoder:
         for shard in self._busy():
             is_done = 0
             while not is_done:
-                if (full := self._make_room()) is not None:
-                    batches.append(self._batch(full))
+                if not self._has_room():
+                    batches.append(self._batch(self._make_room()))
                 is_done, *counts = shard.timeline.finish(*shard.outputs())
                 self._take([(shard, shard.take(*counts))])
         if self._helpers is not None:
@@ -267,22 +271,32 @@ class AieDecoder:
             dealt = self._dealt[0]
             self._dealt.reverse()
             counts = core.aie_deal(self._entries[:count], dealt.reshape(-1, 4))
-            batches += self._finalize()
+            noted, left = self._end()
+            if left:
+                self._take(noted)
+                batches += [*self._start(left, is_large=True), *self._finalize()]
+                noted = []
             busy = self._busy()
             todo = [
                 Decoding(shard, rest, entries[:count], base, offsets)
                 for shard, entries, count in zip(busy, dealt, counts, strict=False)
                 if count
             ]
-            batches += self._start(todo, is_large=count >= _LARGE_BLOCK)
+            batches += self._start(todo, is_large=count >= _LARGE_BLOCK, noted=noted)
             done += taken
         if done:  # by now nothing but this block is read
             self._blocks.reverse()
         return batches, done
 
-    def _start(self, todo: list[Decoding], *, is_large: bool) -> list[Trace]:
-        """Begin to decode what a block holds, if it is worth the help of others; return a batch if one was full."""
-        full = self._make_room()
+    def _start(self, todo: list[Decoding], *, is_large: bool, noted: Noted = ()) -> list[Trace]:
+        """Begin to decode what a block holds, if it is worth the help of others; return a batch if one was full.
+
+        What was noted of the block before is taken meanwhile, unless it belongs to the batch.
+        """
+        is_full = not self._has_room()
+        if is_full:
+            self._take(noted)
+        full = self._make_room() if is_full else None
         self._work = Work(todo)
         is_ready = "concurrent.futures.thread" in sys.modules or self._fed >= _ALONE_BYTES
         if is_large and len(todo) > 1 and _CORES > 1 and is_ready:
@@ -291,16 +305,24 @@ class AieDecoder:
 
                 self._helpers = ThreadPoolExecutor(min(_CORES, SHARDS) - 1)
             self._work.begin(self._helpers, _CORES - 1)
-        return [] if full is None else [self._batch(full)]
+        if full is None:
+            self._take(noted)
+            return []
+        return [self._batch(full)]
+
+    def _end(self) -> tuple[Noted, list[Decoding]]:
+        """End what was begun; return what the core noted, and what had no room."""
+        todo = self._work.decodings
+        noted = self._work.finish()
+        self._work = Work([])
+        return noted, [decoding.rest() for decoding in todo if decoding.left]
 
     def _finalize(self) -> list[Trace]:
         """End what was begun, and see to what had no room; return the batches that were full."""
         batches: list[Trace] = []
-        while todo := self._work.decodings:
-            self._work.finish()
-            self._take([(decoding.shard, np.concatenate(decoding.noted)) for decoding in todo])
-            self._work = Work([])
-            left = [decoding.rest() for decoding in todo if decoding.left]
+        while self._work.decodings:
+            noted, left = self._end()
+            self._take(noted)
             if left:
                 batches += self._start(left, is_large=True)
         return batches
@@ -319,16 +341,19 @@ class AieDecoder:
         """Reserve new arrays for one of so many shards."""
         shard.reserve(core.AieTimeline.SLICE_ROOM + min(BATCH_ROWS // sharing, self._most_rows))
 
-    def _make_room(self) -> list[ShardRows] | None:
-        """See to it that every shard can write; return the rows so far if they had to make room."""
+    def _has_room(self) -> bool:
+        """Return whether every shard can write what the next block is likely to bring."""
         busy = self._busy()
         arenas = [arena for shard in busy for arena in (shard.slices, shard.points)]
         rows = sum(arena.used + arena.recent for arena in arenas)
         has_room = rows <= BATCH_ROWS and all(shard.has_room for shard in busy)
         for arena in arenas:
             arena.recent = 0
-        if has_room:
-            return None
+        return has_room
+
+    def _make_room(self) -> list[ShardRows]:
+        """See to it that every shard can write; return the rows so far, which had to make room."""
+        busy = self._busy()
         taken = self._taken()
         for shard in busy:
             self._reserve(shard, len(busy))
@@ -365,26 +390,32 @@ class AieDecoder:
 
     # --- recordings and their tracks --------------------------------------------------------------------------
 
-    def _take(self, noted: list[tuple[Shard, I64]]) -> None:
+    def _take(self, noted: Noted) -> None:
         """Take what the core noted, and make the tracks that it needs, in the order of the dump."""
-        made = [
-            (row[notes.OFFSET], number, row)
-            for number, (_, events) in enumerate(noted)
-            for row in notes.track_notes(events)
-        ]
-        for _, number, row in sorted(made, key=itemgetter(0, 1)):
-            shard, kind = noted[number][0], row[notes.KIND]
-            if kind == notes.SEGMENT:
-                shard.segments.append(len(self._tracks.groups))
+        slots = [notes.SlotNotes(events) for _, events in noted]
+        # Of units of many recordings nearly all slots have lanes: only notes of others wait for their turn.
+        waiting: list[LaneNote] = []
+        for number, (shard, _) in enumerate(noted):
+            for recording in slots[number].masks:
+                if recording < len(shard.segments):
+                    self._await_lanes(waiting, slots[number], number, recording, shard.segments[recording])
+        for row in notes.recording_notes([events for _, events in noted]):
+            number = row[-2]
+            if waiting:
+                self._add_lanes(waiting, (row[notes.OFFSET], number, row[-1]))
+            shard = noted[number][0]
+            if row[notes.KIND] == notes.SEGMENT:
+                recording, segment = len(shard.segments), len(self._tracks.groups)
+                shard.segments.append(segment)
                 self._add_segment(shard.source(row[notes.DETAIL] >> 8), row)
+                if recording in slots[number].masks:
+                    self._await_lanes(waiting, slots[number], number, recording, segment)
                 continue
             segment = shard.segments[row[notes.RECORDING]]
-            if kind == notes.SLOT:
-                self._tracks.add_lane(segment, row[notes.VALUE])
-                continue
             self._runs.end(segment, row[notes.TICK])
             if self._derived.needs_ends:
                 self._derived.end_recording(segment, row[notes.TICK])
+        self._add_lanes(waiting, None)
         for shard, events in noted:
             if len(events):
                 kept = events[events[:, notes.KIND] != notes.SLOT]
@@ -393,6 +424,20 @@ class AieDecoder:
                 gaps = kept[notes.is_gap(kept)]
                 self._derived.add_gaps(gaps[:, (notes.RECORDING, notes.TICK)].tolist())
                 self._summary.add_gaps(gaps)
+
+    def _await_lanes(
+        self, waiting: list[LaneNote], slots: notes.SlotNotes, number: int, recording: int, segment: int
+    ) -> None:
+        """Put the notes of slots of a recording into a heap by their place in the dump, if any has no lane."""
+        if self._tracks.lacks(segment, slots.masks[recording]):
+            for offset, index, slot in slots.of(recording):
+                heappush(waiting, (offset, number, index, segment, slot))
+
+    def _add_lanes(self, waiting: list[LaneNote], until: tuple[int, int, int] | None) -> None:
+        """Make the lanes that wait and lie before a place in the dump; None: all."""
+        while waiting and (until is None or waiting[0][:3] < until):
+            *_, segment, slot = heappop(waiting)
+            self._tracks.add_lane(segment, slot)
 
     def _add_segment(self, source: int, row: list[int]) -> None:
         mode, is_restart = row[notes.DETAIL] >> 1 & 3, row[notes.DETAIL] & 1

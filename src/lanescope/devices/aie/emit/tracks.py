@@ -57,14 +57,15 @@ class _Group:
         slots: labels of the slots.
         known: the configuration.
         place: module, column of the design and row.
+        drawn: bits of the slots that have a lane.
     """
 
-    __slots__ = ("category", "kernel", "known", "lanes", "names", "place", "slots", "trace", "track")
+    __slots__ = ("category", "drawn", "kernel", "known", "lanes", "names", "place", "slots", "trace", "track")
 
     def __init__(self, track: int, known: Config, place: Place) -> None:
         self.track = track
         self.trace = self.kernel = -1
-        self.category = 0
+        self.category = self.drawn = 0
         self.lanes = np.full(config.SLOTS, -1, np.int64)
         self.names = np.zeros(config.SLOTS, np.int32)
         module, col, row = place
@@ -187,6 +188,7 @@ class TileTracks:
         group.trace = self.add_track("trace", "trace", track, _TRACE_SORT_KEY)
         if mode == EXECUTION:
             group.lanes[: len(FLOW_KINDS)] = self.add_track("flow", "flow", track, 0)
+            group.drawn = (1 << len(FLOW_KINDS)) - 1
             group.names[: len(FLOW_KINDS)] = self._builder.names.codes(kind.replace("_", " ") for kind in FLOW_KINDS)
         else:
             for slot, watched in enumerate(group.slots):
@@ -254,6 +256,10 @@ class TileTracks:
             )
         return self._designs[name]
 
+    def lacks(self, segment: int, slots: int) -> bool:
+        """Return whether any of these slots, given as bits, has no lane in the unit of a recording."""
+        return slots & ~self._members[segment].drawn != 0
+
     def add_lane(self, segment: int, slot: int) -> None:
         """Make the lane of a slot, unless it exists."""
         lane, group = config.SLOTS * segment + slot, self._members[segment]
@@ -273,6 +279,7 @@ class TileTracks:
         order = events.rank(event) * config.SLOTS + slot
         group.lanes[slot] = track = self.add_track(name, "slot", group.track, order)
         group.names[slot] = self._builder.names.code(name)
+        group.drawn |= 1 << slot
         self.labelled.append(Labelled(track, slot, group.known, group.place))
 
     def slot_tracks(self, tag: U32) -> I64:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import deque
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -19,8 +18,10 @@ U8 = npt.NDArray[np.uint8]
 I32 = npt.NDArray[np.int32]
 
 _EVENTS = 1 << 12
-#: Packets that a thread decodes at a time.
-_STEP = 1 << 12
+#: Packets of a shard that a thread decodes at a time: few, so that shards end together.
+_STEP = 1 << 9
+#: More than any block has.
+_ALL = 1 << 40
 #: Points for which there is room before there are any.
 _FEW = 1 << 12
 #: Most memory of released batches that is kept for reuse, in bytes.
@@ -163,71 +164,65 @@ class Shard:
 class Decoding:
     """Work of a shard on one block.
 
-    Attributes:
+    Args:
         shard: the sources that it concerns.
         words: uint32 [n], the block.
         entries: int32 [m, 4], where in it their packets lie.
         base: offset of the block in a binary dump.
         offsets: int64 [n], of each word in text; empty else.
-        done: entries that are decoded.
-        noted: what the core noted of them.
     """
 
+    __slots__ = ("_base", "_done", "_entries", "_offsets", "_words", "shard")
+
     def __init__(self, shard: Shard, words: U32, entries: I32, base: int, offsets: I64) -> None:
-        self.shard, self.words, self.entries = shard, words, entries
-        self.base, self.offsets = base, offsets
-        self.done = 0
-        self.noted: list[I64] = []
+        self.shard = shard
+        self._words, self._entries, self._base, self._offsets = words, entries, base, offsets
+        self._done = 0
+
+    def task(self) -> core.AieTask:
+        """Return it as a task of the core, which writes to the arrays that the shard has now."""
+        shard = self.shard
+        return core.AieTask(shard.timeline, self._words, self._entries, self._base, self._offsets, *shard.outputs())
+
+    def take(self, task: core.AieTask) -> I64:
+        """Count what the core wrote; return what it noted, int64 [n, columns of an event]."""
+        noted = np.empty((task.event_count, core.AIE_EVENT_COLUMNS), np.int64)
+        task.events(noted)
+        self.shard.slices.add(task.slices)
+        self.shard.points.add(task.points)
+        self._done = task.entries
+        return noted
 
     @property
     def left(self) -> int:
-        """Entries that are not decoded yet."""
-        return len(self.entries) - self.done
-
-    def step(self, count: int) -> bool:
-        """Decode at most so many entries; return whether there are more that the shard has room for.
-
-        Notes have new room in every step, so what a shard does before it is full does not depend on the steps.
-        """
-        shard, entries = self.shard, self.entries[self.done : self.done + count]
-        used, *counts = shard.timeline.decode(self.words, entries, self.base, self.offsets, *shard.outputs())
-        self.done += used
-        self.noted.append(shard.take(*counts))
-        return self.left > 0 and not shard.is_full
+        """Entries that are not decoded."""
+        return len(self._entries) - self._done
 
     def rest(self) -> Decoding:
         """Return what is left to do."""
-        return Decoding(self.shard, self.words, self.entries[self.done :], self.base, self.offsets)
+        return Decoding(self.shard, self._words, self._entries[self._done :], self._base, self._offsets)
 
 
 class Work:
-    """Work of all shards on one block, taken by any free thread.
-
-    The next step of a shard waits for its last one. Steps are small and go round, so that shards end together.
-    """
+    """Work of all shards on one block, taken by any free thread: what a shard writes to must not change meanwhile."""
 
     def __init__(self, decodings: list[Decoding]) -> None:
         self.decodings = decodings
-        self._queue = deque(decodings)
+        self._tasks = [decoding.task() for decoding in decodings]
         self._helping: list[Future[None]] = []
-        self._step: int | None = None  # all that is left
+        self._step = _ALL
 
     def begin(self, helpers: ThreadPoolExecutor, count: int) -> None:
         """Have others begin with it."""
         self._step = _STEP
-        self._helping = [helpers.submit(self._decode_one) for _ in range(min(count, len(self.decodings) - 1))]
+        helping = min(count, len(self._tasks) - 1)
+        self._helping = [helpers.submit(core.aie_work, self._tasks, _STEP) for _ in range(helping)]
 
-    def finish(self) -> None:
-        """Do what is left, and wait for the others."""
-        self._decode_one()
+    def finish(self) -> list[tuple[Shard, I64]]:
+        """Do what is left, and wait for the others; return what the core noted, by shard."""
+        if self._tasks:
+            core.aie_work(self._tasks, self._step)
         for helping in self._helping:
             helping.result()
-
-    def _decode_one(self) -> None:
-        while self._queue:
-            try:
-                decoding = self._queue.popleft()
-            except IndexError:  # somebody else was faster
-                return
-            if decoding.step(self._step or decoding.left):
-                self._queue.append(decoding)
+        pairs = zip(self.decodings, self._tasks, strict=True)
+        return [(decoding.shard, decoding.take(task)) for decoding, task in pairs]

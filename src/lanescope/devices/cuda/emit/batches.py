@@ -86,15 +86,23 @@ def _all(
     buffer: Buffer, parts: list[tuple[int, int]], rules: Mapping[str, Any]
 ) -> tuple[Summary, int | None, Decoded | None]:
     """Decode all parts; return the summary of all lanes, the step of their clock, and the only part if it is one."""
-    summaries, steps = [], []
+    summaries: list[Summary] = []
+    steps: list[int | None] = []
+    decoded: Decoded | None = None
     for part in parts:
+        decoded = None  # its memory is that of the next one
         decoded = buffer.decode(part, **rules)
-        summaries.append(decoded.summary)
+        summaries.append(decoded.summary if len(parts) == 1 else {n: _alone(c) for n, c in decoded.summary.items()})
         steps.append(decoded.resolution_ticks)
     summary: Summary = dict(summaries[0])
     if len(parts) > 1:
         summary = {name: _end_to_end([s[name] for s in summaries]) for name in summary}
     return summary, _common_step(summaries, steps), decoded if len(parts) == 1 else None
+
+
+def _alone(column: I64) -> I64:
+    """Return a column of lanes without those beside it; zeros take no memory."""
+    return column.copy() if column.any() else np.broadcast_to(np.int64(0), len(column))
 
 
 def _end_to_end(parts: list[I64]) -> I64:

@@ -7,7 +7,7 @@ and places the lanes on one time axis.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -51,8 +51,8 @@ SUMMARY = (
 _SLICES = {
     "begin": np.int64,
     "dur": np.int64,
-    "flags": np.uint32,  # these two are added to the native columns
-    "launch": np.uint32,
+    "flags": np.uint32,  # 0 where the core has nothing to say
+    "launch": np.uint32,  # likewise
     "begin_index": np.uint32,
     "end_index": np.uint32,
     "event": np.uint16,
@@ -112,7 +112,7 @@ class Rows:
 
     def look_up(self, table: npt.NDArray[np.int32]) -> npt.NDArray[np.int32]:
         """Return a value of the event for each row, int32 [n], from a value for each event, [65536]."""
-        found = np.empty(len(self), np.int32)
+        found = core.large_memory(4 * len(self)).view(np.int32)
         core.cuda_look_up(self["event"], table, found)
         return found
 
@@ -143,12 +143,12 @@ class Outputs:
         self.sizes = (slices, instants, gaps)
         self.summary = np.zeros((lanes, core.CUDA_SUMMARY_COLUMNS), np.int64)
         self.used = np.zeros(1 << 16, np.uint8)
-        self.slices = _columns(_SLICES, slices)
-        self.instants = _columns(_INSTANTS, instants)
-        self.gaps = _columns(_GAPS, gaps)
-        # Almost always 0, and untouched zeros take no memory.
-        self.slices["flags"] = np.zeros(slices, np.uint32)
+        self.slices = _columns(_SLICES, slices, core.large_memory)
+        self.slices["flags"].fill(0)
+        # Almost always 0, or empty: what comes from the system and is not touched takes no memory.
         self.slices["launch"] = np.zeros(slices, np.uint32)
+        self.instants = _columns(_INSTANTS, instants, _untouched)
+        self.gaps = _columns(_GAPS, gaps, _untouched)
 
     def arguments(self) -> tuple[Any, ...]:
         """Return the last arguments of the core's decode functions."""
@@ -182,12 +182,15 @@ def _room(dtype: npt.DTypeLike, length: int) -> int:
     return -(-np.dtype(dtype).itemsize * length // 64) * 64
 
 
-def _columns(types: Mapping[str, npt.DTypeLike], length: int) -> Columns:
-    """Return columns in one piece of memory.
+def _untouched(size: int) -> npt.NDArray[np.uint8]:
+    return np.empty(size, np.uint8)
 
-    NumPy asks for huge pages from 4 MiB on, and small ones fault for longer than decoding takes.
-    """
-    arena = np.empty(sum(_room(dtype, length) for dtype in types.values()), np.uint8)
+
+def _columns(
+    types: Mapping[str, npt.DTypeLike], length: int, memory: Callable[[int], npt.NDArray[np.uint8]]
+) -> Columns:
+    """Return columns in one piece of memory, which has huge pages: small ones fault for longer than decoding takes."""
+    arena = memory(sum(_room(dtype, length) for dtype in types.values()))
     found: Columns = {}
     for name, dtype in types.items():
         found[name] = arena[: np.dtype(dtype).itemsize * length].view(dtype)

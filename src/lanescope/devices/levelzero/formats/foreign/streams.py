@@ -285,9 +285,9 @@ def _order(streams: Sequence[Stream]) -> int:
     """
     if not streams:
         return 0
-    ts = np.concatenate([np.maximum.accumulate(s.ts) if len(s.ts) else s.ts for s in streams])
+    ts = streams[0].ts if len(streams) == 1 else np.concatenate([_ascending(stream.ts) for stream in streams])
     seq = np.arange(1, len(ts) + 1)
-    if bool((ts[1:] < ts[:-1]).any()):
+    if len(streams) > 1 and bool((ts[1:] < ts[:-1]).any()):
         seq[np.argsort(ts, kind="stable")] = seq.copy()
     at = 0
     for stream in streams:
@@ -296,6 +296,11 @@ def _order(streams: Sequence[Stream]) -> int:
     clocks = [_clocks(stream) for stream in streams]
     first = clocks[0]
     return sum(not (clock == first or (clock[0] and first[0])) for clock in clocks)
+
+
+def _ascending(ts: Int64) -> Int64:
+    """Return times of which none is before an earlier one: those that are become that one's."""
+    return np.maximum.accumulate(ts) if bool((ts[1:] < ts[:-1]).any()) else ts
 
 
 def _clocks(stream: Stream) -> tuple[bool, str]:
