@@ -140,6 +140,11 @@ def _chrome() -> Sequence[Seed]:
     return found
 
 
+def _perfetto() -> Sequence[Seed]:
+    small = {"slices": 12, "threads": 2, "samples": 6, "flows": 0.5, "other": 1}
+    return [Seed("perfetto", style, simulated("perfetto", style=style, **small)) for style in ("sdk", "plain")]
+
+
 _SEEDS: Mapping[str, Callable[[], Sequence[Seed]]] = {
     "aie": _aie,
     "ascend": _ascend,
@@ -147,6 +152,7 @@ _SEEDS: Mapping[str, Callable[[], Sequence[Seed]]] = {
     "levelzero": _levelzero,
     "kineto": _kineto,
     "chrome": _chrome,
+    "perfetto": _perfetto,
 }
 #: In the order of the page.
 FAMILIES = tuple(_SEEDS)

@@ -25,7 +25,8 @@ using lanescope::bind::to_numpy;
 namespace {
 
 const char* const kFaults[] = {"invalid",  "no_sequence",    "needs_state",  "untyped",        "untimed",
-                               "no_value", "stateless_text", "unknown_text", "redefined_text", "compressed"};
+                               "no_value", "stateless_text", "unknown_text", "redefined_text", "compressed",
+                               "damaged_text"};
 static_assert(std::size(kFaults) == static_cast<size_t>(Fault::count));
 
 // Move columns out: the reader does not need them any more.

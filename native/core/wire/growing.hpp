@@ -66,8 +66,11 @@ public:
     T* data() { return data_; }
     const T* data() const { return data_; }
 
-    // Return the memory and how many values are in it.
+    // Return the memory and how many values are in it. What lies behind them is given back: a huge page came whole.
     std::pair<Memory, size_t> release() {
+        constexpr size_t page = 4096;
+        const size_t used = std::max((size_ * sizeof(T) + page - 1) / page * page, page);
+        if (mapped_ > used && ::munmap(reinterpret_cast<char*>(data_) + used, mapped_ - used) == 0) mapped_ = used;
         room_ = 0;
         return {Memory{std::exchange(data_, nullptr), std::exchange(mapped_, 0)}, std::exchange(size_, 0)};
     }

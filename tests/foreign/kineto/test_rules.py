@@ -428,6 +428,19 @@ def test_collectives_of_other_ranks_than_their_group(written):
     assert run(text="[2, 3]")["KINETO403"].count == 1
 
 
+def test_device_rows_of_another_operator_than_their_call(written):
+    def run(of_call, of_row):
+        rows = [call(0, 5, 1), row("k", "kernel", 10, 5, correlation=1)]
+        for each, number in zip(rows, (of_call, of_row), strict=True):
+            if number is not None:
+                each["args"]["External id"] = number
+        return found(written(rows))
+
+    assert run(3, 4)["KINETO204"].count == 1
+    for same in ((3, 3), (3, None), (None, 3), (None, None)):  # absent means that nothing is linked
+        assert "KINETO204" not in run(*same)
+
+
 def test_batches_of_any_size_are_the_same_trace(simulated, tmp_path, monkeypatch):
     whole, _ = simulated(ranks=2)
     (path,) = tmp_path.iterdir()

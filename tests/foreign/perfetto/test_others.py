@@ -9,6 +9,7 @@ from collections import Counter
 import pytest
 import zstandard
 
+import lanescope
 from effort import EFFORT
 from foreign.perfetto import by_bindings
 from foreign.perfetto.made import (
@@ -336,11 +337,65 @@ def test_packets_that_need_lost_state_are_lost_until_it_begins_anew(tmp_path):
 
 def test_what_the_recorder_counts_as_lost_is_counted(tmp_path):
     made = Maker()
+    made.track(2, "lane")
     made.slice(1, 2, 2, "a")
     buffers = made.packet().trace_stats.buffer_stats
     buffers.add(trace_writer_packet_loss=3, chunks_overwritten=4)
     buffers.add(bytes_written=100)
     assert stats_of(made.read(tmp_path)) == {"perfetto_recorder_dropped": 7}
+
+
+def test_tracks_that_nothing_describes_are_told(tmp_path):
+    made = Maker()
+    made.track(2, "lane")
+    made.slice(1, 2, 2, "a")
+    made.slice(3, 4, 7, "b")
+    trace = made.read(tmp_path)
+    assert stats_of(trace) == {"perfetto_undescribed_track": 1}
+    assert slices_of(trace) == {("lane", "a", "", 1, 1): 1, ("b", "b", "", 3, 1): 1}
+
+
+@pytest.mark.parametrize("damage", [b"\xff", b"\0", b"\xc0\xaf", b"\xed\xa0\x80", b"\xf5\x80\x80\x80", b"\xe2\x82"])
+@pytest.mark.parametrize("where", ["slice", "track", "argument", "value"])
+def test_texts_that_are_damaged_are_told(tmp_path, where, damage):
+    # Placeholders of the same length: the bindings write no text that is none.
+    place = "QQQQ"[: len(damage)]
+    made = Maker()
+    made.track(2, "lane" + place * (where == "track"))
+    event = made.event(1, INSTANT, 2, "a" + place * (where == "slice"))
+    argument = event.debug_annotations.add()
+    argument.name = "key" + place * (where == "argument")
+    argument.string_value = "täxt" + place * (where == "value")
+    path = tmp_path / "run.pftrace"
+    path.write_bytes(made.content())
+    assert stats_of(lanescope.open(path)) == {}
+    path.write_bytes(made.content().replace(place.encode(), damage))
+    assert stats_of(lanescope.open(path)) == {"perfetto_damaged_text": 1}
+
+
+def test_arguments_with_an_unknown_name_are_told(tmp_path):
+    made = sdk()
+    event = made.event(1_000_000, INSTANT, sequence=5, flags=NEEDS)
+    event.debug_annotations.add(name_iid=99, int_value=1)
+    event.debug_annotations.add(name="text", string_value_iid=98)
+    assert stats_of(made.read(tmp_path)) == {"perfetto_unknown_text": 2}
+
+
+def test_snapshots_that_contradict_themselves_are_told(tmp_path):
+    made = Maker()
+    made.track(2, "lane")
+    made.event(1, INSTANT, 2, "a")
+    made.snapshot(1, (6, 10), (3, 20), (6, 30))
+    assert stats_of(made.read(tmp_path)) == {"perfetto_repeated_clock": 1}
+
+
+@pytest.mark.parametrize(("clock", "is_sound"), [(3, False), (6, False), (64, True), (127, True), (128, False)])
+def test_only_clocks_of_a_sequence_count_in_steps(tmp_path, clock, is_sound):
+    made = Maker()
+    made.track(2, "lane")
+    made.event(1, INSTANT, 2, "a")
+    made.snapshot(1, (1, 10), (clock, 20), incremental=(clock,))
+    assert stats_of(made.read(tmp_path)) == ({} if is_sound else {"perfetto_invalid_packet": 1})
 
 
 def test_faulty_events_are_lost_each_under_its_name(tmp_path):
@@ -392,6 +447,7 @@ def zstd_frame(content: bytes) -> bytes:
 def packed_by_zstd() -> tuple[Maker, int]:
     """Return packets of which one slice lies in a packet that zstd compressed, and the size of that one."""
     inside, made = Maker(), Maker()
+    made.track(2, "lane")
     inside.slice(5, 9, 2, "inside")
     made.slice(1, 2, 2, "plain")
     packet = made.proto.packet.add()
@@ -440,6 +496,7 @@ def test_a_frame_of_zstd_that_was_never_compressed_is_read(tmp_path):
 )
 def test_packets_that_zstd_cannot_unpack_are_lost(tmp_path, packed):
     made = Maker()
+    made.track(2, "lane")
     made.slice(1, 2, 2, "plain")
     made.proto.packet.add().zstd_compressed_packets = packed
     trace = made.read(tmp_path)

@@ -195,6 +195,53 @@ void each_of(const Reader& reader, size_t row, const Each& each) {
 
 }  // namespace
 
+namespace {
+
+// Whether a text has NUL, or bytes that are not UTF-8. Source: RFC 3629, section 4.
+bool is_damaged(ByteSpan text) {
+    for (size_t i = 0; i < text.size();) {
+        const uint8_t first = text[i];
+        if (first == 0) return true;
+        const size_t behind = first < 0x80 ? 0 : first < 0xC2 ? 4 : first < 0xE0 ? 1 : first < 0xF0 ? 2 : first < 0xF5 ? 3 : 4;
+        if (behind == 4 || i + behind >= text.size()) return true;
+        uint32_t code = behind == 0 ? first : first & (0x3Fu >> behind);
+        for (size_t k = 1; k <= behind; ++k) {
+            if ((text[i + k] & 0xC0) != 0x80) return true;
+            code = code << 6 | (text[i + k] & 0x3F);
+        }
+        constexpr uint32_t least[] = {0, 0x80, 0x800, 0x10000};
+        if (code < least[behind] || (code >= 0xD800 && code < 0xE000) || code > 0x10FFFF) return true;
+        i += behind + 1;
+    }
+    return false;
+}
+
+}  // namespace
+
+// Count the names and texts of annotations that their sequence does not have, or that are damaged; those inside of values
+// aside.
+void Reader::look_at(const Sequence& sequence, ByteSpan notes) {
+    const Generation* const known =
+        sequence.generation < 0 ? nullptr : &generations[static_cast<size_t>(sequence.generation)];
+    int64_t unknown = 0, damaged = 0;
+    Fields fields(notes);
+    Field annotation;
+    while (fields.next(annotation)) {
+        Fields parts(annotation.bytes);
+        Field part;
+        while (parts.next(part)) {
+            if (part.is_bytes()) {
+                damaged += (part.number == kValueName || part.number == kString) && is_damaged(part.bytes);
+            } else if (part.is_varint() && part.value != 0) {
+                if (part.number == kValueNameIid) unknown += known == nullptr || known->names.find(part.value) < 0;
+                if (part.number == kStringIid) unknown += known == nullptr || known->values.find(part.value) < 0;
+            }
+        }
+    }
+    if (unknown != 0) [[unlikely]] note(Fault::unknown_text, unknown);
+    if (damaged != 0) [[unlikely]] note(Fault::damaged_text, damaged);
+}
+
 bool render(const Reader& reader, std::span<const int64_t> rows, std::string& out) {
     out += '{';
     bool is_first = true;

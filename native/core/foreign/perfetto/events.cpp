@@ -91,6 +91,7 @@ void Reader::annotate(const Sequence& sequence, int64_t event, size_t offset) {
     annotated.event.push_back(event);
     annotated.offset.push_back(offset);
     annotated.generation.push_back(sequence.generation);
+    look_at(sequence, {arena.data() + offset, arena.size() - offset});
 }
 
 namespace {
@@ -243,8 +244,9 @@ bool Reader::plain_event(ByteSpan body, const uint8_t* behind) {
                                                 static_cast<EventType>(type)});
     if (!has_extras) return true;
     if (extras.notes != nullptr) {
-        annotate(*sequence, place, arena.size());
+        const size_t offset = arena.size();
         arena.append(extras.notes, static_cast<size_t>(extras.notes_end - extras.notes));
+        annotate(*sequence, place, offset);
     }
     if (extras.has_correlation) {
         correlations.event.push_back(place);

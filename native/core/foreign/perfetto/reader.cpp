@@ -456,6 +456,8 @@ bool Reader::snapshot(Sequence* sequence, ByteSpan body) {
         }
         if (!parts.is_whole()) return undo();
         if (id == 0 || id > UINT32_MAX) continue;
+        // Only clocks of a sequence count in steps, or in other units.
+        if ((is_incremental || multiplier > 1) && (id < kFirstOwnClock || id > kLastOwnClock)) return undo();
         Clock* const clock = clock_of(sequence, static_cast<uint32_t>(id), true);
         if (clock == nullptr) {  // of a sequence, and there is none
             note(Fault::no_sequence);

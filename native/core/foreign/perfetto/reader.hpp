@@ -129,6 +129,7 @@ enum class Fault : uint8_t {
     unknown_text,    // an id that no text was given for
     redefined_text,  // an id that was given a second text
     compressed,      // a packet of packets that cannot be unpacked
+    damaged_text,    // an argument with a name or text that has NUL or is not UTF-8
     count,
 };
 
@@ -250,6 +251,7 @@ private:
     bool old_event(ByteSpan body, OldParts& parts) const;
     int64_t add_event(Sequence& sequence, const Event& event);
     void annotate(const Sequence& sequence, int64_t event, size_t offset);
+    void look_at(const Sequence& sequence, ByteSpan notes);
     int32_t track_number(Sequence& sequence, bool has_uuid, uint64_t uuid);
     int32_t track_of_uuid(uint64_t uuid);
     void sample(Sequence& sequence, int64_t ts, int32_t clock, int32_t track, uint64_t bits, bool is_double);

@@ -18,6 +18,7 @@ FAMILY = Family(
             stages={"packet": _HERE + "dump:packet_lines", "record": _HERE + "dump:record_lines"},
             is_streaming=True,
             bytes_per_row=120,
+            fields=_HERE + "formats.field_map:field_map",
         ),
     ),
     tables=_HERE + "schema:DETAILS",

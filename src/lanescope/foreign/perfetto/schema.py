@@ -85,13 +85,30 @@ STATS: tuple[StatSpec, ...] = (
     StatSpec("perfetto_invalid_time", "data_loss", "events with times before 0 or after the year 2116: lost"),
     StatSpec("perfetto_missing_value", "data_loss", "counter samples without a value or a track: lost"),
     StatSpec("perfetto_rejected_texts", "data_loss", "lists of texts before the start of their sequence: lost"),
-    StatSpec("perfetto_unknown_text", "data_loss", "names or categories with an unknown ID: empty"),
+    StatSpec("perfetto_unknown_text", "data_loss", "names, categories or arguments with an unknown ID: empty"),
     StatSpec("perfetto_redefined_text", "error", "IDs of texts that are defined twice: the first text is used"),
     StatSpec("perfetto_invalid_descriptor", "data_loss", "descriptors of tracks with invalid contents: lost"),
     StatSpec(
         "perfetto_track_cycle",
         "error",
         "tracks with themselves or more than 64 others above them: drawn at the top",
+    ),
+    StatSpec(
+        "perfetto_damaged_text",
+        "notice",
+        "texts with NUL or bytes that are not UTF-8: what cannot be read is shown as U+FFFD",
+        finding="LS404 notice",
+    ),
+    StatSpec(
+        "perfetto_repeated_clock",
+        "error",
+        "snapshots with two readings of one clock: the last one is used",
+    ),
+    StatSpec(
+        "perfetto_undescribed_track",
+        "notice",
+        "tracks with events and without a descriptor: named after their first event",
+        finding="LS404 notice",
     ),
     StatSpec(
         "perfetto_unknown_parent",

@@ -25,6 +25,7 @@ _LINK_LIMIT, _MEMORY_LIMIT = 1_000, 20_000
 #: How far the bandwidth of the producer may be off what size and duration give.
 _BANDWIDTH_SHARE = 0.02
 _LONGEST_QUOTE = 160
+_NO_ID = np.iinfo(np.int64).min
 
 
 def _texts(trace: Trace, column: str) -> list[str]:
@@ -184,6 +185,22 @@ def _repeated(context: RuleContext) -> Iterator[Violation]:
     yield from context.violations("slices", rows, lambda ids: f"{len(ids)} rows of calls that launch one each")
 
 
+def _operators(context: RuleContext) -> Iterator[Violation]:
+    """Compare the External id of each call with that of the device rows that it started."""
+    trace = context.trace
+    flows, ops = trace.flows, trace.details.get("kineto_ops")
+    if not len(flows) or ops is None or not len(ops):
+        return
+    mine = flows.column("kind").texts == "submit"
+    call, work = flows.values("src_slice_id")[mine], flows.values("dst_slice_id")[mine]
+    number = np.full(len(trace.slices), _NO_ID, np.int64)
+    has = ops.valid("external_id")
+    number[ops.values("slice_id")[has]] = ops.values("external_id")[has]
+    is_known = (number[call] != _NO_ID) & (number[work] != _NO_ID)
+    rows = np.sort(work[is_known & (number[call] != number[work])])
+    yield from context.violations("slices", rows, lambda ids: f"{len(ids)} device rows")
+
+
 def _bandwidth(context: RuleContext) -> Iterator[Violation]:
     trace = context.trace
     copies = trace.details.get("kineto_copies")
@@ -284,6 +301,15 @@ RULES = (
         "their rows may be joined wrongly.",
         "Do not use the flows of these rows.",
         _repeated,
+    ),
+    Rule(
+        "KINETO204",
+        "device rows of another operator than their call",
+        "warning",
+        "The External id, which names the operator, differs between a call and the device row of its correlation. The "
+        "profiler writes the same one into both. The call, the row, or their correlation is wrong.",
+        "Do not assign the time of these rows to operators.",
+        _operators,
     ),
     Rule(
         "KINETO401",

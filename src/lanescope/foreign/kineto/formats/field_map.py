@@ -24,7 +24,7 @@ _REASONS = {
     "pid": _HOST_PLACE,
     "tid": _HOST_PLACE,
     "args.correlation": "another correlation that no row has: a call and its rows have no second key",
-    "args.External id": "another operator: no rule compares the External id of a call with that of its rows",
+    "args.External id": "another operator of a row without a partner: of its correlation there is no other External id",
     "args.Ev Idx": "another number of the event: numbers of events may have gaps and come in any order",
     "args.Record function id": "another number of the function: the file does not have the list of functions",
     "args.Python id": "another number of the call: only its callees refer to it, and they may be of another call",
@@ -83,6 +83,11 @@ def _kind(event: Mapping[str, Any]) -> str:
 def _possible(record: str, name: str, cells: Sequence[Cell], events: Sequence[Mapping[str, Any]]) -> Possible:
     if name in _TIMES:
         return each(lambda _, value: _TIME if isinstance(value, int) and abs(value) < _MOST else "")
+    if name == "args.External id":
+        tied = _tied(events)
+        return lambda values: (
+            _REASONS[name] if all(map(_is_sound, values.values())) and _keeps_ties(events, cells, tied, values) else ""
+        )
     if record == "file":
         reason = _REASONS.get(f"file.{name}", _FILE.format(name.rpartition(".")[2]))
     elif name in ("ph", "cat", "s", "bp", "id"):
@@ -90,6 +95,29 @@ def _possible(record: str, name: str, cells: Sequence[Cell], events: Sequence[Ma
     else:
         reason = _REASONS.get(name, _OTHER.format(name.removeprefix("args.")))
     return each(lambda _, value: reason if _is_sound(value) else "")
+
+
+def _external_id(event: Mapping[str, Any]) -> Any:
+    return event.get("args", {}).get("External id")
+
+
+def _tied(events: Sequence[Mapping[str, Any]]) -> frozenset[int]:
+    """Return the numbers of calls and rows that share a correlation with others which have an External id."""
+    mine: dict[Any, list[int]] = {}
+    for number, event in enumerate(events):
+        correlation = event.get("args", {}).get("correlation")
+        if event.get("ph") == "X" and correlation is not None and _external_id(event) is not None:
+            mine.setdefault(correlation, []).append(number)
+    return frozenset(number for numbers in mine.values() if len(numbers) > 1 for number in numbers)
+
+
+def _keeps_ties(
+    events: Sequence[Mapping[str, Any]], cells: Sequence[Cell], tied: frozenset[int], values: Mapping[int, Value]
+) -> bool:
+    """Return whether each of the values is that which is recorded, where the row has a partner."""
+    return all(
+        cells[at].event not in tied or value == _external_id(events[cells[at].event]) for at, value in values.items()
+    )
 
 
 def _possible_change(kind: str, numbers: Sequence[int], events: Sequence[Mapping[str, Any]]) -> PossibleChange:

@@ -49,6 +49,11 @@ def add_losses(line: Timeline, builder: TraceBuilder, input_id: int) -> None:
     builder.add_stat("perfetto_invalid_descriptor", line.described.invalid, input_id=input_id)
     builder.add_stat("perfetto_track_cycle", line.tree.cycles, input_id=input_id)
     builder.add_stat("perfetto_unknown_parent", line.tree.unknown_parents, input_id=input_id)
+    builder.add_stat("perfetto_undescribed_track", line.tree.undescribed, input_id=input_id)
+    damaged, offset = found.faults.get("damaged_text", (0, -1))
+    damaged += line.described.damaged + found.damaged
+    builder.add_stat("perfetto_damaged_text", damaged, input_id=input_id, first_offset=offset)
+    builder.add_stat("perfetto_repeated_clock", line.clock.repeated(), input_id=input_id)
     for ts, known in line.times():
         unknown = ~known & (ts >= 0) & (ts < clocks.LATEST)
         builder.add_stat("perfetto_unknown_clock", int(np.count_nonzero(unknown)), input_id=input_id)

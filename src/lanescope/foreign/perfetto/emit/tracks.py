@@ -64,6 +64,7 @@ class Found:
         threads: pid and tid of sequences, from descriptors of the older form.
         names: names of processes and of threads by numbers.
         invalid: descriptors that are no messages.
+        damaged: descriptors of tracks with texts that are damaged.
         lost: packets that the recorder counts as lost.
     """
 
@@ -72,6 +73,7 @@ class Found:
     process_names: dict[int, str] = field(default_factory=dict)
     thread_names: dict[ThreadKey, str] = field(default_factory=dict)
     invalid: int = 0
+    damaged: int = 0
     lost: int = 0
 
 
@@ -87,7 +89,9 @@ def read(rows: Iterable[tuple[int, int, int, int]], content: bytes) -> Found:
         body = content[offset : offset + size]
         try:
             if kind == messages.TRACK:
-                _add(found, messages.track(body))
+                track = messages.track(body)
+                found.damaged += any(map(messages.is_damaged, track.texts()))
+                _add(found, track)
             elif kind == messages.TRACE_STATS:
                 found.lost = max(found.lost, messages.lost_packets(body))  # each counts from the start
             elif kind == messages.THREAD:
@@ -132,6 +136,7 @@ class TrackTree:
     Attributes:
         nodes: the place of each number.
         unknown_parents, cycles: tracks whose place is not known.
+        undescribed: tracks that events name and nothing describes.
         time: what lanescope says of the times, in a trace of its own.
     """
 
@@ -150,7 +155,7 @@ class TrackTree:
         self._merged: dict[Any, Node] = {}
         self._all: list[Node] = []
         self._details: list[tuple[int, Node]] = []
-        self.unknown_parents = self.cycles = 0
+        self.unknown_parents = self.cycles = self.undescribed = 0
         self.time = next(
             (time for each in found.tracks.values() if (time := own_traces.time_base(each.description)) is not None),
             None,
@@ -251,6 +256,7 @@ class TrackTree:
             return node if node is not None else self._default(sequence)
         known = self._by_uuid.get(uuid)
         if known is None:
+            self.undescribed += 1
             known = self._by_uuid[uuid] = self._new(name or f"track {uuid}", uuid=uuid)
         return known
 

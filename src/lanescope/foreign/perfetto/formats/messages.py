@@ -131,6 +131,15 @@ class Descriptor:
     sort_index: int | None = None
     labels: list[str] = field(default_factory=list)
 
+    def texts(self) -> tuple[str, ...]:
+        """Return all names and other texts."""
+        return (self.name, self.description, self.process_name, self.thread_name, *self.labels)
+
+
+def is_damaged(text: str) -> bool:
+    """Return whether a text has NUL, or had bytes that are not UTF-8."""
+    return "\0" in text or "\ufffd" in text
+
 
 def process(data: bytes, found: Descriptor) -> Descriptor:
     """Read a ``ProcessDescriptor``."""

@@ -5,13 +5,14 @@ from __future__ import annotations
 import zlib
 from collections.abc import Callable
 from dataclasses import dataclass
-from itertools import pairwise
+from itertools import chain, pairwise
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from lanescope._native import core
+from lanescope.foreign.perfetto.formats.messages import is_damaged
 
 Int64 = npt.NDArray[np.int64]
 Columns = dict[str, npt.NDArray[Any]]
@@ -29,6 +30,7 @@ class Found:
         rows: slices, instants and facts of tracks, as the native reader gives them; None where events were kept.
         names, categories: those of events, by code.
         texts: other texts, by code.
+        damaged: how many of all these have NUL, or bytes that are not UTF-8.
         message_bytes: descriptors and statistics, end to end.
         faults: count and first offset by kind.
         other: packets and bytes by field, of other data sources.
@@ -47,6 +49,7 @@ class Found:
     names: list[str]
     categories: list[str]
     texts: list[str]
+    damaged: int
     message_bytes: bytes
     faults: dict[str, tuple[int, int]]
     other: dict[int, tuple[int, int]]
@@ -101,12 +104,15 @@ class PacketReader:
         self._offset += at
         reader = self._reader
         decoded, padding, lost = reader.bytes
+        tables, rows = reader.take(), None if self._keeps_events else reader.take_rows()
+        names, categories, texts = _texts(*reader.names), _texts(*reader.categories), _texts(*reader.texts)
         return Found(
-            reader.take(),
-            None if self._keeps_events else reader.take_rows(),
-            _texts(*reader.names),
-            _texts(*reader.categories),
-            _texts(*reader.texts),
+            tables,
+            rows,
+            names,
+            categories,
+            texts,
+            sum(map(is_damaged, chain(names, categories, texts))),
             reader.message_bytes(),
             reader.faults,
             reader.other,

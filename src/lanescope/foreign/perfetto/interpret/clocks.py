@@ -156,6 +156,10 @@ class ClockMap:
         self._readings = found
         return found
 
+    def repeated(self) -> int:
+        """Return how many snapshots have two readings of one clock."""
+        return sum(len(numbers) for clocks, numbers, _ in _alike(self._snapshots) if len(set(clocks)) < len(clocks))
+
     def readings(self) -> list[tuple[int, Reading]]:
         """Return the clocks of all files that the file relates to that of the trace, by id, with their readings."""
         found = []
