@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -92,7 +92,7 @@ class Column:
             uint8, and where each begins, int64 [n + 1]. None of others.
     """
 
-    __slots__ = ("_length", "_make", "_valid", "_values", "constant_value", "dictionary", "encode", "runs")
+    __slots__ = ("_length", "_make", "_parts", "_valid", "_values", "constant_value", "dictionary", "encode", "runs")
 
     def __init__(
         self,
@@ -107,6 +107,7 @@ class Column:
             raise ValueError(f"validity mask has {len(valid)} rows: expected {length}")
         self._length = length
         self._make = make
+        self._parts: Sequence[Column] = ()
         self._values: Array | None = None
         self._valid = valid
         self.dictionary = dictionary
@@ -175,7 +176,7 @@ class Column:
         """The values, [n]; dictionary columns give int32 codes; read-only for constants."""
         if self._values is None:
             self._values = self._made()
-            self._make = _spent  # what the values were made from may go
+            self._make, self._parts = _spent, ()  # what the values were made from may go
         return self._values
 
     def _made(self) -> Array:
@@ -187,6 +188,13 @@ class Column:
     def read_once(self) -> Array:
         """Return the values, [n], and do not keep them if they have to be made: for columns that are read once."""
         return self.values if self._values is not None else self._made()
+
+    def pieces(self) -> Iterator[Array]:
+        """Yield the values in pieces, and neither keep nor join those that have to be made: for one look at each."""
+        if not self._parts:
+            yield self.read_once()
+        for part in self._parts:
+            yield from part.pieces()
 
     @property
     def valid(self) -> Mask | None:
@@ -223,6 +231,8 @@ class Column:
         if len(columns) == 1:
             return columns[0]
         length = sum(len(column) for column in columns)
+        if all(column.is_unknown for column in columns):
+            return Column.null(length, columns[0].values.dtype, dictionary=columns[0].dictionary)
         valid = None
         if any(column.valid is not None for column in columns):
             valid = np.concatenate([np.ones(len(c), np.bool_) if c.valid is None else c.valid for c in columns])
@@ -235,9 +245,11 @@ class Column:
             column = Column.constant(constant, length, first.values.dtype, dictionary=dictionary)
             column._valid = valid
             return column
-        return Column.derived(
+        column = Column.derived(
             length, lambda: np.concatenate([c.read_once() for c in columns]), valid=valid, dictionary=dictionary
         )
+        column._parts = columns
+        return column
 
     @staticmethod
     def _concat_texts(columns: Sequence[Column], valid: Mask | None) -> Column:
