@@ -126,6 +126,12 @@ kill-test: $(READY) ## kill -9 recorded programs at 200 random moments; KILLS se
 	@LANESCOPE_EFFORT=full LANESCOPE_KILLS=$(or $(KILLS),200) $(BIN)/python -m pytest -q --timeout 0 \
 	    tests/devices/levelzero/test_record.py -k killed_program
 
+test-sanitized: $(READY) ## the quick tests over a native core with sanitizers; SANITIZE is address (default) or thread
+	@LANESCOPE_EFFORT=quick tools/test_sanitized $(or $(SANITIZE),address) -n 2 $(PYTEST)
+
+mutate-code: $(READY) ## change the code of a ROOM place by place; print changes that no test notices; MUTATE: --sample N, --write
+	@$(BIN)/python -u tools/mutate_code.py $(ROOM) $(MUTATE)
+
 sanitize: $(READY) ## run driver, recorder and programs under ASan with UBSan, and under TSan; ROUNDS of each (5)
 	@LANESCOPE_EFFORT=full LANESCOPE_SANITIZED=$(or $(ROUNDS),5) $(BIN)/python -m pytest -q --timeout 0 \
 	    tests/devices/levelzero/test_record.py -k sanitizers
@@ -137,10 +143,19 @@ wheel: .venv/venv.stamp ## build a wheel into dist
 wheel-test: ## build sdist and wheel and run the demo without a compiler; PYTHONS names several Pythons
 	@tools/wheel_test $(or $(PYTHONS),$(PYTHON))
 
+portable-wheel: .venv/venv.stamp ## build for glibc 2.28, musl and aarch64 with Zig's compiler; auditwheel judges the wheel
+	@tools/portable_wheel
+
+sbom: wheel ## write what the wheel and its extras bring along to dist/lanescope.cdx.json (CycloneDX)
+	@tools/audit sbom
+
+audit: wheel ## ask PyPI for known vulnerabilities of what the wheel and its extras bring along; needs the network
+	@tools/audit advisories
+
 clean: ## remove everything that is made here
 	rm -rf .venv .tools build dist out docs/_build docs/reference/generated docs/images/made .mypy_cache .ruff_cache .pytest_cache \
 	    .import_linter_cache .hypothesis
 	rm -f $(STUB)
 	find src tests benchmarks docs tools -name __pycache__ -type d -prune -exec rm -rf {} +
 
-.PHONY: FORCE help venv native demo test test-full hunt power mutate path-fuzz matrix matrix-random matrix-mutants test-tools browser-tools lint docs pages man bench gpu gates bench-check fuzz kill-test sanitize wheel wheel-test clean
+.PHONY: FORCE help venv native demo test test-full hunt power mutate path-fuzz matrix matrix-random matrix-mutants test-tools browser-tools lint docs pages man bench gpu gates bench-check fuzz kill-test test-sanitized mutate-code sanitize wheel wheel-test portable-wheel sbom audit clean

@@ -51,7 +51,7 @@ hypothesis.settings.load_profile(EFFORT)
 #: slow machine needs up to four times the CPU time of an idle one, so only what is far beyond fails; the rest is named.
 CPU_SECONDS = 5
 SLOW_MACHINE = 4
-TIMEOUT = 120
+TIMEOUT = 300
 
 SURROUNDINGS = ("COLUMNS", "LINES", "NO_COLOR", "FORCE_COLOR", "LANESCOPE_DEBUG")
 

@@ -7,6 +7,7 @@
 #include <memory>
 
 #include "arrays.hpp"
+#include "ctf_program.hpp"
 #include "module.hpp"
 
 namespace nb = nanobind;
@@ -51,6 +52,15 @@ std::vector<uint64_t> flat(const std::vector<T>& rows) {
 }
 
 }  // namespace
+
+ctf::Extraction lanescope::bind::extraction_of(const Rows<const int64_t>& steps, const Rows<const uint64_t>& choices,
+                                               size_t slots, uint64_t packet, uint64_t event) {
+    ctf::Extraction made{program_of(steps, choices, slots), packet, event};
+    if (packet >= made.program.steps.size() || event >= made.program.steps.size()) {
+        throw nb::value_error("a program leads astray");
+    }
+    return made;
+}
 
 void lanescope::bind::ctf_program(nb::module_& m) {
     nb::class_<ctf::Trace>(m, "CtfTrace", "A description of a CTF trace, compiled.")
@@ -102,10 +112,8 @@ void lanescope::bind::ctf_program(nb::module_& m) {
         [](const Array<const uint8_t>& data, const Rows<const int64_t>& steps, const Rows<const uint64_t>& choices,
            size_t slots, uint64_t packet, uint64_t event, const Array<const uint64_t>& places,
            const Array<const uint64_t>& begins, const Rows<uint64_t>& columns) {
-            const ctf::Extraction wanted{program_of(steps, choices, slots), packet, event};
-            const size_t count = wanted.program.steps.size();
-            if (packet >= count || event >= count || columns.shape(0) % 2 != 0 || columns.shape(1) != places.size() ||
-                begins.size() != places.size()) {
+            const ctf::Extraction wanted = extraction_of(steps, choices, slots, packet, event);
+            if (columns.shape(0) % 2 != 0 || columns.shape(1) != places.size() || begins.size() != places.size()) {
                 throw nb::value_error("columns of different lengths");
             }
             nb::gil_scoped_release nogil;

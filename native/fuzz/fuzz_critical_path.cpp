@@ -35,13 +35,13 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
     }
     const std::vector<uint8_t> blocking{0, 1, static_cast<uint8_t>(data[1] & 1)}, resources{0, 1, 0};
     const std::vector<int64_t> floors{data[2] % 8 - 1, -1}, wait_floors{data[2] / 8 % 4 - 1, -1};
-    const Graph graph = build({lane, begin, end, name, waits}, {source, source_time, target, target_time, kind, group},
+    Graph graph = build({lane, begin, end, name, waits}, {source, source_time, target, target_time, kind, group},
                               {lanes, blocking, floors, wait_floors});
     const size_t nodes = graph.nodes();
-    require(graph.order.size() == nodes && graph.fate.size() == source.size() && graph.first.size() == nodes + 1);
+    require(graph.order().size() == nodes && graph.fate.size() == source.size() && graph.first.size() == nodes + 1);
     std::vector<size_t> place(nodes, nodes);
     for (size_t i = 0; i < nodes; ++i) {
-        const auto v = Graph::at(graph.order[i]);
+        const auto v = Graph::at(graph.order()[i]);
         require(v < nodes && place[v] == nodes);
         place[v] = i;
     }

@@ -1,5 +1,8 @@
-// Any intervals of any groups: order, covered time, leaves and clashes are those of plain loops.
+// Any intervals of any groups: order, covered time, what fills lanes and runs together, leaves and clashes are those of
+// plain loops.
+#include <algorithm>
 #include <cstdlib>
+#include <map>
 #include <numeric>
 #include <set>
 #include <vector>
@@ -77,27 +80,92 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
     require(clash(items, found, promised) == clashes);
     require(fall(group, end, found) == falls && rise(group, begin, 3) == rises);
 
-    if (!is_nested) return 0;
-    std::vector<int64_t> sorted_group, sorted_begin, sorted_end;
-    for (const int64_t row : found) {
-        if (value(end, row) <= value(begin, row)) continue;
-        sorted_group.push_back(value(group, row));
-        sorted_begin.push_back(value(begin, row));
-        sorted_end.push_back(value(end, row));
+    // Sets of keys that run, moment by moment.
+    std::vector<int64_t> keyed(n);
+    for (size_t i = 0; i < n; ++i) keyed[i] = (group[i] + 1) / 2 * 64 + (data[1 + 3 * i] % 7) * 9;
+    std::vector<int64_t> unit(n), by_unit(n);
+    for (size_t i = 0; i < n; ++i) unit[i] = keyed[i] / 64;
+    if (order({unit, begin, {}}, by_unit)) {
+        std::map<std::pair<int64_t, uint64_t>, int64_t> times;
+        for (const int64_t each : std::set<int64_t>(unit.begin(), unit.end())) {
+            for (int64_t time = -20; time < 90; ++time) {
+                uint64_t keys = 0;
+                for (size_t i = 0; i < n; ++i) {
+                    if (unit[i] == each && begin[i] <= time && time < end[i]) keys |= uint64_t{1} << (keyed[i] % 64);
+                }
+                if (keys != 0) ++times[{each, keys}];
+            }
+        }
+        const Together shared = together({keyed, begin, end}, by_unit);
+        require(shared.unit.size() == times.size());
+        size_t at = 0;
+        for (const auto& [key, time] : times) {
+            require(shared.unit[at] == key.first && shared.keys[at] == key.second && shared.time[at] == time);
+            ++at;
+        }
     }
-    const Leaves leaf = leaves({sorted_group, sorted_begin, sorted_end});
-    require(moments(leaf.group, leaf.begin, leaf.end) == all);
+
+    // What is covered of four lanes, and the rest, partly marked by the intervals of the first half.
+    Intervals known{sum.group, sum.begin, sum.end};
+    const auto own = [](int64_t lane) { return lane >= 0 && lane < 4; };
+    const auto first = static_cast<size_t>(std::find_if(sum.group.begin(), sum.group.end(), own) - sum.group.begin());
+    const auto count = static_cast<size_t>(std::count_if(sum.group.begin(), sum.group.end(), own));
+    for (auto* column : {&known.group, &known.begin, &known.end}) *column = column->subspan(first, count);
+    const std::vector<uint8_t> state(count, 1);
+    std::vector<int64_t> row(count);
+    std::iota(row.begin(), row.end(), 0);
+    std::vector<int64_t> half;
+    for (const int64_t each : found) {
+        if (static_cast<size_t>(each) < n / 2) half.push_back(each);
+    }
+    const Union mark = covered(items, half);
+    const Filled whole = fill({known, state, row, {mark.group, mark.begin, mark.end}, 2, 3}, 4, -30, 100);
+    const auto marked = moments(mark.group, mark.begin, mark.end);
+    int64_t lane = 0, cursor = -30;
+    for (size_t i = 0; i < whole.lane.size(); ++i) {
+        if (whole.lane[i] != lane) {
+            require(cursor == 100 && whole.lane[i] == ++lane);
+            cursor = -30;
+        }
+        require(whole.begin[i] == cursor && whole.end[i] > cursor);
+        for (; cursor < whole.end[i]; ++cursor) {
+            const bool is_known = all.contains({lane, cursor}), is_marked = marked.contains({lane, cursor});
+            require(whole.state[i] == (is_known ? 1 : is_marked ? 2 : 3) && (whole.row[i] >= 0) == is_known);
+        }
+    }
+    require(lane == 3 && cursor == 100);
+
+    std::vector<int64_t> sums(4), added(4);
+    bool is_in = true;
+    for (size_t i = 0; i < n; ++i) is_in = is_in && own(group[i]);
+    require(add_up(group, end, sums) == is_in);
+    for (size_t i = 0; i < n; ++i) {
+        if (own(group[i])) added[static_cast<size_t>(group[i])] += end[i];
+    }
+    require(!is_in || sums == added);
+
+    if (!is_nested) return 0;
+    const int64_t lanes = 5;
+    std::set<std::pair<int64_t, int64_t>> there;
+    for (const auto& moment : all) {
+        if (moment.first >= 0 && moment.first < lanes) there.insert(moment);
+    }
+    const Leaves leaf = leaves(items, found, lanes);
+    require(moments(leaf.group, leaf.begin, leaf.end) == there);
     size_t time = 0;
+    std::vector<size_t> place(n);
+    for (size_t i = 0; i < n; ++i) place[static_cast<size_t>(found[i])] = i;
     for (size_t i = 0; i < leaf.group.size(); ++i) {
         require(leaf.begin[i] < leaf.end[i]);
         time += static_cast<size_t>(leaf.end[i] - leaf.begin[i]);
         const auto owner = static_cast<size_t>(leaf.owner[i]);
-        require(sorted_group[owner] == leaf.group[i] && sorted_begin[owner] <= leaf.begin[i] && leaf.end[i] <= sorted_end[owner]);
+        require(group[owner] == leaf.group[i] && begin[owner] <= leaf.begin[i] && leaf.end[i] <= end[owner]);
         // The owner is the innermost: the last in that order that holds it.
-        for (size_t j = owner + 1; j < sorted_group.size(); ++j) {
-            require(sorted_group[j] != leaf.group[i] || sorted_begin[j] > leaf.begin[i] || sorted_end[j] < leaf.end[i]);
+        for (size_t j = place[owner] + 1; j < n; ++j) {
+            const auto other = static_cast<size_t>(found[j]);
+            require(group[other] != leaf.group[i] || begin[other] > leaf.begin[i] || end[other] < leaf.end[i]);
         }
     }
-    require(time == all.size());
+    require(time == there.size());
     return 0;
 }

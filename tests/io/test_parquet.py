@@ -1,7 +1,9 @@
 import json
+import threading
 
 import duckdb
 import numpy as np
+import polars as pl
 import pyarrow.parquet as pq
 import pytest
 from hypothesis import given
@@ -10,7 +12,7 @@ from hypothesis import strategies as st
 from lanescope.analysis import check
 from lanescope.errors import InputError
 from lanescope.io import parquet
-from lanescope.trace import ColumnSpec, StatSpec, TableSpec, TimeBase, TraceBuilder
+from lanescope.trace import ColumnSpec, StatSpec, Table, TableSpec, TimeBase, TraceBuilder
 
 TASKS = TableSpec(
     "toy_tasks",
@@ -147,3 +149,111 @@ def test_metadata_of_another_kind_is_refused(written, change):
     path.write_text(json.dumps({**json.loads(path.read_text()), **change}))
     with pytest.raises(InputError):
         parquet.read(written)
+
+
+#: Rows whose texts are declared to the writer, and rows of several files.
+MANY = 3 * parquet._MANY_ROWS
+NAMES = ["it's", "a; b", "\u00e9\U0001f600", 'quote " and \\ slash', "", "NULL", " space "]
+
+
+def many(rows, names, **columns):
+    """A trace of so many slices, whose names come in turn."""
+    builder = TraceBuilder(TimeBase(5, "unix", "ns"))
+    lane = builder.track("core 0", kind="lane", role="core")
+    known = np.arange(rows) % 3 > 0
+    builder.append(
+        "slices",
+        track_id=lane,
+        ts=np.arange(rows) * 7,
+        dur=np.where(known, 5, 0),
+        dur_valid=known,
+        name=[names[row % len(names)] for row in range(rows)],
+        **columns,
+    )
+    return builder.finish()
+
+
+def assert_equal_columns(one, two):
+    for name in one.spec.names:
+        own, other = one.column(name), two.column(name)
+        assert own.texts.tolist() == other.texts.tolist(), name
+        assert (own.valid is None) == (other.valid is None), name
+        assert own.valid is None or own.valid.tolist() == other.valid.tolist(), name
+
+
+@pytest.mark.parametrize(
+    "names", [NAMES, [*NAMES, "\0"], [f"name {n}" for n in range(parquet._FEW_TEXTS + 1)]], ids=["few", "nul", "many"]
+)
+def test_texts_of_many_rows_come_back(tmp_path, names):
+    trace = many(MANY, names, category="it's the same")
+    parquet.write(trace, tmp_path / "out.parquet")
+    assert_equal_columns(parquet.read(tmp_path / "out.parquet").slices, trace.slices)
+
+
+def test_others_read_the_texts_of_many_rows(tmp_path):
+    trace = many(MANY, NAMES, category="it's the same")
+    parquet.write(trace, tmp_path / "out.parquet")
+    (part,) = (tmp_path / "out.parquet" / "slices").iterdir()
+    for read in (pq.read_table(part), pl.read_parquet(part).to_arrow()):
+        for name in ("name", "category", "quality"):
+            assert read[name].to_pylist() == trace.slices.column(name).texts.tolist()
+        assert read["dur"].null_count == MANY // 3
+        assert str(read.schema.field("name").type) in ("string", "large_string", "string_view")
+
+
+def test_unknown_texts_of_many_rows_come_back(tmp_path):
+    spec = TableSpec(
+        "toy", "one row", (ColumnSpec("row", "int64", "row"), ColumnSpec("state", "text", "state", nullable=True))
+    )
+    table = Table.from_arrays(spec, {"row": np.arange(MANY), "state": [None, "on", "off"] * (MANY // 3)})
+    with parquet.TableWriters(tmp_path) as writers:
+        writers.add("toy", table)
+        writers.finish()
+    assert pq.read_table(tmp_path / "toy" / "part-00000.parquet")["state"].to_pylist() == [None, "on", "off"] * (
+        MANY // 3
+    )
+
+
+def test_a_large_table_is_several_files_whatever_the_cores(tmp_path, monkeypatch):
+    monkeypatch.setattr(parquet, "_PART_ROWS", parquet._MANY_ROWS)
+    trace = many(MANY + 1, NAMES)
+    for cores in (1, 2, 8):
+        monkeypatch.setattr(parquet, "_CORES", cores)
+        parquet.write(iter([trace]), tmp_path / f"{cores}.parquet")
+    files = [path.relative_to(tmp_path / "1.parquet") for path in (tmp_path / "1.parquet").rglob("*.parquet")]
+    assert sum(path.parent.name == "slices" for path in files) == 4
+    for path in files:
+        assert len({(tmp_path / f"{cores}.parquet" / path).read_bytes() for cores in (1, 2, 8)}) == 1
+    assert_equal_columns(parquet.read(tmp_path / "2.parquet").slices, trace.slices)
+
+
+def test_what_a_thread_cannot_write_is_an_error_of_the_call(tmp_path, monkeypatch):
+    def fail(connection, table, path, more=None):
+        if len(table) >= parquet._MANY_ROWS:
+            raise OSError(28, "No space left on device", str(path))
+
+    monkeypatch.setattr(parquet, "_CORES", 2)
+    monkeypatch.setattr(parquet, "write_table", fail)
+    with pytest.raises(OSError, match="No space left"):
+        parquet.write(many(MANY, NAMES), tmp_path / "out.parquet")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_what_threads_write_ends_with_the_call(tmp_path, monkeypatch):
+    """A query that would take for ever is ended when the call fails."""
+    begun = threading.Event()
+
+    def hang(connection, table, path, more=None):
+        begun.set()
+        connection.execute("select sum(a.range * b.range) from range(1000000000) a, range(100000) b").fetchall()
+
+    def batches():
+        yield many(MANY, NAMES)
+        begun.wait()
+        raise RuntimeError("stop")
+
+    monkeypatch.setattr(parquet, "_CORES", 2)
+    monkeypatch.setattr(parquet, "write_table", hang)
+    with pytest.raises(RuntimeError, match="stop"):
+        parquet.write(batches(), tmp_path / "out.parquet")
+    assert list(tmp_path.iterdir()) == []

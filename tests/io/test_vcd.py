@@ -5,6 +5,7 @@ import json
 import re
 from fractions import Fraction
 from itertools import pairwise
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -160,6 +161,33 @@ def test_what_is_no_waveform_is_refused(text, tmp_path, capfd):
         wave_diff.compare(signals(trace_of([(1, 2)])), wave_diff.Waveform(tmp_path / "a.vcd"), period=Fraction(1000))
     with pytest.raises(InputError, match="not a file"):
         wave_diff.Waveform(tmp_path / "none.vcd")
+
+
+GOLDEN = Path(__file__).parent / "golden"
+WAVEFORMS = sorted(GOLDEN.glob("wave-*.fst"))
+
+
+@pytest.mark.parametrize("path", WAVEFORMS, ids=lambda path: path.stem)
+def test_files_of_gtkwave_are_read_in_each_packing(path):
+    wave, expected = wave_diff.Waveform(path), wave_diff.Waveform(GOLDEN / "wave.vcd")
+    assert (wave.tick, sorted(wave.names)) == (expected.tick, sorted(expected.names))
+    changes = 0
+    for name in expected.names:
+        found, wanted = wave.signal(name), expected.signal(name)
+        assert (found.bits, found.times.tolist(), found.values.tolist()) == (
+            wanted.bits, wanted.times.tolist(), wanted.values.tolist(),
+        )  # fmt: skip
+        changes += len(wanted.times)
+    assert changes > 100
+
+
+@pytest.mark.parametrize("path", WAVEFORMS, ids=lambda path: path.stem)
+def test_a_cut_file_of_gtkwave_is_refused(path, tmp_path, capfd):
+    content = path.read_bytes()
+    for size in range(1, len(content), 37):
+        (tmp_path / "cut.fst").write_bytes(content[:size])
+        with pytest.raises(InputError):
+            wave_diff.Waveform(tmp_path / "cut.fst")
 
 
 def test_the_commands_write_and_compare(tmp_path, capsys):

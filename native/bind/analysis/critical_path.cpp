@@ -70,40 +70,42 @@ std::vector<T> copy(const std::vector<T>& values) {
     return values;
 }
 
+// A column as the graph has it, which lives as long as the array does.
+template <class T>
+nb::ndarray<nb::numpy, const T, nb::ndim<1>> shown(const nb::object& owner, const std::vector<T>& values) {
+    return {values.data(), {values.size()}, owner};
+}
+
 template <class Enum>
-std::vector<uint8_t> codes(const std::vector<Enum>& values) {
-    std::vector<uint8_t> found(values.size());
-    for (size_t i = 0; i < values.size(); ++i) found[i] = static_cast<uint8_t>(values[i]);
-    return found;
+nb::ndarray<nb::numpy, const uint8_t, nb::ndim<1>> codes(const nb::object& owner, const std::vector<Enum>& values) {
+    static_assert(sizeof(Enum) == 1);
+    return {reinterpret_cast<const uint8_t*>(values.data()), {values.size()}, owner};
 }
 
-std::vector<int32_t> chain_before(const path::Graph& graph) {
-    std::vector<int32_t> found(graph.nodes());
-    for (size_t v = 0; v < found.size(); ++v) found[v] = graph.linked[v] ? static_cast<int32_t>(v) - 1 : -1;
-    return found;
-}
+const path::Graph& graph_of(const nb::object& self) { return nb::cast<const path::Graph&>(self); }
 
-nb::dict nodes(const path::Graph& graph) {
+nb::dict nodes(const nb::object& self) {
+    const path::Graph& graph = graph_of(self);
     nb::dict found;
-    found["time"] = to_numpy(copy(graph.time));
-    found["row"] = to_numpy(copy(graph.row));
-    found["event"] = to_numpy(codes(graph.event));
-    found["before"] = to_numpy(chain_before(graph));
-    found["owner"] = to_numpy(copy(graph.owner));
-    found["piece"] = to_numpy(codes(graph.piece));
-    found["binding"] = to_numpy(copy(graph.binding));
-    found["order"] = to_numpy(copy(graph.order));
+    found["time"] = shown(self, graph.time);
+    found["row"] = shown(self, graph.row);
+    found["event"] = codes(self, graph.event);
+    found["linked"] = shown(self, graph.linked);
+    found["owner"] = shown(self, graph.owner);
+    found["piece"] = codes(self, graph.piece);
+    found["binding"] = shown(self, graph.binding);
     return found;
 }
 
-nb::dict edges(const path::Graph& graph) {
+nb::dict edges(const nb::object& self) {
+    const path::Graph& graph = graph_of(self);
     nb::dict found;
-    found["source"] = to_numpy(copy(graph.source));
-    found["target"] = to_numpy(copy(graph.target));
-    found["kind"] = to_numpy(copy(graph.kind));
-    found["given"] = to_numpy(copy(graph.given));
-    found["floor"] = to_numpy(copy(graph.floor));
-    found["fate"] = to_numpy(copy(graph.fate));
+    found["source"] = shown(self, graph.source);
+    found["target"] = shown(self, graph.target);
+    found["kind"] = shown(self, graph.kind);
+    found["given"] = shown(self, graph.given);
+    found["floor"] = shown(self, graph.floor);
+    found["fate"] = shown(self, graph.fate);
     return found;
 }
 
@@ -117,8 +119,8 @@ path::Unknown unknown(const Ints& first, const Ints& begin, const Ints& end, siz
 }
 
 size_t lanes_of(const path::Graph& graph) {
-    int64_t most = -1;
-    for (const int64_t lane : graph.row_lane) most = std::max(most, lane);
+    int32_t most = -1;
+    for (const int32_t lane : graph.row_lane) most = std::max(most, lane);
     return static_cast<size_t>(most + 1);
 }
 
@@ -154,7 +156,7 @@ nb::tuple walk(const path::Graph& self, int64_t begin, int64_t end, int32_t sink
                           to_numpy(std::move(found.node)), to_numpy(std::move(found.steps)));
 }
 
-std::vector<int64_t> replay(const path::Graph& self, const Codes& share, const Ints& num, const Ints& den, uint8_t bound,
+std::vector<int64_t> replay(path::Graph& self, const Codes& share, const Ints& num, const Ints& den, uint8_t bound,
                             const Ints& more) {
     require(bound <= 2, "no such bound");
     require(share.size() == 0 || share.size() == self.begin_of.size(), "columns of different lengths");
@@ -169,14 +171,16 @@ std::vector<int64_t> replay(const path::Graph& self, const Codes& share, const I
     for (size_t e = 0; e < more.size(); ++e) {
         require(more.data()[e] >= -self.floor[e] && more.data()[e] < path::kFree, "no such lag");
     }
+    self.order();  // made once: not by two threads at a time
     nb::gil_scoped_release release;
     const std::vector<int64_t> steps = path::scaled_steps(self, span_of(share), span_of(num), span_of(den));
     return path::replay(self, steps, static_cast<path::Bound>(bound), span_of(more));
 }
 
-std::vector<int64_t> slack(const path::Graph& self, int32_t sink, uint8_t lags) {
+std::vector<int64_t> slack(path::Graph& self, int32_t sink, uint8_t lags) {
     require(lags <= 2, "no such lags");
     if (sink >= 0) require_node(self, sink);
+    self.order();
     nb::gil_scoped_release release;
     return path::slack(self, sink, static_cast<path::Lags>(lags));
 }
@@ -197,7 +201,7 @@ void lanescope::bind::critical_path(nb::module_& m) {
             "source"_a.noconvert(), "source_time"_a.noconvert(), "target"_a.noconvert(), "target_time"_a.noconvert(),
             "kind"_a.noconvert(), "group"_a.noconvert(), "nesting"_a.noconvert(), "blocking"_a.noconvert(),
             "floors"_a.noconvert(), "wait_floors"_a.noconvert())
-        .def("nodes", &nodes, "Return columns of the nodes by name; before, owner: -1 where there is none.")
+        .def("nodes", &nodes, "Return columns of the nodes by name; linked: whether the node before is of its chain; owner: -1 where there is none.")
         .def("edges", &edges, "Return columns of the edges by name, and the fate of each cause given: 0 kept, 1 backward, 2 cyclic, "
                               "3 from a node to itself.")
         .def("counts",
@@ -206,9 +210,9 @@ void lanescope::bind::critical_path(nb::module_& m) {
                                        self.counts.edges_cyclic);
              },
              "Return how many rows cross others, edges run backward, by how much at most, and edges lie on cycles.")
-        .def("begin_of", [](const path::Graph& self) { return to_numpy(copy(self.begin_of)); }, "Return the first node of each row.")
-        .def("end_of", [](const path::Graph& self) { return to_numpy(copy(self.end_of)); }, "Return the last node of each row.")
-        .def("times", [](const path::Graph& self) { return to_numpy(copy(self.time)); }, "Return the time of each node.")
+        .def("begin_of", [](const nb::object& self) { return shown(self, graph_of(self).begin_of); }, "Return the first node of each row.")
+        .def("end_of", [](const nb::object& self) { return shown(self, graph_of(self).end_of); }, "Return the last node of each row.")
+        .def("times", [](const nb::object& self) { return shown(self, graph_of(self).time); }, "Return the time of each node.")
         .def("wait_floors", [](const path::Graph& self) { return to_numpy(copy(self.waits_at_least)); },
              "Return what waits of each name cost at least.")
         .def("walk", &walk, "begin"_a, "end"_a, "sink"_a, "cut"_a, "resources"_a.noconvert(), "gap_first"_a.noconvert(),
@@ -223,14 +227,14 @@ void lanescope::bind::critical_path(nb::module_& m) {
              },
              "node"_a, "Return what would have bound a node without what did: an edge, -1 the chain, -2 nothing.")
         .def("replay",
-             [](const path::Graph& self, const Codes& share, const Ints& num, const Ints& den, uint8_t bound, const Ints& more) {
+             [](path::Graph& self, const Codes& share, const Ints& num, const Ints& den, uint8_t bound, const Ints& more) {
                  return to_numpy(replay(self, share, num, den, bound, more));
              },
              "share"_a.noconvert(), "num"_a.noconvert(), "den"_a.noconvert(), "bound"_a, "more"_a.noconvert(),
              "Return the time of each node when the work of each row takes num[share] / den[share] of its time (-1: as it was), and "
              "each edge costs that much more (empty: none does): 0 nominal, 1 at least, 2 at most.")
         .def("slack",
-             [](const path::Graph& self, int32_t sink, uint8_t lags) { return to_numpy(slack(self, sink, lags)); }, "sink"_a,
+             [](path::Graph& self, int32_t sink, uint8_t lags) { return to_numpy(slack(self, sink, lags)); }, "sink"_a,
              "lags"_a, "Return how much later each node may be; 2^62: nothing depends on it. Lags: 0 floors, 1 none, 2 as observed.")
         .def("own_work",
              [](const path::Graph& self) { return to_numpy(path::own_work(self, self.begin_of.size())); },

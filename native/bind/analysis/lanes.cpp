@@ -66,20 +66,22 @@ void lanescope::bind::lanes(nb::module_& m) {
         "an order that sorts them by group and begin.");
     m.def(
         "lanes_leaves",
-        [](const Ints& group, const Ints& begin, const Ints& end) {
+        [](const Ints& group, const Ints& begin, const Ints& end, const Ints& order, size_t count) {
             const auto items = intervals(group, begin, end, false);
             ::lanes::Leaves found;
             {
                 nb::gil_scoped_release release;
-                found = ::lanes::leaves(items);
+                require_rows(order, group.size());
+                found = ::lanes::leaves(items, span_of(order), count);
             }
             return nb::make_tuple(to_numpy(std::move(found.group)), to_numpy(std::move(found.begin)),
                                   to_numpy(std::move(found.end)), to_numpy(std::move(found.owner)),
                                   to_numpy(std::move(found.encloses)));
         },
-        "group"_a.noconvert(), "begin"_a.noconvert(), "end"_a.noconvert(),
-        "Return group, begin, end and interval of the pieces in which each interval is the innermost, by group and time; "
-        "and which intervals enclose others. They nest, none is empty, and they come in the order of lanes_order.");
+        "group"_a.noconvert(), "begin"_a.noconvert(), "end"_a.noconvert(), "order"_a.noconvert(), "lanes"_a,
+        "Return group, begin, end and row of the pieces in which each interval is the innermost, by group and time; and "
+        "which rows enclose others. They nest, and are looked at in the order of lanes_order; those of no lane, and empty "
+        "ones, are left out.");
     m.def(
         "lanes_clash",
         [](const Ints& group, const Ints& begin, const Ints& end, const Ints& order, const Array<const uint8_t>& promises) {
@@ -116,4 +118,55 @@ void lanescope::bind::lanes(nb::module_& m) {
         },
         "group"_a.noconvert(), "begin"_a.noconvert(), "lanes"_a,
         "Return whether no row begins before the one before it on its lane.");
+    m.def(
+        "lanes_together",
+        [](const Ints& group, const Ints& begin, const Ints& end, const Ints& order) {
+            const auto items = intervals(group, begin, end, false);
+            for (size_t i = 0; i < group.size(); ++i) {
+                if (group.data()[i] < 0) throw nb::value_error("no such group");
+            }
+            ::lanes::Together found;
+            {
+                nb::gil_scoped_release release;
+                require_rows(order, group.size());
+                found = ::lanes::together(items, span_of(order));
+            }
+            return nb::make_tuple(to_numpy(std::move(found.unit)), to_numpy(std::move(found.keys)),
+                                  to_numpy(std::move(found.time)));
+        },
+        "group"_a.noconvert(), "begin"_a.noconvert(), "end"_a.noconvert(), "order"_a.noconvert(),
+        "Return unit, set of keys and time of what runs at the same time, by unit and set. A group is 64 times its unit, "
+        "plus a key, which has a bit in the set; the order is by unit and begin.");
+    m.def(
+        "lanes_fill",
+        [](const Ints& group, const Ints& begin, const Ints& end, const Array<const uint8_t>& state, const Ints& row,
+           const Ints& marked_group, const Ints& marked_begin, const Ints& marked_end, uint8_t inside, uint8_t outside,
+           size_t lanes, int64_t low, int64_t high) {
+            const auto time = intervals(group, begin, end, false);
+            const auto marked = intervals(marked_group, marked_begin, marked_end, false);
+            if (state.size() != group.size() || row.size() != group.size()) {
+                throw nb::value_error("columns of different lengths");
+            }
+            ::lanes::Filled found;
+            {
+                nb::gil_scoped_release release;
+                found = ::lanes::fill({time, span_of(state), span_of(row), marked, inside, outside}, lanes, low, high);
+            }
+            return nb::make_tuple(to_numpy(std::move(found.lane)), to_numpy(std::move(found.begin)),
+                                  to_numpy(std::move(found.end)), to_numpy(std::move(found.state)),
+                                  to_numpy(std::move(found.row)));
+        },
+        "group"_a.noconvert(), "begin"_a.noconvert(), "end"_a.noconvert(), "state"_a.noconvert(), "row"_a.noconvert(),
+        "marked_group"_a.noconvert(), "marked_begin"_a.noconvert(), "marked_end"_a.noconvert(), "inside"_a, "outside"_a,
+        "lanes"_a, "low"_a, "high"_a,
+        "Return lane, begin, end, state and row of the stretches that fill each lane from low to high: those given, and "
+        "the rest, of one state inside what is marked, of another one outside. All come by lane and begin, disjoint.");
+    m.def(
+        "lanes_sums",
+        [](const Ints& group, const Ints& value, const Array<int64_t>& out) {
+            if (group.size() != value.size()) throw nb::value_error("columns of different lengths");
+            nb::gil_scoped_release release;
+            if (!::lanes::add_up(span_of(group), span_of(value), span_of(out))) throw nb::value_error("no such group");
+        },
+        "group"_a.noconvert(), "value"_a.noconvert(), "out"_a.noconvert(), "Add each value to the sum of its group.");
 }

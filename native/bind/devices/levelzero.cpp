@@ -11,6 +11,7 @@
 #include <utility>
 
 #include "bind/arrays.hpp"
+#include "bind/ctf_program.hpp"
 #include "bind/module.hpp"
 #include "core/devices/levelzero/payload_writer.hpp"
 #include "core/devices/levelzero/text_scanner.hpp"
@@ -19,12 +20,12 @@ namespace nb = nanobind;
 using namespace nb::literals;
 using namespace lanescope::levelzero;
 namespace bind = lanescope::bind;
+namespace ctf = lanescope::ctf;
 
 namespace {
 
 using CellRow = std::tuple<std::string, std::string, std::string, bool, uint32_t>;
 using TargetRow = std::tuple<uint32_t, uint64_t>;
-using Owned = nb::ndarray<nb::numpy, uint64_t>;
 
 constexpr size_t kCallCells = 2;
 constexpr uint64_t kMaxThreads = TextScanner::kMaxThreads;
@@ -55,7 +56,7 @@ Shape shape_of(const TextScanner& scanner, const std::vector<CellRow>& rows) {
 
 Target target_of(TextScanner& scanner, const TargetRow& row, size_t cells) {
     const auto [sheet, constant] = row;
-    if (sheet >= scanner.sheets().size() || scanner.sheets()[sheet].columns != Sheet::kHead + cells) {
+    if (sheet >= scanner.sheets().size() || scanner.sheets()[sheet].cells() != cells) {
         throw nb::value_error("no sheet of this size");
     }
     return {sheet, constant};
@@ -89,29 +90,30 @@ std::vector<uint64_t> tokens_of(const std::vector<Open>& gone) {
     return tokens;
 }
 
-Owned array_of(std::vector<uint64_t> values, size_t columns) {
-    auto owned = std::make_unique<std::vector<uint64_t>>(std::move(values));
-    uint64_t* data = owned->data();
-    const size_t rows = owned->size() / columns;
-    nb::capsule owner(owned.get(), [](void* kept) noexcept { delete static_cast<std::vector<uint64_t>*>(kept); });
-    owned.release();
-    return Owned(data, {rows, columns}, owner);
-}
-
-using FieldRow = std::tuple<std::string, std::string, bind::Array<const uint64_t>, bind::Array<const uint64_t>,
-                            std::vector<std::pair<uint64_t, std::string>>,
-                            std::vector<std::tuple<std::string, uint64_t, uint64_t>>, nb::bytes>;
+using LabelRows = std::vector<std::pair<uint64_t, std::string>>;
+using MemberRows = std::vector<std::tuple<std::string, uint64_t, uint64_t>>;
+using FieldRow = std::tuple<std::string, std::string, bind::Array<const uint64_t>, bind::Array<const uint64_t>, LabelRows,
+                            MemberRows, nb::bytes>;
+using LeafRow = std::tuple<std::string, std::string, size_t, LabelRows, MemberRows>;
+using ProgramRow = std::tuple<bind::Rows<const int64_t>, bind::Rows<const uint64_t>, size_t, uint64_t, uint64_t, size_t>;
 
 constexpr const char* kBeyond = "a field reaches beyond the data";
 
-Field field_of(const FieldRow& row, size_t count) {
+Field field_of(const std::string& name, const std::string& form, const LabelRows& labels, const MemberRows& members) {
     static const char* const forms[] = {"number", "signed_number", "text", "words32", "words64", "structure",
                                         "written"};
-    const auto& [name, form, values, extents, labels, members, written] = row;
-    if (values.size() != count || extents.size() != count) throw nb::value_error("columns of different lengths");
-    Field field{name, named<Form>(form, forms), bind::span_of(values), bind::span_of(extents)};
+    Field field{name, named<Form>(form, forms), {}, {}};
     field.labels.insert(labels.begin(), labels.end());
     for (const auto& [member, offset, size] : members) field.members.push_back({member, offset, size});
+    return field;
+}
+
+Field field_of(const FieldRow& row, size_t count) {
+    const auto& [name, form, values, extents, labels, members, written] = row;
+    if (values.size() != count || extents.size() != count) throw nb::value_error("columns of different lengths");
+    Field field = field_of(name, form, labels, members);
+    field.values = bind::span_of(values);
+    field.extents = bind::span_of(extents);
     field.written = {written.c_str(), written.size()};
     return field;
 }
@@ -121,14 +123,41 @@ struct Columns {
     Columns(std::vector<FieldRow> given, bind::Array<const uint8_t> bytes, size_t count)
         : rows(std::move(given)), data(std::move(bytes)), fields(made(rows, count), bind::span_of(data), count) {}
 
+    // Of events of a stream; `packets` are the first byte and the first event of each packet.
+    Columns(const std::vector<LeafRow>& given, bind::Array<const uint8_t> bytes, const ProgramRow& program,
+            std::array<bind::Array<const uint64_t>, 3> where)
+        : data(std::move(bytes)), places(std::move(where)),
+          fields(made(given), leaves_of(given, std::get<5>(program)), bind::span_of(data), events(program)) {}
+
     static std::vector<Field> made(const std::vector<FieldRow>& rows, size_t count) {
         std::vector<Field> fields;
         for (const FieldRow& row : rows) fields.push_back(field_of(row, count));
         return fields;
     }
+    static std::vector<Field> made(const std::vector<LeafRow>& rows) {
+        std::vector<Field> fields;
+        for (const auto& [name, form, leaf, labels, members] : rows) fields.push_back(field_of(name, form, labels, members));
+        return fields;
+    }
+    static std::vector<size_t> leaves_of(const std::vector<LeafRow>& rows, size_t count) {
+        std::vector<size_t> leaves;
+        for (const LeafRow& row : rows) {
+            if (std::get<2>(row) >= count) throw nb::value_error("no such leaf");
+            leaves.push_back(std::get<2>(row));
+        }
+        return leaves;
+    }
+    EventPlaces events(const ProgramRow& program) const {
+        const auto& [steps, choices, slots, packet, event, leaves] = program;
+        const auto& [of_events, packets, first_events] = places;
+        if (packets.size() != first_events.size()) throw nb::value_error("columns of different lengths");
+        return {ctf::LeafReader(bind::span_of(data), bind::extraction_of(steps, choices, slots, packet, event), leaves),
+                bind::span_of(of_events), bind::span_of(packets), bind::span_of(first_events)};
+    }
 
     std::vector<FieldRow> rows;
     bind::Array<const uint8_t> data;
+    std::array<bind::Array<const uint64_t>, 3> places;
     PayloadColumns fields;
 };
 
@@ -143,10 +172,22 @@ void lanescope::bind::levelzero(nb::module_& m) {
             },
             "fields"_a, "data"_a.noconvert(), "count"_a,
             "Fields are (name, form, values, extents, labels, members, written).")
+        .def(
+            "__init__",
+            [](Columns* self, const std::vector<LeafRow>& rows, bind::Array<const uint8_t> data, const ProgramRow& program,
+               bind::Array<const uint64_t> places, bind::Array<const uint64_t> packets,
+               bind::Array<const uint64_t> first_events) {
+                new (self) Columns(rows, std::move(data), program,
+                                   {std::move(places), std::move(packets), std::move(first_events)});
+            },
+            "leaves"_a, "data"_a.noconvert(), "program"_a, "places"_a.noconvert(), "packets"_a.noconvert(),
+            "first_events"_a.noconvert(),
+            "Leaves are (name, form, number, labels, members), the program is (steps, choices, slots, packet, event, leaves); "
+            "places are the first bits of events, packets the first bytes of packets.")
         .def("__len__", [](const Columns& self) { return self.fields.size(); })
         .def(
             "payload",
-            [](const Columns& self, size_t row) {
+            [](Columns& self, size_t row) {
                 std::string text;
                 if (row >= self.fields.size()) throw nb::index_error("no such event");
                 if (!self.fields.write(row, &text)) throw nb::value_error(kBeyond);
@@ -305,7 +346,7 @@ void lanescope::bind::levelzero(nb::module_& m) {
                 kind.conclusion = made ? named<Conclusion>(conclusion, names) : Conclusion::unknown;
                 if (made && kind.conclusion == Conclusion::creation) {
                     const auto [sheet, constant] = *made;
-                    if (sheet >= self.sheets().size() || self.sheets()[sheet].columns <= Sheet::kHead ||
+                    if (sheet >= self.sheets().size() || self.sheets()[sheet].cells() == 0 ||
                         cells.size() < 2) {
                         throw nb::value_error("no sheet or handle of what is created");
                     }
@@ -333,18 +374,20 @@ void lanescope::bind::levelzero(nb::module_& m) {
             "Take lines from a place on; return the place of the first that is left, and what became of those before.")
         .def(
             "take_records",
-            [](TextScanner& self, std::vector<std::string> names, const bind::Array<const int64_t>& order,
-               const bind::Array<const int64_t>& kinds, const bind::Array<const int64_t>& seq,
-               const bind::Array<const int64_t>& ts, const bind::Array<const int64_t>& threads,
-               const std::vector<Columns*>& fields, size_t place) {
-                TextScanner::Records records{std::move(names),    {},
-                                             bind::span_of(order), bind::span_of(kinds),
-                                             bind::span_of(seq),   bind::span_of(ts),
-                                             bind::span_of(threads)};
+            [](TextScanner& self, std::vector<std::string> names, const bind::Array<const int32_t>& kinds,
+               const bind::Array<const int64_t>& rows, const bind::Array<const int64_t>& seq,
+               const bind::Array<const int64_t>& ts, const bind::Array<const int32_t>& threads,
+               const std::vector<Columns*>& fields, std::vector<uint64_t> counts, size_t place) {
+                TextScanner::Records records{std::move(names),     {},
+                                             std::move(counts),    bind::span_of(kinds),
+                                             bind::span_of(rows),  bind::span_of(seq),
+                                             bind::span_of(ts),    bind::span_of(threads)};
                 for (Columns* each : fields) records.fields.push_back(&each->fields);
-                if (records.fields.size() != records.names.size()) throw nb::value_error("as many kinds as names");
-                for (const auto& column : {records.seq, records.ts, records.threads}) {
-                    if (column.size() != records.kinds.size()) throw nb::value_error("columns of different lengths");
+                if (records.fields.size() != records.names.size() || records.counts.size() != records.names.size()) {
+                    throw nb::value_error("as many kinds as names");
+                }
+                for (const size_t size : {rows.size(), seq.size(), ts.size(), threads.size()}) {
+                    if (size != kinds.size()) throw nb::value_error("columns of different lengths");
                 }
                 std::optional<size_t> found;
                 {
@@ -354,20 +397,21 @@ void lanescope::bind::levelzero(nb::module_& m) {
                 if (!found) throw nb::value_error(kBeyond);
                 return *found;
             },
-            "names"_a, "order"_a.noconvert(), "kinds"_a.noconvert(), "seq"_a.noconvert(), "ts"_a.noconvert(),
-            "threads"_a.noconvert(), "fields"_a, "place"_a,
-            "Take records in `order` from a place on; rows are those of the first kind, then of the next. Return the place of "
-            "the first that is left.")
+            "names"_a, "kinds"_a.noconvert(), "rows"_a.noconvert(), "seq"_a.noconvert(), "ts"_a.noconvert(),
+            "threads"_a.noconvert(), "fields"_a, "counts"_a, "place"_a,
+            "Take records from a place on: of each its kind, its row among the fields of the kind, position, time and thread; "
+            "counts are of records by kind. Return the place of the first that is left.")
         .def(
             "count", [](TextScanner& self, size_t sheet) { return self.sheets().at(sheet).count(); }, "sheet"_a)
         .def(
             "take",
             [](TextScanner& self, size_t sheet) {
                 Sheet& from = self.sheets().at(sheet);
-                return nb::make_tuple(array_of(std::exchange(from.rows, {}), from.columns),
-                                      array_of(std::exchange(from.lists, {}), 1));
+                nb::list columns;
+                for (auto& column : from.columns) columns.append(bind::to_numpy(column));
+                return nb::make_tuple(columns, bind::to_numpy(from.lists));
             },
-            "sheet"_a, "Take the rows of a sheet out, uint64 [rows, columns], and its lists, uint64 [n, 1].")
+            "sheet"_a, "Take the columns of a sheet out, uint64 [rows] each, and its lists, uint64 [n].")
         .def(
             "enter",
             [](TextScanner& self, uint64_t thread, uint32_t function, uint64_t seq, int64_t ts, uint64_t token) {

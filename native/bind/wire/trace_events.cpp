@@ -94,6 +94,7 @@ nb::dict events_of(Scanner& scanner) {
         values.append(nb::make_tuple(out(column.event), value, out(column.odd)));
     }
     found["values"] = values;
+    scanner.begin_columns();
     return found;
 }
 
@@ -154,6 +155,7 @@ void lanescope::bind::trace_events(nb::module_& m) {
             "kinds"_a, "args"_a,
             "`kinds` of columns: integer, number, text, triple, boolean. Keys of arguments, as they stand in the file, with "
             "the column of each.")
+        .def("expect", &Scanner::expect, "bytes"_a, "Make room for the rows of so many bytes until they are taken.")
         .def(
             "feed",
             [](Scanner& self, Array<const uint8_t> bytes) {

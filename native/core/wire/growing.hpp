@@ -1,10 +1,11 @@
-// Arrays that grow at their end; a caller may take the memory. Huge pages were slower: the system looks for them at each
-// fault.
+// Arrays that grow at their end; a caller may take the memory. Large ones lie in huge pages, where the system has some: a
+// fault for each small page costs more than what fills it. They grow by moving their pages, not their bytes.
 #pragma once
 #include <sys/mman.h>
 
 #include <algorithm>
 #include <cstddef>
+#include <cstdint>
 #include <cstdlib>
 #include <cstring>
 #include <new>
@@ -74,10 +75,26 @@ public:
 private:
     static constexpr size_t kFirst = 64;
     static constexpr size_t kPage = size_t{2} << 20;
-    static constexpr size_t kLarge = 2 * kPage;
+    static constexpr size_t kLarge = kPage / 2;
 
     // Raise what running out of memory raises.
     static void fail() { ::operator delete(::operator new(~size_t{0} >> 1)); }
+
+    // Address space that begins where a huge page may.
+    static void* space(size_t bytes) {
+        void* const found =
+            ::mmap(nullptr, bytes + kPage, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+        if (found == MAP_FAILED) fail();
+        char* const from = static_cast<char*>(found);
+        const size_t before = (kPage - reinterpret_cast<uintptr_t>(from) % kPage) % kPage;
+        if (before != 0) ::munmap(from, before);
+        ::munmap(from + before + bytes, kPage - before);
+#ifdef MADV_HUGEPAGE
+        (void)::madvise(from + before, bytes, MADV_HUGEPAGE);
+#endif
+        return from + before;
+    }
+
     void make_room(size_t room) {
         const size_t bytes = room * sizeof(T);
         if (bytes < kLarge) {
@@ -88,10 +105,18 @@ private:
             return;
         }
         const size_t wanted = (bytes + kPage - 1) / kPage * kPage;
-        void* const found = ::mmap(nullptr, wanted, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-        if (found == MAP_FAILED) fail();
-        if (size_ != 0) std::memcpy(found, data_, size_ * sizeof(T));
-        Memory{data_, mapped_}.free();
+        void* found = space(wanted);
+#ifdef MREMAP_FIXED
+        if (mapped_ != 0) {
+            if (::mremap(data_, mapped_, mapped_, MREMAP_MAYMOVE | MREMAP_FIXED, found) == MAP_FAILED) fail();
+            mapped_ = 0;
+            data_ = nullptr;
+        }
+#endif
+        if (data_ != nullptr) {
+            if (size_ != 0) std::memcpy(found, data_, size_ * sizeof(T));
+            Memory{data_, mapped_}.free();
+        }
         data_ = static_cast<T*>(found);
         mapped_ = wanted;
         room_ = wanted / sizeof(T);

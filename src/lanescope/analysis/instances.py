@@ -200,7 +200,7 @@ def residency(time: LaneTime, instances: Instances) -> Intervals:
 
 
 #: Of each set of states, bits, the first: that of the instance.
-_FIRST: Ints = np.array([(states & -states).bit_length() - 1 for states in range(1 << STATES)], np.int64)
+_FIRST = np.array([0, *((states & -states).bit_length() - 1 for states in range(1, 1 << STATES))], np.uint8)
 
 
 def combine(parts: Partition, instances: Instances, resident: Intervals, window: tuple[int, int]) -> Partition:

@@ -8,11 +8,12 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from lanescope._native import core
 from lanescope.analysis.analysis_cache import AnalysisCache, instances, once
 from lanescope.analysis.instances import PARENT
 from lanescope.analysis.lane_time import on_tracks
 from lanescope.analysis.work_classes import CLASSES, COMPUTE, OUTER
-from lanescope.common.intervals import Intervals, Ints, concurrent_keys, join, sums
+from lanescope.common.intervals import Intervals, Ints, join, order, sums
 from lanescope.errors import UsageError
 from lanescope.trace import Column, ColumnSpec, Dictionary, Table, TableSpec
 from lanescope.trace.column import Mask
@@ -148,14 +149,12 @@ def concurrent_time(intervals: Intervals) -> ConcurrentTime:
     Complexity:
         O(n log n), whatever overlaps.
     """
-    (unit, begin, end), running = concurrent_keys(intervals, 64)
+    times = Intervals(*(np.ascontiguousarray(column, np.int64) for column in intervals))
+    unit, mask, total = core.lanes_together(*times, order(times.group // 64, times.begin))
     # Every sum that anybody makes of these is a part of this one.
-    if (end.astype(np.float64) - begin).sum() > _MOST:
+    if float(total.sum(dtype=np.float64)) > _MOST:
         raise UsageError("cannot add up the times of all units: sum exceeds 63 bits", hint="use a shorter trace")
-    masks, number = np.unique(running, return_inverse=True)
-    count = max(len(masks), 1)
-    key, total = _summed(unit * count + number.reshape(-1), end - begin)
-    return ConcurrentTime(key // count, masks[key % count], total)
+    return ConcurrentTime(unit, mask, total)
 
 
 class Overlap:

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
+import numpy.typing as npt
 
 from lanescope._native import core
 from lanescope.analysis.lane_time import LaneTime, on_tracks
@@ -17,12 +18,10 @@ from lanescope.common.intervals import (
     Intervals,
     Ints,
     clash,
-    complement,
     group_starts,
     highest_before,
     join,
     order,
-    order_within,
     partially_overlapping,
     split,
     subtract,
@@ -36,12 +35,13 @@ from lanescope.trace.column import Array, Mask
 #: is in the first of those that its lanes are in.
 BUSY, LOST, WAITING, IDLE, UNRECORDED, VACANT = range(6)
 STATES = 6
+States = npt.NDArray[np.uint8]
 #: The row of a stretch that is of no region.
 NO_ROW = -1
 
 
 class Partition(NamedTuple):
-    """Stretches of time in one state each, sorted by lane and start; int64 [n] each.
+    """Stretches of time in one state each, sorted by lane and start; [n] each, int64 but for the state, uint8.
 
     The stretches of a lane start at the window's start, end at its end, and each begins where the one before it ends;
     none is empty.
@@ -57,12 +57,12 @@ class Partition(NamedTuple):
     lane: Ints
     start: Ints
     end: Ints
-    state: Ints
+    state: States
     row: Ints
 
     def take(self, rows: Array) -> Partition:
         """Return the stretches at ``rows`` (indices or a mask)."""
-        return Partition(*(column[rows] for column in self))
+        return Partition(self.lane[rows], self.start[rows], self.end[rows], self.state[rows], self.row[rows])
 
     @property
     def time(self) -> Intervals:
@@ -94,6 +94,8 @@ class LeafIntervals:
 
     def outside(self, gaps: Intervals) -> LeafIntervals:
         """Return the parts outside gaps (disjoint, sorted): in a gap the state of a lane is unknown."""
+        if not len(gaps.group):
+            return self
         found = split(self.time, gaps)
         return LeafIntervals(found.outside, self.row[found.outside_row], self.encloses)
 
@@ -111,29 +113,35 @@ def leaf_intervals(time: LaneTime) -> LeafIntervals:
     Args:
         time: the trace's lane times.
     """
+    is_free = time.tree.tracks.values("nesting") == "free"
+    nests = np.where(is_free, 0, 2).astype(np.uint8)
+    if not is_free.any() and not clash(time.extents, time.order, nests):
+        return _stacked(time.extents, time.order, len(time.tree))
     track, begin, end = time.extents
     rows = time.order
     usable = (end[rows] > begin[rows]) & (track[rows] >= 0) & (track[rows] < len(time.tree))
     rows = rows[usable]
     sorted_time = time.extents.take(rows)
-    alone = (time.tree.tracks.values("nesting") == "free")[sorted_time.group] if len(rows) else np.empty(0, np.bool_)
-    nests = np.where(time.tree.tracks.values("nesting") == "free", 0, 2).astype(np.uint8)
+    alone = is_free[sorted_time.group] if len(rows) else np.empty(0, np.bool_)
     if clash(sorted_time, np.arange(len(rows)), nests):  # rarely; looking for which ones takes a while
         stacked = np.flatnonzero(~alone)
         alone[stacked] = partially_overlapping(sorted_time.take(stacked))
+    stacked = np.flatnonzero(~alone)
+    found = _stacked(sorted_time, stacked, len(time.tree))
+    found = LeafIntervals(found.time, rows[found.row], distinct(rows[found.encloses]))
     if not alone.any():
-        return _stacked(sorted_time, rows)
-    found = _stacked(sorted_time.take(~alone), rows[~alone])
+        return found
     joined = join(found.time, sorted_time.take(alone))
     owner = np.concatenate([found.row, rows[alone]])
     sort = order(*joined)
     return LeafIntervals(joined.take(sort), owner[sort], found.encloses)
 
 
-def _stacked(stack: Intervals, rows: Ints) -> LeafIntervals:
-    """Return the innermost pieces of slices that nest properly; they come in the order of ``order``."""
-    group, begin, end, owner, encloses = core.lanes_leaves(*map(_ints, stack))
-    return LeafIntervals(Intervals(group, begin, end), rows[owner], distinct(rows[encloses]))
+def _stacked(time: Intervals, rows: Ints, lanes: int) -> LeafIntervals:
+    """Return the innermost pieces of the slices at ``rows``, in the order of ``order``, that nest properly."""
+    track, begin, end = (_ints(column) for column in time)
+    *pieces, row, encloses = core.lanes_leaves(track, begin, end, rows, lanes)
+    return LeafIntervals(Intervals(*pieces), row, distinct(encloses))
 
 
 def _ints(values: Ints) -> Ints:
@@ -178,24 +186,23 @@ def partition(time: LaneTime, waits: Mask | None = None, pieces: LeafIntervals |
         left = waiting[cut.outside_row]
         ran = join(busy, cut.outside)
         state, row = (np.concatenate([column[state == BUSY], column[left]]) for column in (state, row))
-    # Alone, what ran mostly is in order already.
-    known = join(gaps, ran, tails) if len(gaps.group) or len(tails.group) else ran
-    if known is not ran or not _is_sorted(ran):
-        known = known.take(order(known.group, known.begin))
-    rest = complement(known, count, *time.window)
-    unrecorded = split(rest, time.uncovered)
-    sources = (gaps, ran, tails, unrecorded.inside, unrecorded.outside)
-    whole = join(*sources)
-    sort = order_within(whole.group, whole.begin)
-
-    def column(*values: Ints | int) -> Ints:
-        """One value for all of a source, or one for each interval of it."""
-        parts = [np.broadcast_to(value, len(part.group)) for value, part in zip(values, sources, strict=True)]
-        return np.concatenate(parts)[sort]
-
-    return Partition(
-        *whole.take(sort), column(LOST, state, LOST, UNRECORDED, IDLE), column(NO_ROW, row, NO_ROW, NO_ROW, NO_ROW)
+    row = _ints(row)
+    known, states = ran, state
+    if len(gaps.group) or len(tails.group):
+        known = join(gaps, ran, tails)
+        lost, blank = (np.full(len(part.group), LOST, np.uint8) for part in (gaps, tails))
+        states = np.concatenate([lost, states, blank])
+        row = np.concatenate([np.full(len(lost), NO_ROW), row, np.full(len(blank), NO_ROW)])
+    if not _is_sorted(known):  # alone, what ran mostly is in order already
+        sort = order(known.group, known.begin)
+        known, states, row = known.take(sort), states[sort], row[sort]
+    group, begin, end = (_ints(column) for column in known)
+    rest = Intervals(*(_ints(column) for column in time.uncovered))
+    first, last = time.window
+    filled = core.lanes_fill(
+        group, begin, end, states, row, rest.group, rest.begin, rest.end, UNRECORDED, IDLE, count, first, last
     )
+    return Partition(*filled)
 
 
 def _is_sorted(some: Intervals) -> bool:
@@ -205,20 +212,20 @@ def _is_sorted(some: Intervals) -> bool:
 
 def _ran(
     time: LaneTime, gaps: Intervals, waits: Mask | None, pieces: LeafIntervals | None
-) -> tuple[Intervals, Ints, Ints]:
-    """Return disjoint time in regions outside gaps, BUSY or WAITING (int64 [n]), and the row of each (int64 [n])."""
+) -> tuple[Intervals, States, Ints]:
+    """Return disjoint time in regions outside gaps, BUSY or WAITING (uint8 [n]), and the row of each (int64 [n])."""
     if waits is None:
         ran = split(on_tracks(time.slice_union, len(time.tree)), gaps).outside
-        return ran, np.full(len(ran.group), BUSY), np.full(len(ran.group), NO_ROW)
+        return ran, np.full(len(ran.group), BUSY, np.uint8), np.full(len(ran.group), NO_ROW)
     pieces = (leaf_intervals(time) if pieces is None else pieces).outside(gaps)
     ran, row = pieces.time, pieces.row
     does_wait = waits[time.trace.slices.codes("name")[row]] if len(row) else np.empty(0, np.bool_)
     if ((ran.group[1:] != ran.group[:-1]) | (ran.begin[1:] >= ran.end[:-1])).all():
-        return ran, np.where(does_wait, WAITING, BUSY), row
+        return ran, np.where(does_wait, np.uint8(WAITING), np.uint8(BUSY)), row
     busy, busy_row = _once(ran.take(~does_wait), row[~does_wait])
     waiting, waiting_row = _once(ran.take(does_wait), row[does_wait])
     cut = split(waiting, union(busy))
-    state = np.repeat([BUSY, WAITING], [len(busy_row), len(cut.outside_row)])
+    state = np.repeat(np.array([BUSY, WAITING], np.uint8), [len(busy_row), len(cut.outside_row)])
     return join(busy, cut.outside), state, np.concatenate([busy_row, waiting_row[cut.outside_row]])
 
 

@@ -6,7 +6,7 @@ Everything here sorts at most once and is vectorised; nothing depends on how the
 from __future__ import annotations
 
 from itertools import pairwise
-from typing import Literal, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -105,7 +105,7 @@ def falls_in(group: Ints, value: Ints, rows: Ints) -> bool:
     return core.lanes_fall(_ints(group), _ints(value), rows)
 
 
-def group_starts(group: Ints) -> Mask:
+def group_starts(group: npt.NDArray[Any]) -> Mask:
     """Return bool [n], True where a group of the sorted ``group`` begins."""
     found = np.ones(len(group), np.bool_)
     np.not_equal(group[1:], group[:-1], out=found[1:])
@@ -318,7 +318,7 @@ def total_length(disjoint: Intervals, groups: int) -> Ints:
 def sums(group: Ints, value: Ints, groups: int) -> Ints:
     """Return the sum of the values of each group, int64 [groups]; exact, in any order."""
     found = np.zeros(groups, np.int64)
-    np.add.at(found, group, value)
+    core.lanes_sums(_ints(group), _ints(value), found)
     return found
 
 

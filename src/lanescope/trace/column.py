@@ -99,11 +99,11 @@ class Column:
         length: int,
         make: Callable[[], Array],
         *,
-        valid: Mask | None = None,
+        valid: Mask | Callable[[], Mask | None] | None = None,
         dictionary: Dictionary | None = None,
         constant_value: Any = None,
     ) -> None:
-        if valid is not None and len(valid) != length:
+        if valid is not None and not callable(valid) and len(valid) != length:
             raise ValueError(f"validity mask has {len(valid)} rows: expected {length}")
         self._length = length
         self._make = make
@@ -148,9 +148,14 @@ class Column:
 
     @classmethod
     def derived(
-        cls, length: int, make: Callable[[], Array], *, valid: Mask | None = None, dictionary: Dictionary | None = None
+        cls,
+        length: int,
+        make: Callable[[], Array],
+        *,
+        valid: Mask | Callable[[], Mask | None] | None = None,
+        dictionary: Dictionary | None = None,
     ) -> Column:
-        """Values computed by ``make`` at the first read and kept from then on."""
+        """Values computed by ``make`` at the first read and kept from then on; ``valid`` may be computed as well."""
         return cls(length, make, valid=valid, dictionary=dictionary)
 
     @classmethod
@@ -169,36 +174,44 @@ class Column:
             return _null, (self._length, self.values.dtype, self.dictionary)
         constant = self.constant_value
         stored = self.values if constant is None else self.values[:0]
-        return _restored, (self._length, stored, self._valid, self.dictionary, constant)
+        return _restored, (self._length, stored, self.valid, self.dictionary, constant)
 
     @property
     def values(self) -> Array:
         """The values, [n]; dictionary columns give int32 codes; read-only for constants."""
+        make = self._make  # first: another thread may make them meanwhile
         if self._values is None:
-            self._values = self._made()
+            self._values = self._made(make)
             self._make, self._parts = _spent, ()  # what the values were made from may go
         return self._values
 
-    def _made(self) -> Array:
-        values = self._make()
+    def _made(self, make: Callable[[], Array]) -> Array:
+        values = make()
         if len(values) != self._length:
             raise ValueError(f"derived column has {len(values)} rows: expected {self._length}")
         return values
 
     def read_once(self) -> Array:
         """Return the values, [n], and do not keep them if they have to be made: for columns that are read once."""
-        return self.values if self._values is not None else self._made()
+        make = self._make
+        return self.values if self._values is not None else self._made(make)
 
     def pieces(self) -> Iterator[Array]:
         """Yield the values in pieces, and neither keep nor join those that have to be made: for one look at each."""
-        if not self._parts:
+        parts = self._parts  # first: another thread may make them meanwhile
+        if not parts:
             yield self.read_once()
-        for part in self._parts:
+        for part in parts:
             yield from part.pieces()
 
     @property
     def valid(self) -> Mask | None:
         """Bool [n], False where unknown; None when every value is known."""
+        if callable(self._valid):
+            valid = self._valid()
+            if valid is not None and len(valid) != self._length:
+                raise ValueError(f"validity mask has {len(valid)} rows: expected {self._length}")
+            self._valid = valid
         return self._valid
 
     @property
@@ -213,16 +226,31 @@ class Column:
     @property
     def is_unknown(self) -> bool:
         """True for a column made by ``null``: all values are unknown, and none is stored."""
-        return self._valid is not None and self._valid.strides == (0,) and self._length > 0 and not self._valid[0]
+        valid = self._valid
+        if valid is None or callable(valid):
+            return False
+        return valid.strides == (0,) and self._length > 0 and not valid[0]
 
     def take(self, indices: Array) -> Column:
         """Return the rows at ``indices`` (int64 [m])."""
-        valid = None if self._valid is None else self._valid[indices]
+        valid = None if self.valid is None else self.valid[indices]
         if self.constant_value is not None:
             column = Column.constant(self.constant_value, len(indices), self.values.dtype, dictionary=self.dictionary)
             column._valid = valid
             return column
         return Column.array(self.values[indices], valid=valid, dictionary=self.dictionary)
+
+    def between(self, start: int, stop: int) -> Column:
+        """Return the rows from ``start`` to before ``stop``, not copied."""
+        if self.is_unknown:
+            return Column.null(stop - start, self.values.dtype, dictionary=self.dictionary)
+        known = self.valid
+        valid = None if known is None else known[start:stop]
+        if self.constant_value is not None:
+            column = Column.constant(self.constant_value, stop - start, self.values.dtype, dictionary=self.dictionary)
+            column._valid = valid
+            return column
+        return Column.array(self.values[start:stop], valid=valid, dictionary=self.dictionary)
 
     @staticmethod
     def concat(columns: Sequence[Column]) -> Column:
@@ -233,11 +261,17 @@ class Column:
         length = sum(len(column) for column in columns)
         if all(column.is_unknown for column in columns):
             return Column.null(length, columns[0].values.dtype, dictionary=columns[0].dictionary)
-        valid = None
-        if any(column.valid is not None for column in columns):
-            valid = np.concatenate([np.ones(len(c), np.bool_) if c.valid is None else c.valid for c in columns])
         first = columns[0]
         dictionary = first.dictionary
+
+        def joined() -> Mask | None:
+            if all(column.valid is None for column in columns):
+                return None
+            return np.concatenate([np.ones(len(c), np.bool_) if c.valid is None else c.valid for c in columns])
+
+        if dictionary is None and any(callable(column._valid) for column in columns):
+            return Column.derived(length, lambda: np.concatenate([c.values for c in columns]), valid=joined)
+        valid = joined()
         if dictionary is not None and any(column.dictionary is not dictionary for column in columns):
             return Column._concat_texts(columns, valid)
         constant = first.constant_value

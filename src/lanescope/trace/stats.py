@@ -45,6 +45,7 @@ class StatSpec:
             if it is above 5% of the events.
         dropped_units: units of ``accounting`` of scope ``producer``, as patterns with ``*``, that the stat counts as
             dropped: such a row of the same input is the same loss.
+        lost_units: the same of units of scope ``input`` that the stat counts as lost.
     """
 
     name: str
@@ -54,6 +55,7 @@ class StatSpec:
     silent: str = ""
     share_of: str = ""
     dropped_units: tuple[str, ...] = ()
+    lost_units: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         """Reject an unknown severity, rule or share, and a stat that nothing would report."""

@@ -120,6 +120,22 @@ class ArgValues:
     value: npt.NDArray[Any]
     odd: Int64
 
+    def find(self, events: Int64) -> tuple[Int64, Mask]:
+        """Return where events have their value, int64 [n], and which of them have one, bool [n].
+
+        Args:
+            events: int64 [n], ascending.
+        """
+        if not len(self.event):
+            return np.zeros(len(events), np.int64), np.zeros(len(events), np.bool_)
+        at = np.minimum(np.searchsorted(self.event, events), len(self.event) - 1)
+        return at, self.event[at] == events
+
+    def of(self, events: Int64, missing: int) -> npt.NDArray[Any]:
+        """Return the values of events, [n], and ``missing`` for those without; ``events`` as ``find`` takes them."""
+        at, has = self.find(events)
+        return np.where(has, self.value[at], missing) if len(self.event) else np.full(len(events), missing)
+
 
 #: Columns of ``TraceEvents`` with a value for each event.
 _COLUMNS = ("begin", "size", "flags", "phase", "name", "category", "ts", "dur", "place", "args_begin", "args_size")
@@ -330,6 +346,7 @@ class TraceEventReader:
 
     Args:
         args: columns of arguments by name.
+        expected: about how many bytes of text there will be until their events are taken, for which room is made.
 
     Example:
         >>> reader = TraceEventReader({"bytes": Wanted("integer", ("bytes",))})
@@ -339,11 +356,12 @@ class TraceEventReader:
         ([1500], [2000], ['copy'], [8])
     """
 
-    def __init__(self, args: Mapping[str, Wanted] = {}) -> None:
+    def __init__(self, args: Mapping[str, Wanted] = {}, *, expected: int = 0) -> None:
         self._columns = [*args]
         kinds = [wanted.kind for wanted in args.values()]
         keys = [(key.encode(), number) for number, wanted in enumerate(args.values()) for key in wanted.keys]
         self._scanner = TraceEventScanner(kinds, keys)
+        self._scanner.expect(expected)
         self._texts = Texts()
 
     def feed(self, data: bytes | memoryview) -> None:

@@ -30,7 +30,7 @@ def every_path(graph):
     """Return the longest path through each node, by following all of them."""
     nodes, edges = graph.nodes, graph.edges
     after = {v: [] for v in range(len(graph.time))}
-    for v, before in enumerate(nodes["before"].tolist()):
+    for v, before in enumerate(graph.before.tolist()):
         if before >= 0:
             hard = nodes["piece"][v] == 1 or nodes["binding"][v] == -1
             after[before].append((v, int(graph.time[v] - graph.time[before]) if hard else 0))

@@ -18,7 +18,7 @@ SEEDS = range(some(3000, 400))
 def windows(graph, rnd):
     """Return windows as (begin, end, sink, cut): the whole graph, and random ones."""
     nodes = graph.nodes
-    times, before = nodes["time"].tolist(), nodes["before"].tolist()
+    times, before = nodes["time"].tolist(), graph.before.tolist()
     low, high = min(times), max(times)
     found = [(low, high, times.index(high), -1)]
     for _ in range(2):

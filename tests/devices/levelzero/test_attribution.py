@@ -68,6 +68,49 @@ def test_each_run_of_a_ring_has_its_number(tmp_path: Path) -> None:
     assert [row["execution_index"] for row in operations(trace)] == [1, 1, 2, 2, 1, 2, 3]
 
 
+def two_lists(*executed: int) -> Script:
+    """Two lists that signal one event, and executions of them."""
+    script = Script().regular(1).regular(2)
+    script.append("Barrier", 0x4000, cl=1).append("MemoryRangesBarrier", 0x4000, cl=2)
+    for cl in executed:
+        script.execute(0x9, cl)
+    return script
+
+
+@pytest.mark.parametrize("executed", [(1, 2), (1, 2, 1, 2)])
+def test_lists_that_run_in_the_order_of_their_appends_leave_no_doubt(executed: tuple[int, ...], tmp_path: Path) -> None:
+    trace = play(two_lists(*executed), "." * len(executed)).open(tmp_path)
+    assert letters(trace) == "AB" * (len(executed) // 2)
+    assert "levelzero_interleaved_duplicate" not in stats(trace)
+
+
+def test_lists_of_one_execution_leave_no_doubt(tmp_path: Path) -> None:
+    trace = play(two_lists().execute(0x9, 1, 2), "..").open(tmp_path)
+    assert (letters(trace), stats(trace).get("levelzero_interleaved_duplicate")) == ("AB", None)
+
+
+@pytest.mark.parametrize("executed", [(2, 1), (1, 1, 2), (1, 2, 2, 1)])
+def test_lists_that_run_in_another_order_leave_their_results_in_doubt(
+    executed: tuple[int, ...], tmp_path: Path
+) -> None:
+    trace = play(two_lists(*executed), "." * len(executed)).open(tmp_path)
+    assert letters(trace) == ("AB" * 2)[: len(executed)]
+    assert {row["quality"] for row in operations(trace)} == {"inferred"}
+    assert stats(trace)["levelzero_interleaved_duplicate"] == len(executed)
+    assert [finding.severity for finding in check.run(trace, select=["LS402"])] == ["warning"]
+
+
+def test_lists_of_one_execution_in_another_order_leave_their_results_in_doubt(tmp_path: Path) -> None:
+    trace = play(two_lists().execute(0x9, 2, 1), "..").open(tmp_path)
+    assert stats(trace)["levelzero_interleaved_duplicate"] == 2
+
+
+def test_a_list_that_runs_after_a_later_append_leaves_its_result_in_doubt(tmp_path: Path) -> None:
+    script = Script().regular(1).immediate(2)
+    script.append("Barrier", 0x4000, cl=1).append("MemoryRangesBarrier", 0x4000, cl=2).execute(0x9, 1)
+    assert stats(play(script, "..").open(tmp_path))["levelzero_interleaved_duplicate"] == 2
+
+
 def test_known_hole_interleaved_drains(tmp_path: Path) -> None:
     """Two uses in flight, one drained, a third one: the ring cannot tell B from C, and says so."""
     trace = play(Script(), "A B . C . .").open(tmp_path)

@@ -30,14 +30,21 @@ def by_python(stream, row, rows):
     return ["{ " + ", ".join(part for part in each if part is not None) + " }" for each in fields]
 
 
+def made_of(stream, row):
+    """Return the fields of events of one kind as they are given to the native reader: name and form first."""
+    columns = stream.trace.reader.columns(stream.walk, row, np.flatnonzero(stream.walk.kinds == row)).values()
+    event = stream.trace.reader.events[row][1].name.partition(":")[2]
+    return [payloads._field(event, column) for column in columns if payloads._is_field(column.leaf)]
+
+
 def compare(folder):
     """Compare all events of a folder; return how many there were, and in which forms their fields were written."""
     forms, count = set(), 0
     original = core.LevelZeroColumns
 
-    def noting(fields, data, events):
+    def noting(fields, data, *events):
         forms.update(field[1] for field in fields)
-        return original(fields, data, events)
+        return original(fields, data, *events)
 
     with Capture(folder) as capture, pytest.MonkeyPatch.context() as patch:
         patch.setattr(core, "LevelZeroColumns", noting)
@@ -46,8 +53,16 @@ def compare(folder):
                 rows = np.flatnonzero(stream.walk.kinds == row)
                 made = payloads.payloads(stream, row, rows)
                 found = [made.payload(place).decode() for place in range(len(made))]
-                assert found == by_python(stream, row, rows)
+                wanted = by_python(stream, row, rows)
+                assert found == wanted
                 count += len(rows)
+                # Taken out of the stream one by one, in any order.
+                lazy = payloads.records(stream, row)
+                assert (lazy is None) == ("written" in [field[1] for field in made_of(stream, row)])
+                order = Random(row).sample(range(len(rows)), len(rows))
+                if lazy is not None:
+                    assert len(lazy) == len(stream.walk.kinds)
+                    assert [lazy.payload(int(rows[place])).decode() for place in order] == [wanted[p] for p in order]
     return count, forms
 
 
@@ -161,18 +176,18 @@ def taken(fields, count, as_text):
             line = b"00:00:00.000000001 - h - vpid: 1, vtid: 1 - p:e: " + text + b"\n"
             if scanner.scan(line, 0, 0, place, 0, 0)[0] == 0:
                 left.append(place)
-        rows, lists = scanner.take(0)
-        return rows[:, [0, *range(4, rows.shape[1])]].tolist(), lists.tolist(), left
+        columns, lists = scanner.take(0)
+        return [column.tolist() for column in (columns[0], *columns[4:])], lists.tolist(), left
     columns, left, place = core.LevelZeroColumns(fields, data, count), [], 0
-    zeros = np.zeros(count, np.int64)
-    order, seq = np.arange(count), np.arange(1, count + 1)
+    zeros, small = np.zeros(count, np.int64), np.zeros(count, np.int32)
+    rows, seq = np.arange(count), np.arange(1, count + 1)
     while place < count:
-        place = scanner.take_records(["p:e"], order, zeros, seq, zeros, zeros, [columns], place)
+        place = scanner.take_records(["p:e"], small, rows, seq, zeros, small, [columns], [count], place)
         if place < count:
             left.append(place)
             place += 1
-    rows, lists = scanner.take(0)
-    return rows[:, [0, *range(4, rows.shape[1])]].tolist(), lists.tolist(), left
+    columns, lists = scanner.take(0)
+    return [column.tolist() for column in (columns[0], *columns[4:])], lists.tolist(), left
 
 
 @pytest.mark.parametrize("seed", range(60))

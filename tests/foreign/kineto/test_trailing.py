@@ -1,6 +1,7 @@
 """What lies behind the end of a file is counted to the byte, has a location, and decides the exit status."""
 
 import gzip
+import json
 
 import pytest
 
@@ -30,8 +31,18 @@ def test_trailing_garbage_is_counted_and_found(healthy, garbage, pack, tmp_path,
     assert main(["check", str(path)]) == 1
     found = capsys.readouterr().out
     assert "LS002" in found
-    assert f"{len(garbage)} of {len(healthy) + len(garbage)} bytes lost" in found
+    assert f"lost or inconsistent data, {len(garbage):,}" in found.splitlines()[1]  # once
+    assert "bytes lost" not in found
     assert f"offset {len(healthy):#x}  {len(garbage):,} x unreadable bytes outside of the list of events" in found
+
+
+def test_what_is_lost_in_the_list_is_counted_beside_it(healthy, tmp_path, capsys):
+    begin = healthy.index(b"[", healthy.index(b'"traceEvents"')) + 1
+    path = tmp_path / "trace.json"
+    path.write_bytes(healthy[:begin] + b'"no event",' + healthy[begin:] + b"x" * 37)
+    assert main(["check", "--json", str(path)]) == 1
+    counts = {each["stat"]: each["count"] for each in json.loads(capsys.readouterr().out)["findings"]}
+    assert counts == {None: len(b'"no event"'), "kineto_unreadable_event": 1, "kineto_unreadable_bytes": 37}
 
 
 @pytest.mark.parametrize("pack", [bytes, gzip.compress], ids=["plain", "gz"])

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import json
 import sys
-import types
 from collections import Counter
 
 import pytest
+import zstandard
 
 from effort import EFFORT
 from foreign.perfetto import by_bindings
@@ -410,20 +410,44 @@ def test_packets_compressed_by_zstd_are_a_loss_that_names_the_package(tmp_path, 
     assert "zstandard" in spec.counted
 
 
-def test_packets_compressed_by_zstd_are_read_with_the_package(tmp_path, monkeypatch):
-    class Decompressor:
-        def decompress(self, packed, max_output_size):
-            content = packed[9:]
-            assert zstd_frame(content) == packed
-            assert len(content) <= max_output_size
-            return content
+@pytest.mark.parametrize("has_size", [True, False])
+def test_packets_compressed_by_zstd_are_read(tmp_path, has_size):
+    compressor = zstandard.ZstdCompressor(write_content_size=has_size)
+    inside, made = sdk(), Maker()
+    made.proto.packet.add().zstd_compressed_packets = compressor.compress(inside.content())
+    packed, plain = made.read(tmp_path), inside.read(tmp_path)
+    assert_accounted(packed, lost=0)
+    assert stats_of(packed) == stats_of(plain) == {}
+    assert slices_of(packed) == slices_of(plain)
+    assert len(packed.slices) > 30
 
-    module = types.SimpleNamespace(ZstdDecompressor=Decompressor, ZstdError=ValueError)
-    monkeypatch.setitem(sys.modules, "zstandard", module)
+
+def test_a_frame_of_zstd_that_was_never_compressed_is_read(tmp_path):
     trace = packed_by_zstd()[0].read(tmp_path)
     assert stats_of(trace) == {}
     assert_accounted(trace, lost=0)
     assert sorted(trace.slices["name"].tolist()) == ["inside", "plain"]
+
+
+@pytest.mark.parametrize(
+    "packed",
+    [
+        pytest.param(b"\x28\xb5\x2f\xfd\xe0" + (1 << 50).to_bytes(8, "little") + b"\x09\0\0a", id="claims a petabyte"),
+        pytest.param(zstandard.compress(bytes(300 << 20)), id="zeros without end"),
+        pytest.param(zstandard.compress(b"packets" * 50)[:-4], id="cut"),
+        pytest.param(b"\x28\xb5\x2f\xfdnoise", id="noise"),
+    ],
+)
+def test_packets_that_zstd_cannot_unpack_are_lost(tmp_path, packed):
+    made = Maker()
+    made.slice(1, 2, 2, "plain")
+    made.proto.packet.add().zstd_compressed_packets = packed
+    trace = made.read(tmp_path)
+    assert stats_of(trace) == {"perfetto_unreadable_packet": 1}
+    whole = len(made.content())
+    del made.proto.packet[-1]
+    assert_accounted(trace, lost=whole - len(made.content()))
+    assert trace.slices["name"].tolist() == ["plain"]
 
 
 # --- arguments -------------------------------------------------------------------------------------------------------

@@ -83,7 +83,7 @@ Graph build(const Rows& rows, const Causes& causes, const Rules& rules) {
     graph.row_lane.assign(rows.lane.begin(), rows.lane.end());
     place_nodes(graph, rows, causes, rules);
     place_edges(graph, rows, causes, rules);
-    put_in_order(graph);
+    place_in_order(graph);
     bind(graph, rules);
     return graph;
 }

@@ -231,8 +231,12 @@ void place_edges(Graph& graph, const Rows& rows, const Causes& causes, const Rul
     }
 }
 
-void put_in_order(Graph& graph) {
-    sort_by_time(graph.time, graph.order);
+const std::vector<int32_t>& Graph::order() {
+    if (order_.size() < nodes()) sort_by_time(time, order_);
+    return order_;
+}
+
+void place_in_order(Graph& graph) {
     const size_t n = graph.nodes();
     // Nodes of one time come by id: only edges without lag that run against ids need more.
     std::vector<int64_t> bad;
@@ -246,17 +250,21 @@ void put_in_order(Graph& graph) {
     std::ranges::sort(bad);
     bad.erase(std::unique(bad.begin(), bad.end()), bad.end());
     std::vector<uint8_t> is_dropped(bad.empty() ? 0 : graph.source.size());
-    if (!bad.empty()) std::ranges::sort(level);
+    if (!bad.empty()) {
+        std::ranges::sort(level);
+        graph.order();
+    }
+    std::vector<int32_t>& order = graph.order_;
     size_t l = 0;
     for (const int64_t time : bad) {
         const auto earlier = [&](int32_t v, int64_t t) { return graph.time[static_cast<size_t>(v)] < t; };
-        const auto from = static_cast<size_t>(std::lower_bound(graph.order.begin(), graph.order.end(), time, earlier) - graph.order.begin());
+        const auto from = static_cast<size_t>(std::lower_bound(order.begin(), order.end(), time, earlier) - order.begin());
         size_t to = from;
-        while (to < n && graph.time[static_cast<size_t>(graph.order[to])] == time) ++to;
+        while (to < n && graph.time[static_cast<size_t>(order[to])] == time) ++to;
         while (level[l].first < time) ++l;
         std::vector<uint32_t> edges;
         for (; l < level.size() && level[l].first == time; ++l) edges.push_back(level[l].second);
-        Plateau(graph, std::span(graph.order).subspan(from, to - from), std::move(edges)).sort(is_dropped);
+        Plateau(graph, std::span(order).subspan(from, to - from), std::move(edges)).sort(is_dropped);
     }
     if (!bad.empty()) keep_edges(graph, is_dropped);
     index_edges(graph);

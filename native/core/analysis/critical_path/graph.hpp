@@ -68,11 +68,13 @@ struct Graph {
     std::vector<uint8_t> fate;     // of each cause: 0 kept, 1 backward, 2 cyclic, 3 from a node to itself
     std::vector<int64_t> floor;    // of each edge: the least that it costs
     std::vector<int32_t> binding;  // of each node
-    std::vector<int32_t> order;    // nodes so that each comes after all that it depends on
     std::vector<int64_t> waits_at_least;  // by name
     std::vector<uint8_t> row_waits;
-    std::vector<int64_t> row_name, row_lane;
+    std::vector<int32_t> row_name, row_lane;
     Counts counts;
+
+    // Nodes so that each comes after all that it depends on. The first call sorts them, unless cycles needed it before.
+    const std::vector<int32_t>& order();
 
     size_t nodes() const { return time.size(); }
     int64_t step(size_t v) const { return linked[v] ? time[v] - time[v - 1] : 0; }
@@ -80,15 +82,19 @@ struct Graph {
     bool is_whole_wait(size_t v) const;
     int64_t wait_floor(size_t v) const;
     static size_t at(int32_t i) { return static_cast<size_t>(i); }
+
+  private:
+    friend void place_in_order(Graph& graph);
+    std::vector<int32_t> order_;
 };
 
 // Build all of it. Rows and lanes that causes name exist. O((n + e) log n).
 Graph build(const Rows& rows, const Causes& causes, const Rules& rules);
 
-// The parts of it: nodes and their pieces; edges and the order of nodes; what bound each node.
+// The parts of it: nodes and their pieces; edges, without those on cycles of one moment; what bound each node.
 void place_nodes(Graph& graph, const Rows& rows, const Causes& causes, const Rules& rules);
 void place_edges(Graph& graph, const Rows& rows, const Causes& causes, const Rules& rules);
-void put_in_order(Graph& graph);
+void place_in_order(Graph& graph);
 void bind(Graph& graph, const Rules& rules);
 
 }  // namespace lanescope::critical_path

@@ -97,9 +97,9 @@ std::vector<int64_t> scaled_steps(const Graph& graph, std::span<const int32_t> s
     return steps;
 }
 
-std::vector<int64_t> replay(const Graph& graph, std::span<const int64_t> steps, Bound bound, std::span<const int64_t> more) {
+std::vector<int64_t> replay(Graph& graph, std::span<const int64_t> steps, Bound bound, std::span<const int64_t> more) {
     std::vector<int64_t> time(graph.nodes());
-    for (const int32_t node : graph.order) {
+    for (const int32_t node : graph.order()) {
         const auto v = Graph::at(node);
         if (!graph.linked[v] && graph.first[v] == graph.first[v + 1]) {
             time[v] = graph.time[v];
@@ -114,7 +114,7 @@ std::vector<int64_t> replay(const Graph& graph, std::span<const int64_t> steps, 
     return time;
 }
 
-std::vector<int64_t> slack(const Graph& graph, int32_t sink, Lags lags) {
+std::vector<int64_t> slack(Graph& graph, int32_t sink, Lags lags) {
     const size_t n = graph.nodes();
     std::vector<int64_t> latest(n, kFree);
     if (sink >= 0) {
@@ -122,7 +122,8 @@ std::vector<int64_t> slack(const Graph& graph, int32_t sink, Lags lags) {
     } else if (n > 0) {
         std::ranges::fill(latest, *std::ranges::max_element(graph.time));
     }
-    for (auto at = graph.order.rbegin(); at != graph.order.rend(); ++at) {
+    const std::vector<int32_t>& order = graph.order();
+    for (auto at = order.rbegin(); at != order.rend(); ++at) {
         const auto v = Graph::at(*at);
         const int64_t own = latest[v];
         if (own == kFree) continue;

@@ -21,11 +21,11 @@ std::vector<int64_t> scaled_steps(const Graph& graph, std::span<const int32_t> s
 // The time of each node when pieces of work have these lengths, lanes and their orders stay and one recorded cause is tight:
 // at least, at most, or if all others keep their floors. Unchanged lengths give the times of the trace in all three.
 // `more`: by edge, what it costs beyond what it did, not below minus its floor; empty: nothing.
-std::vector<int64_t> replay(const Graph& graph, std::span<const int64_t> steps, Bound bound, std::span<const int64_t> more = {});
+std::vector<int64_t> replay(Graph& graph, std::span<const int64_t> steps, Bound bound, std::span<const int64_t> more = {});
 
 // How much later each node may be before the sink is (-1: before any node is later than the last); kFree: never.
 inline constexpr int64_t kFree = int64_t{1} << 62;
-std::vector<int64_t> slack(const Graph& graph, int32_t sink, Lags lags);
+std::vector<int64_t> slack(Graph& graph, int32_t sink, Lags lags);
 
 // The work of each row in its own pieces.
 std::vector<int64_t> own_work(const Graph& graph, size_t rows);

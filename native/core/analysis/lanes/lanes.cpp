@@ -96,39 +96,41 @@ Union covered(const Intervals& items, std::span<const int64_t> order) {
     return found;
 }
 
-Leaves leaves(const Intervals& sorted) {
+Leaves leaves(const Intervals& items, std::span<const int64_t> order, size_t lanes) {
     struct Open {
-        int64_t item;
+        int64_t row;
+        int64_t group;
+        int64_t end;
         int64_t cursor;  // what of it comes before is in a piece already
         bool encloses;
     };
     Leaves found;
+    for (auto* column : {&found.group, &found.begin, &found.end, &found.owner}) column->reserve(order.size());
     std::vector<Open> open;
     const auto emit = [&](const Open& top, int64_t until) {
         if (top.cursor >= until) return;
-        found.group.push_back(sorted.group[static_cast<size_t>(top.item)]);
+        found.group.push_back(top.group);
         found.begin.push_back(top.cursor);
         found.end.push_back(until);
-        found.owner.push_back(top.item);
+        found.owner.push_back(top.row);
     };
     const auto close = [&] {
         const Open top = open.back();
-        const int64_t end = sorted.end[static_cast<size_t>(top.item)];
-        emit(top, end);
+        emit(top, top.end);
         open.pop_back();
-        if (top.encloses) found.encloses.push_back(top.item);
-        if (!open.empty()) open.back().cursor = end;
+        if (top.encloses) found.encloses.push_back(top.row);
+        if (!open.empty()) open.back().cursor = top.end;
     };
-    for (size_t i = 0; i < sorted.group.size(); ++i) {
-        while (!open.empty() && (sorted.group[static_cast<size_t>(open.back().item)] != sorted.group[i] ||
-                                 sorted.end[static_cast<size_t>(open.back().item)] <= sorted.begin[i])) {
-            close();
-        }
+    for (const int64_t row : order) {
+        const auto at = static_cast<size_t>(row);
+        const int64_t group = items.group[at], begin = items.begin[at], end = items.end[at];
+        if (static_cast<uint64_t>(group) >= lanes || end <= begin) continue;
+        while (!open.empty() && (open.back().group != group || open.back().end <= begin)) close();
         if (!open.empty()) {
-            emit(open.back(), sorted.begin[i]);
+            emit(open.back(), begin);
             open.back().encloses = true;
         }
-        open.push_back({static_cast<int64_t>(i), sorted.begin[i], false});
+        open.push_back({row, group, end, begin, false});
     }
     while (!open.empty()) close();
     return found;

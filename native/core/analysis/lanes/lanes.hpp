@@ -32,12 +32,13 @@ struct Leaves {
     std::vector<int64_t> group;
     std::vector<int64_t> begin;
     std::vector<int64_t> end;
-    std::vector<int64_t> owner;     // which interval
+    std::vector<int64_t> owner;     // row of the interval
     std::vector<int64_t> encloses;  // intervals that another one is nested in, each once
 };
 
-// Intervals in that order, none empty, of which two of a group share no time or one holds the other. O(n).
-Leaves leaves(const Intervals& sorted);
+// Intervals in that order, of which two of a group share no time or one holds the other. Those of groups below 0 or from
+// ``lanes`` on, and empty ones, are left out. O(n).
+Leaves leaves(const Intervals& items, std::span<const int64_t> order, size_t lanes);
 
 // Whether intervals of a disjoint lane share time, or those of a nested one cross. Groups without a lane promise nothing.
 bool clash(const Intervals& items, std::span<const int64_t> order, std::span<const check::Nesting> lanes);
@@ -47,5 +48,41 @@ bool fall(std::span<const int64_t> group, std::span<const int64_t> value, std::s
 
 // Whether begins do not fall within any lane; groups without a lane are left out.
 bool rise(std::span<const int64_t> group, std::span<const int64_t> begin, size_t lanes);
+
+// How long which keys of each unit run at the same time, by unit and set of keys; at most the largest number.
+struct Together {
+    std::vector<int64_t> unit;
+    std::vector<uint64_t> keys;  // a bit for each that runs
+    std::vector<int64_t> time;
+};
+
+// The group of an interval is 64 times its unit, plus its key; none is negative. The order is by unit and begin. A key
+// that several intervals of a unit have at a time runs once. O(n log of how many run at a time).
+Together together(const Intervals& items, std::span<const int64_t> order);
+
+// Stretches that fill the time of each lane between two moments.
+struct Filled {
+    std::vector<int64_t> lane;
+    std::vector<int64_t> begin;
+    std::vector<int64_t> end;
+    std::vector<uint8_t> state;
+    std::vector<int64_t> row;  // -1 where nothing is known
+};
+
+// What is known of lanes, and the rest of their time: within ``marked`` one state, outside another one.
+struct Known {
+    Intervals time;  // by lane and begin, disjoint, between the two moments
+    std::span<const uint8_t> state;
+    std::span<const int64_t> row;
+    Intervals marked;  // by lane and begin, disjoint, none empty
+    uint8_t inside;
+    uint8_t outside;
+};
+
+// The stretches of lanes 0 to ``lanes`` - 1 from ``low`` to ``high``, none of the rest empty. O(n).
+Filled fill(const Known& known, size_t lanes, int64_t low, int64_t high);
+
+// Add each value to the sum of its group, as the machine adds. False: a group has no sum, and some sums are changed.
+bool add_up(std::span<const int64_t> group, std::span<const int64_t> value, std::span<int64_t> sums);
 
 }  // namespace lanescope::lanes

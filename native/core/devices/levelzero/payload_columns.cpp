@@ -24,10 +24,41 @@ bool is_plain(std::span<const uint8_t> bytes) {
 
 }  // namespace
 
+bool EventPlaces::read(size_t row) {
+    // Events mostly come as they stand.
+    const auto is_behind = [&](size_t next) { return next < first_events.size() && first_events[next] <= row; };
+    if (packet >= packets.size() || first_events[packet] > row) packet = 0;
+    while (is_behind(packet + 1)) ++packet;
+    return row < places.size() && packet < packets.size() && leaves.read(places[row], 8 * packets[packet]);
+}
+
 PayloadColumns::PayloadColumns(std::vector<Field> fields, std::span<const uint8_t> data, size_t count)
     : fields_(std::move(fields)), data_(data), count_(count) {
+    prepare();
+}
+
+PayloadColumns::PayloadColumns(std::vector<Field> fields, const std::vector<size_t>& leaves, std::span<const uint8_t> data,
+                               EventPlaces events)
+    : fields_(std::move(fields)), data_(data), count_(events.places.size()),
+      events_(std::make_unique<EventPlaces>(std::move(events))) {
+    for (size_t i = 0; i < fields_.size(); ++i) {
+        fields_[i].values = events_->leaves.values().subspan(leaves[i], 1);
+        fields_[i].extents = events_->leaves.extents().subspan(leaves[i], 1);
+    }
+    prepare();
+}
+
+size_t PayloadColumns::loaded(size_t row) {
+    if (!events_) return row;
+    if (row != loaded_) events_->read(row);
+    loaded_ = row;
+    return 0;
+}
+
+void PayloadColumns::prepare() {
     has_plain_names_ = fields_.size() <= kMostFields;
     for (const Field& field : fields_) {
+        if (field.name.empty()) has_plain_names_ = false;
         for (const Field& other : fields_) {
             if (&field != &other && field.name == other.name) has_plain_names_ = false;
         }
@@ -46,14 +77,16 @@ void PayloadColumns::forget() {
     }
 }
 
-bool PayloadColumns::has_fields(size_t row) const {
-    return std::ranges::any_of(fields_, [&](const Field& field) { return field.extents[row] != 0; });
+bool PayloadColumns::has_fields(size_t row) {
+    const size_t at = loaded(row);
+    return std::ranges::any_of(fields_, [&](const Field& field) { return field.extents[at] != 0; });
 }
 
 bool PayloadColumns::mentions(size_t row, Mark mark) {
     const auto number = static_cast<size_t>(mark);
+    const size_t at = loaded(row);
     for (const Field* field : marked_[number]) {
-        if (field->extents[row] != 0) return true;
+        if (field->extents[at] != 0) return true;
     }
     if (!has_texts_) return false;
     scratch_.clear();
@@ -73,6 +106,8 @@ PayloadColumns::Plan PayloadColumns::made(const Shape& shape) const {
     Plan plan{shape.id(), has_plain_names_, {}};
     const auto& cells = shape.cells_;
     for (size_t i = 0; i < cells.size(); ++i) {
+        // No field is without a name: cells without one are never read.
+        if (cells[i].name.empty()) continue;
         for (size_t other = 0; other < i; ++other) {
             if (cells[i].group == cells[other].group && cells[i].name == cells[other].name) plan.is_clear = false;
         }
@@ -100,10 +135,11 @@ PayloadColumns::Plan PayloadColumns::made(const Shape& shape) const {
 bool PayloadColumns::read(size_t row, const Shape& shape, const std::vector<TextCodes>& texts, Values* values) {
     Plan& plan = plan_of(shape);
     if (!plan.is_clear) return false;
+    const size_t at = loaded(row);
     values->present = 0;
     values->list.clear();
     for (Step& step : plan.steps) {
-        if (step.field->extents[row] != 0 && !take(step, row, shape, texts, values)) return false;
+        if (step.field->extents[at] != 0 && !take(step, at, shape, texts, values)) return false;
     }
     return (values->present & shape.required_[0]) == shape.required_[0];
 }

@@ -1,4 +1,4 @@
-// The fields of events that columns hold, read as a shape declares.
+// The fields of events, of columns or of a stream of CTF, read as a shape declares.
 //
 // What is read is what `read_payload` reads of the text that `write_payload` makes of them, without that text. Events about
 // which that cannot be said are left to it.
@@ -6,23 +6,40 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <span>
 #include <string>
 #include <vector>
 
 #include "core/devices/levelzero/payload.hpp"
 #include "core/devices/levelzero/payload_writer.hpp"
+#include "core/wire/ctf/program.hpp"
 
 namespace lanescope::levelzero {
 
 // Names that the readers of entries look for wherever they stand.
 enum class Mark : uint8_t { signal, list };
 
+// Where events lie in a stream, and what takes their leaves out.
+struct EventPlaces {
+    ctf::LeafReader leaves;
+    std::span<const uint64_t> places;        // by event: bit at which it begins
+    std::span<const uint64_t> packets;       // by packet: its first byte
+    std::span<const uint64_t> first_events;  // by packet: its first event
+    size_t packet = 0;                       // of the event before
+
+    bool read(size_t row);
+};
+
 // The events of one kind. What it remembers from event to event is of the texts that it is read with: `forget` it when
 // those change.
 class PayloadColumns {
 public:
     PayloadColumns(std::vector<Field> fields, std::span<const uint8_t> data, size_t count);
+    // Events of any kinds are counted; those that are read are of the kind that the leaves are of. Fields are by leaf: their
+    // values and extents are taken out of the stream when an event is read.
+    PayloadColumns(std::vector<Field> fields, const std::vector<size_t>& leaves, std::span<const uint8_t> data,
+                   EventPlaces events);
 
     size_t size() const { return count_; }
     void forget();
@@ -30,13 +47,14 @@ public:
     // Reads an event; false: its text is to be read instead.
     bool read(size_t row, const Shape& shape, const std::vector<TextCodes>& texts, Values* values);
     // Whether the payload of an event has any field.
-    bool has_fields(size_t row) const;
+    bool has_fields(size_t row);
     // Whether its text contains a name and a colon.
     bool mentions(size_t row, Mark mark);
     // Writes it behind a text. Returns false where a field reaches beyond the data.
-    bool write(size_t row, std::string* text) const { return write_payload(fields_, data_, row, text); }
+    bool write(size_t row, std::string* text) { return write_payload(fields_, data_, loaded(row), text); }
 
 private:
+    static constexpr size_t kNoRow = ~size_t{0};
     static constexpr int kNone = -1;
     static constexpr size_t kKept = 8;
 
@@ -63,6 +81,9 @@ private:
         std::vector<Step> steps;
     };
 
+    void prepare();
+    // Where the fields of an event are in their columns.
+    size_t loaded(size_t row);
     Plan& plan_of(const Shape& shape);
     Plan made(const Shape& shape) const;
     bool take(Step& step, size_t row, const Shape& shape, const std::vector<TextCodes>& texts, Values* values) const;
@@ -76,6 +97,8 @@ private:
     std::vector<Field> fields_;
     std::span<const uint8_t> data_;
     size_t count_;
+    std::unique_ptr<EventPlaces> events_;  // none: columns have a row for each event
+    size_t loaded_ = kNoRow;
     bool has_plain_names_ = true;         // no two fields have one name, and there are not too many
     bool has_texts_ = false;              // whether a field may contain any text
     std::array<std::vector<const Field*>, 2> marked_;

@@ -39,7 +39,7 @@ size_t count_digits(std::string_view text) {
 }  // namespace
 
 TextScanner::TextScanner(uint64_t shrink, std::vector<size_t> sheets, size_t texts) : shrink_(shrink), texts_(texts) {
-    for (const size_t cells : sheets) sheets_.push_back({Sheet::kHead + cells, {}, {}});
+    for (const size_t cells : sheets) sheets_.emplace_back(cells);
 }
 
 size_t TextScanner::scan(std::string_view data, size_t place, uint64_t offset, Progress* progress) {
@@ -143,32 +143,39 @@ bool TextScanner::Payload::has_comma() const {
 
 std::optional<size_t> TextScanner::take_records(const Records& records, size_t place) {
     std::vector<const Kind*> kinds;
-    std::vector<size_t> begins;
-    size_t count = 0;
     for (size_t i = 0; i < records.names.size(); ++i) {
         const auto found = kinds_.find(records.names[i]);
         kinds.push_back(found == kinds_.end() ? nullptr : &found->second);
-        begins.push_back(count);
-        count += records.fields[i]->size();
         records.fields[i]->forget();
     }
-    for (; place < records.order.size(); ++place) {
-        const auto at = static_cast<size_t>(records.order[place]);
-        // A row that is nowhere, or of no thread, is left as well.
-        if (at >= records.kinds.size()) break;
-        const auto number = static_cast<size_t>(records.kinds[at]);
-        const auto thread = static_cast<uint64_t>(records.threads[at]);
+    expect(kinds, records.counts);
+    for (; place < records.kinds.size(); ++place) {
+        const auto number = static_cast<size_t>(records.kinds[place]), row = static_cast<size_t>(records.rows[place]);
+        const auto thread = static_cast<uint64_t>(records.threads[place]);
+        // One that is nowhere, or of no thread, is left as well.
         if (number >= kinds.size() || kinds[number] == nullptr || thread >= kMaxThreads) break;
         PayloadColumns& fields = *records.fields[number];
-        const size_t row = at - begins[number];
-        if (at < begins[number] || row >= fields.size()) break;
-        const Stamp stamp{static_cast<uint64_t>(records.seq[at]), records.ts[at], thread};
+        if (row >= fields.size()) break;
+        const Stamp stamp{static_cast<uint64_t>(records.seq[place]), records.ts[place], thread};
         if (take(*kinds[number], stamp, Payload{{}, &fields, row})) continue;
         written_.clear();
         if (!fields.write(row, &written_)) return std::nullopt;
         if (written_.size() > kLongest || !take(*kinds[number], stamp, Payload{written_})) break;
     }
     return place;
+}
+
+void TextScanner::expect(const std::vector<const Kind*>& kinds, const std::vector<uint64_t>& counts) {
+    std::vector<size_t> rows(sheets_.size());
+    for (size_t i = 0; i < kinds.size(); ++i) {
+        if (kinds[i] == nullptr) continue;
+        rows[kinds[i]->target.sheet] += counts[i];
+        if (kinds[i]->append) rows[kinds[i]->append->sheet] += counts[i];
+        if (kinds[i]->conclusion != Conclusion::unknown) rows[kinds[i]->conclusion_target.sheet] += counts[i];
+    }
+    for (size_t i = 0; i < rows.size(); ++i) {
+        for (auto& column : sheets_[i].columns) column.expect(rows[i]);
+    }
 }
 
 bool TextScanner::read_time(std::string_view* line, int64_t day_ns, int64_t* ts) {
@@ -216,18 +223,13 @@ bool TextScanner::read_context(std::string_view* line) {
 }
 
 void TextScanner::add(const Target& target, const Stamp& stamp, uint32_t present, std::span<const uint64_t> cells) {
-    std::vector<uint64_t>& rows = sheets_[target.sheet].rows;
-    const std::array<uint64_t, Sheet::kHead> head{stamp.seq, static_cast<uint64_t>(stamp.ts), stamp.thread,
-                                                  target.constant, present};
-    rows.insert(rows.end(), head.begin(), head.end());
-    rows.insert(rows.end(), cells.begin(), cells.end());
+    sheets_[target.sheet].add({stamp.seq, static_cast<uint64_t>(stamp.ts), stamp.thread, target.constant, present}, cells);
 }
 
 bool TextScanner::take_record(const Kind& kind, const Stamp& stamp, const Payload& payload) {
     if (!read(payload, kind.shape)) return false;
     add(kind.target, stamp, values_.present, std::span(values_.cells).first(kind.shape.size()));
-    std::vector<uint64_t>& lists = sheets_[kind.target.sheet].lists;
-    lists.insert(lists.end(), values_.list.begin(), values_.list.end());
+    sheets_[kind.target.sheet].lists.append(values_.list.data(), values_.list.size());
     return true;
 }
 
@@ -241,8 +243,7 @@ bool TextScanner::take_entry(const Kind& kind, const Stamp& stamp, const Payload
         if (appends) {
             if (!kind.append || !read(payload, kind.append_shape)) return false;
             add(*kind.append, stamp, values_.present, std::span(values_.cells).first(kind.append_shape.size()));
-            std::vector<uint64_t>& lists = sheets_[kind.append->sheet].lists;
-            lists.insert(lists.end(), values_.list.begin(), values_.list.end());
+            sheets_[kind.append->sheet].lists.append(values_.list.data(), values_.list.size());
         } else {
             const bool is_forgotten = kind.function == Kind::kForgotten;
             if (!is_forgotten && !kind.is_remembered) return false;
@@ -365,7 +366,7 @@ bool TextScanner::conclude(const Kind& kind, const Stamp& stamp, const Open& cal
             }
             break;
         case Conclusion::creation: {
-            const size_t given = sheets_[target.sheet].columns - Sheet::kHead - 1;
+            const size_t given = sheets_[target.sheet].cells() - 1;
             if ((values_.present & 2) == 0 || call.list.size() != given + 1) return false;
             std::array<uint64_t, Shape::kMaxCells> cells{values_.cells[1]};
             std::copy(call.list.begin() + 1, call.list.end(), cells.begin() + 1);

@@ -15,18 +15,28 @@
 
 #include "core/devices/levelzero/payload.hpp"
 #include "core/devices/levelzero/payload_columns.hpp"
+#include "core/wire/growing.hpp"
 
 namespace lanescope::levelzero {
 
-// Rows of one layout: position in the stream, time, thread, constant, bits of the cells that are present, cells.
+// Rows of one layout, as columns: position in the stream, time, thread, constant, bits of the cells that are present, and
+// the cells, 0 where they are not.
 struct Sheet {
     static constexpr size_t kHead = 5;
 
-    size_t columns;
-    std::vector<uint64_t> rows;
-    std::vector<uint64_t> lists;  // of the cells that are lists, row by row
+    std::vector<Growing<uint64_t>> columns;
+    Growing<uint64_t> lists;  // of the cells that are lists, row by row
 
-    size_t count() const { return rows.size() / columns; }
+    explicit Sheet(size_t cells) : columns(kHead + cells) {}
+    size_t count() const { return columns[0].size(); }
+    size_t cells() const { return columns.size() - kHead; }
+    void add(const std::array<uint64_t, kHead>& head, std::span<const uint64_t> cells) {
+        if (columns[0].is_full()) [[unlikely]] {
+            for (auto& column : columns) column.grow();
+        }
+        for (size_t i = 0; i < kHead; ++i) columns[i].push_within(head[i]);
+        for (size_t i = 0; i < cells.size(); ++i) columns[kHead + i].push_within((head[4] >> i & 1) != 0 ? cells[i] : 0);
+    }
 };
 
 // Where rows go, and what stands in their column `constant`.
@@ -127,6 +137,8 @@ public:
     };
 
     TextScanner(uint64_t shrink, std::vector<size_t> sheets, size_t texts);
+    TextScanner(const TextScanner&) = delete;
+    TextScanner& operator=(const TextScanner&) = delete;
 
     void add_context(std::string_view context, uint64_t thread) { contexts_.insert_or_assign(std::string(context), thread); }
     void add_kind(std::string_view name, Kind kind) { kinds_.insert_or_assign(std::string(name), std::move(kind)); }
@@ -135,15 +147,17 @@ public:
     // Takes whole lines from `place` on; returns the place of the first that it leaves.
     size_t scan(std::string_view data, size_t place, uint64_t offset, Progress* progress);
 
-    // Records whose time and thread are known already: those of each kind behind one another, and their fields in columns.
+    // Records whose time and thread are known already, in the order in which they are taken.
     struct Records {
-        std::vector<std::string> names;      // of the kinds
-        std::vector<PayloadColumns*> fields;  // of the kinds; as many as there are rows in all
-        std::span<const int64_t> order;      // rows, in the order in which they are taken
-        std::span<const int64_t> kinds;      // by row: index into `names`
-        std::span<const int64_t> seq, ts, threads;
+        std::vector<std::string> names;       // of the kinds
+        std::vector<PayloadColumns*> fields;  // of the kinds
+        std::vector<uint64_t> counts;         // of the kinds: how many records there are of each, at most
+        std::span<const int32_t> kinds;       // by record: index into `names`
+        std::span<const int64_t> rows;        // by record: its row among the fields of its kind
+        std::span<const int64_t> seq, ts;
+        std::span<const int32_t> threads;
     };
-    // Takes records from `place` in their order on; returns the place of the first that it leaves, or nothing where a field
+    // Takes records from `place` on; returns the place of the first that it leaves, or nothing where a field
     // of that one reaches beyond the data.
     std::optional<size_t> take_records(const Records& records, size_t place);
 
@@ -201,6 +215,8 @@ private:
         bool has_comma() const;
     };
 
+    // Tells the sheets how many rows may come, so that they grow once.
+    void expect(const std::vector<const Kind*>& kinds, const std::vector<uint64_t>& counts);
     bool take(std::string_view line, uint64_t offset, Progress* progress);
     bool take(const Kind& kind, const Stamp& stamp, const Payload& payload);
     size_t take_lines(std::string_view data, size_t place, uint64_t offset, Progress* progress);

@@ -414,42 +414,70 @@ Walked walk_trace(std::span<const uint8_t> data, const Trace& trace, Window& win
     return std::move(walker.out);
 }
 
-bool leaf_columns(std::span<const uint8_t> data, const Extraction& wanted, std::span<const uint64_t> places,
-                  std::span<const uint64_t> begins, size_t leaves, std::span<uint64_t> columns) {
+struct LeafReader::State {
     struct Kept {
         size_t leaf;
         uint64_t value, extent;
     };
-    Machine machine(data, wanted.program);
+
+    State(std::span<const uint8_t> data, Extraction of, size_t leaves)
+        : wanted(std::move(of)), machine(data, wanted.program), values(leaves), extents(leaves), limit(8 * uint64_t{data.size()}) {}
+
+    void begin_packet(uint64_t begin) {
+        packet = begin;
+        of_packet.clear();
+        std::fill(machine.slots.begin(), machine.slots.end(), 0);
+        uint64_t at = begin;
+        is_packet_read = at <= limit && machine.run(wanted.packet, at, limit, begin, [&](int32_t leaf, uint64_t value, uint64_t extent) {
+            if (static_cast<size_t>(leaf) < values.size()) of_packet.push_back({static_cast<size_t>(leaf), value, extent});
+        });
+    }
+
+    Extraction wanted;
+    Machine machine;
+    std::vector<uint64_t> values, extents;
     std::vector<Kept> of_packet;
-    const size_t count = places.size();
-    const uint64_t limit = 8 * uint64_t{data.size()};
+    uint64_t limit;
     uint64_t packet = UINT64_MAX;
-    bool all = true, is_packet_read = false;
+    bool is_packet_read = false;
+};
+
+LeafReader::LeafReader(std::span<const uint8_t> data, Extraction wanted, size_t leaves)
+    : state_(std::make_unique<State>(data, std::move(wanted), leaves)) {}
+LeafReader::LeafReader(LeafReader&&) noexcept = default;
+LeafReader::~LeafReader() = default;
+
+bool LeafReader::read(uint64_t place, uint64_t begin) {
+    State& state = *state_;
+    std::fill(state.extents.begin(), state.extents.end(), 0);
+    std::fill(state.values.begin(), state.values.end(), 0);
+    if (begin != state.packet) state.begin_packet(begin);
+    if (!state.is_packet_read || place > state.limit || begin > place) return false;
+    for (const State::Kept& kept : state.of_packet) {
+        state.values[kept.leaf] = kept.value;
+        state.extents[kept.leaf] = kept.extent;
+    }
+    return state.machine.run(state.wanted.event, place, state.limit, begin, [&](int32_t leaf, uint64_t value, uint64_t extent) {
+        if (static_cast<size_t>(leaf) >= state.values.size()) return;
+        state.values[static_cast<size_t>(leaf)] = value;
+        state.extents[static_cast<size_t>(leaf)] = extent;
+    });
+}
+
+std::span<const uint64_t> LeafReader::values() const { return state_->values; }
+std::span<const uint64_t> LeafReader::extents() const { return state_->extents; }
+
+bool leaf_columns(std::span<const uint8_t> data, const Extraction& wanted, std::span<const uint64_t> places,
+                  std::span<const uint64_t> begins, size_t leaves, std::span<uint64_t> columns) {
+    LeafReader reader(data, wanted, leaves);
+    const size_t count = places.size();
+    bool all = true;
     for (size_t i = 0; i < count; ++i) {
-        const auto keep = [&](size_t leaf, uint64_t value, uint64_t extent) {
-            columns[2 * leaf * count + i] = value;
-            columns[(2 * leaf + 1) * count + i] = extent;
-        };
-        if (begins[i] != packet) {
-            packet = begins[i];
-            of_packet.clear();
-            std::fill(machine.slots.begin(), machine.slots.end(), 0);
-            uint64_t at = packet;
-            is_packet_read = at <= limit && machine.run(wanted.packet, at, limit, packet, [&](int32_t leaf, uint64_t value, uint64_t extent) {
-                if (static_cast<size_t>(leaf) < leaves) of_packet.push_back({static_cast<size_t>(leaf), value, extent});
-            });
+        all = reader.read(places[i], begins[i]) && all;
+        for (size_t leaf = 0; leaf < leaves; ++leaf) {
+            columns[2 * leaf * count + i] = reader.values()[leaf];
+            columns[(2 * leaf + 1) * count + i] = reader.extents()[leaf];
         }
-        uint64_t at = places[i];
-        if (!is_packet_read || at > limit || packet > at) {
-            all = false;
-            continue;
-        }
-        for (const Kept& kept : of_packet) keep(kept.leaf, kept.value, kept.extent);
-        const auto leaf_of_event = [&](int32_t leaf, uint64_t value, uint64_t extent) {
-            if (static_cast<size_t>(leaf) < leaves) keep(static_cast<size_t>(leaf), value, extent);
-        };
-        all = machine.run(wanted.event, at, limit, packet, leaf_of_event) && all;
     }
     return all;
 }

@@ -7,6 +7,7 @@
 #pragma once
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <span>
 #include <vector>
 
@@ -122,8 +123,28 @@ struct Extraction {
     uint64_t packet, event;  // first steps
 };
 
-// Takes leaves out: `columns[(2 * leaf) * n + i]` is the value of an integer, the first byte of a text or the first bit
-// of an array; the one behind is 0 where the event has no such field, else 1, its bytes plus 1 or its elements plus 1.
+// Takes the leaves of one event after another out.
+class LeafReader {
+public:
+    LeafReader(std::span<const uint8_t> data, Extraction wanted, size_t leaves);
+    LeafReader(LeafReader&&) noexcept;
+    ~LeafReader();
+
+    // Reads the event at bit `place`, whose packet begins at bit `begin`. Returns false where that cannot be done; leaves
+    // that were not reached are missing then.
+    bool read(uint64_t place, uint64_t begin);
+
+    // By leaf: the value of an integer, the first byte of a text or the first bit of an array; and 0 where the event has
+    // no such field, else 1, the bytes of a text plus 1 or the elements of an array plus 1.
+    std::span<const uint64_t> values() const;
+    std::span<const uint64_t> extents() const;
+
+private:
+    struct State;
+    std::unique_ptr<State> state_;
+};
+
+// Takes the leaves of many events out: `columns[(2 * leaf) * n + i]` is the value, and the one behind the extent.
 // `begins` are the first bits of the packets. Returns whether all could be read.
 bool leaf_columns(std::span<const uint8_t> data, const Extraction& wanted, std::span<const uint64_t> places,
                   std::span<const uint64_t> begins, size_t leaves, std::span<uint64_t> columns);

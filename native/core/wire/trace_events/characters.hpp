@@ -43,12 +43,12 @@ inline const char* bracket_stop(const char* at) {
     }
 }
 
-// Whether two texts of at most 16 bytes begin alike; 16 bytes of both may be read.
-inline bool is_same(const char* a, const char* b, size_t size) {
+// Whether all bytes of the blocks of 16 bytes that `mask` has a bit for are the same.
+inline constexpr uint32_t kNever = 1u << 31;  // a mask that no blocks satisfy
+inline bool is_same(const char* a, const char* b, uint32_t mask) {
     const __m128i left = _mm_loadu_si128(reinterpret_cast<const __m128i*>(a));
     const __m128i right = _mm_loadu_si128(reinterpret_cast<const __m128i*>(b));
-    const auto differs = ~static_cast<unsigned>(_mm_movemask_epi8(_mm_cmpeq_epi8(left, right)));
-    return (differs & ((1u << size) - 1)) == 0;
+    return (~static_cast<uint32_t>(_mm_movemask_epi8(_mm_cmpeq_epi8(left, right))) & mask) == 0;
 }
 #else
 inline const char* text_stop(const char* at) {
@@ -61,8 +61,14 @@ inline const char* bracket_stop(const char* at) {
     return at;
 }
 
-inline bool is_same(const char* a, const char* b, size_t size) { return std::memcmp(a, b, size) == 0; }
+inline constexpr uint32_t kNever = 1u << 31;
+inline bool is_same(const char* a, const char* b, uint32_t mask) {
+    return mask != kNever && std::memcmp(a, b, static_cast<size_t>(std::popcount(mask))) == 0;
+}
 #endif
+
+// The mask of so many first bytes of a block.
+inline uint32_t mask_of(size_t bytes) { return bytes >= 16 ? 0xFFFF : (1u << bytes) - 1; }
 
 // Reads digits and adds them to `value`, which overflows where there are more than 19 in all; returns their end.
 inline const char* digits(const char* at, uint64_t* value) {

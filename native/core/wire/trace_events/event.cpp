@@ -50,6 +50,14 @@ const char* small_real(const char* at, double* out) {
     return end;
 }
 
+// What our own writer says of an unusual event comes first in its arguments.
+bool is_fact(std::string_view arguments) {
+    const char first = arguments.size() > 2 ? arguments[2] : '\0';
+    if (first != 'f' && first != 'q' && first != 'l') return false;
+    return arguments.starts_with("{\"flags\":") || arguments.starts_with("{\"quality\":") ||
+           arguments.starts_with("{\"last_known_ts\":");
+}
+
 }  // namespace
 
 Scanner::Step Scanner::event(const char*& at) {
@@ -97,9 +105,9 @@ Scanner::Step Scanner::value_of(const char*& at, const Key& key) {
         case Role::tid:
             return place_part(at, &fresh_.place.thread, last_thread_);
         case Role::name:
-            return name_or_category(at, names, last_name_, &fresh_.name);
+            return name_or_category(at, names, names_course_, &fresh_.name);
         case Role::cat:
-            return name_or_category(at, categories, last_category_, &fresh_.category);
+            return name_or_category(at, categories, categories_course_, &fresh_.category);
         case Role::args:
             return args(at);
         case Role::id:
@@ -143,9 +151,14 @@ Scanner::Step Scanner::time(const char*& at, int64_t* out, uint32_t has, uint32_
     uint64_t number = 0;
     p = digits(p, &number);
     if (p != first && p - first <= kFewDigitsOfTime) {
+        // Of the decimals there are none or three, mostly.
         ptrdiff_t decimals = 0;
         bool is_plain = true;
-        if (*p == '.') {
+        if (*p == '.' && is_digit(p[1]) && is_digit(p[2]) && is_digit(p[3]) && !is_digit(p[4])) {
+            number = number * 1000 + static_cast<uint64_t>((p[1] - '0') * 100 + (p[2] - '0') * 10 + (p[3] - '0'));
+            decimals = 3;
+            p += 4;
+        } else if (*p == '.') {
             const char* const point = p;
             p = digits(point + 1, &number);
             decimals = p - point - 1;
@@ -199,7 +212,18 @@ Scanner::Step Scanner::place_part(const char*& at, int32_t* out, Last& last) {
     return Step::done;
 }
 
-Scanner::Step Scanner::name_or_category(const char*& at, Interner& into, Last& last, int32_t* out) {
+Scanner::Step Scanner::name_or_category(const char*& at, Interner& into, Course& course, int32_t* out) {
+    if (course.last >= 0 && *at == '"') {
+        const int32_t next = course.next[static_cast<size_t>(course.last)];
+        if (next >= 0 && into.is_at(at + 1, next)) {
+            const char* const end = at + 1 + into[static_cast<size_t>(next)].size();
+            if (*end == '"' && !is_out(end)) {
+                at = end + 1;
+                *out = course.last = next;
+                return Step::done;
+            }
+        }
+    }
     const char* const begin = at;
     std::string_view value;
     const Step step = *at == '"' ? text(at, &value) : skip(at);
@@ -207,12 +231,13 @@ Scanner::Step Scanner::name_or_category(const char*& at, Interner& into, Last& l
     if (*begin != '"') value = {begin, static_cast<size_t>(at - begin)};
     if (*begin == 'n') {
         *out = -1;
-    } else if (value == last.text && last.code >= 0) {
-        *out = last.code;
-    } else {
-        *out = last.code = into.code(value);
-        last.text.assign(value);
+        return step;
     }
+    *out = into.code(value);
+    course.next.resize(into.size(), -1);
+    // Only what stood in quotes is one text wherever it stands in quotes.
+    if (*begin == '"' && course.last >= 0) course.next[static_cast<size_t>(course.last)] = *out;
+    course.last = *out;
     return step;
 }
 
@@ -420,19 +445,10 @@ void Scanner::keep(const char* begin, const char* end) {
     }
     const bool has_args = (fresh_.flags & kHasArguments) != 0;
     const std::string_view arguments(fresh_.args_begin, has_args ? static_cast<size_t>(fresh_.args_end - fresh_.args_begin) : 0);
-    for (const std::string_view fact : {"{\"flags\":", "{\"quality\":", "{\"last_known_ts\":"}) {
-        if (arguments.starts_with(fact)) fresh_.flags |= kHasFacts;
-    }
-    events.begin.push_back(offset(begin));
-    events.size.push_back(static_cast<uint32_t>(end - begin));
-    events.flags.push_back(fresh_.flags);
-    events.ts.push_back(fresh_.ts);
-    events.dur.push_back(fresh_.dur);
-    events.place.push_back(place_of(fresh_.place));
-    events.name.push_back(fresh_.name);
-    events.category.push_back(fresh_.category);
-    events.args_begin.push_back(has_args ? static_cast<uint32_t>(fresh_.args_begin - begin) : 0);
-    events.args_size.push_back(static_cast<uint32_t>(arguments.size()));
+    if (has_args && is_fact(arguments)) fresh_.flags |= kHasFacts;
+    events.add(offset(begin), static_cast<uint32_t>(end - begin), fresh_.flags, fresh_.ts, fresh_.dur, place_of(fresh_.place),
+               fresh_.name, fresh_.category, has_args ? static_cast<uint32_t>(fresh_.args_begin - begin) : 0,
+               static_cast<uint32_t>(arguments.size()));
 }
 
 }  // namespace lanescope::trace_events

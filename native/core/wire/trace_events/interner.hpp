@@ -1,5 +1,6 @@
 // Numbers for byte strings, in the order in which they are first seen.
 #pragma once
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
@@ -7,11 +8,13 @@
 #include <string_view>
 #include <vector>
 
+#include "core/wire/trace_events/characters.hpp"
+
 namespace lanescope::trace_events {
 
 class Interner {
 public:
-    Interner() : slots_(kFirstSlots, 0) {}
+    Interner() : bytes_(kPadding, '\0'), slots_(kFirstSlots, 0) {}
 
     int32_t code(std::string_view bytes) {
         const uint64_t hash = hashed(bytes);
@@ -21,11 +24,27 @@ public:
             if (entry.hash == hash && view(entry) == bytes) return static_cast<int32_t>(slots_[slot] - 1);
             slot = (slot + 1) & (slots_.size() - 1);
         }
-        entries_.push_back({hash, bytes_.size(), bytes.size()});
-        bytes_.append(bytes);
+        const size_t begin = bytes_.size() - kPadding;
+        entries_.push_back({hash, begin, bytes.size()});
+        bytes_.resize(begin);
+        bytes_.append(bytes).append(kPadding, '\0');
         slots_[slot] = static_cast<uint32_t>(entries_.size());
         if (entries_.size() * 2 > slots_.size()) grow();
         return static_cast<int32_t>(entries_.size() - 1);
+    }
+
+    // Whether the text of a number stands there, in a text that zeros follow.
+    bool is_at(const char* at, int32_t number) const {
+        const Entry& entry = entries_[static_cast<size_t>(number)];
+        const char* known = bytes_.data() + entry.begin;
+        for (size_t left = entry.size; left != 0;) {
+            const size_t size = std::min<size_t>(left, 16);
+            if (!is_same(at, known, mask_of(size))) return false;
+            at += size;
+            known += size;
+            left -= size;
+        }
+        return true;
     }
 
     size_t size() const { return entries_.size(); }

@@ -48,8 +48,24 @@ void Scanner::feed(std::string_view bytes) {
     end_ = at_ + there;
     if (there < wait_for_) return;
     run();
+    make_room();
     // A unit that is not all there is tried again when there is twice as much of it.
     wait_for_ = 2 * static_cast<size_t>(end_ - at_);
+}
+
+// As many rows as there will be when the rest of the text is like what was read of it.
+void Scanner::make_room() {
+    const auto read = static_cast<double>(size - columns_from_);
+    if (read <= 0 || static_cast<double>(expected_) <= read) return;
+    constexpr double spare = 1.1;
+    const double ratio = spare * static_cast<double>(expected_) / read;
+    const auto expect = [&](auto&... columns) {
+        (columns.expect(static_cast<size_t>(ratio * static_cast<double>(columns.size()))), ...);
+    };
+    events.each(expect);
+    expect(ids.event, ids.value, ids.kind, bind_ids.event, bind_ids.value, bind_ids.kind, series.event, series.key,
+           series.value);
+    for (Values& column : values) expect(column.event, column.value);
 }
 
 void Scanner::finish() {

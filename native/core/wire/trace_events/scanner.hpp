@@ -6,6 +6,7 @@
 //
 // Source: "Trace Event Format" (Chromium project), and what writers make of it.
 #pragma once
+#include <algorithm>
 #include <array>
 #include <cstddef>
 #include <cstdint>
@@ -80,6 +81,26 @@ struct Events {
     Growing<int32_t> name, category;  // codes, -1: none
     Growing<uint32_t> args_begin;  // from `begin`
     Growing<uint32_t> args_size;
+
+    template <class F>
+    void each(F act) {
+        act(begin, size, flags, ts, dur, place, name, category, args_begin, args_size);
+    }
+    // All columns have the same length: whether there is room is asked once for all.
+    template <class... V>
+    void add(V... values) {
+        each([&](auto&... columns) {
+            if (begin.size() == room_) [[unlikely]] {
+                ((columns.size() == columns.room() ? columns.grow() : void()), ...);
+                room_ = std::min({columns.room()...});
+            }
+            (columns.push_within(values), ...);
+        });
+    }
+    void begin_again() { room_ = 0; }
+
+private:
+    size_t room_ = 0;  // of the column that has the least
 };
 
 // Values of counters.
@@ -126,8 +147,15 @@ public:
 
     Scanner(const std::vector<ValueKind>& kinds, const std::vector<Wanted>& args);
 
+    // About so many bytes will be fed until the columns are taken: room for their rows is made at once.
+    void expect(int64_t bytes) { expected_ = bytes; }
     void feed(std::string_view bytes);
     void finish();
+    // The columns were taken: what is fed next fills new ones.
+    void begin_columns() {
+        columns_from_ = size;
+        events.begin_again();
+    }
 
     Events events;
     Ids ids, bind_ids;
@@ -165,12 +193,22 @@ private:
     class Keys {
     public:
         static constexpr int32_t kNone = -1, kClosed = -2;
-        // `separator` stands from the end of one value to the begin of the next one, or behind the closing bracket.
+        // `separator` stands from the end of one value to the begin of the next one, or behind the closing bracket. `mask`
+        // has a bit for each of its first 16 bytes; while there is none, a bit that no block has.
         struct Following {
             static constexpr size_t kMost = 48;
             char separator[kMost] = {};
-            int32_t key = kNone;
+            uint32_t mask = kNever;
             uint32_t size = 0;
+            int32_t key = kNone;
+
+            bool is_at(const char* at) const {
+                if (!is_same(at, separator, mask)) return false;
+                for (size_t i = 16; i < size; i += 16) {
+                    if (!is_same(at + i, separator + i, mask_of(size - i))) return false;
+                }
+                return true;
+            }
         };
         // Two of them, as events of several kinds take turns; `last` is the one that came last.
         struct Both {
@@ -184,7 +222,18 @@ private:
         int32_t find_or_add(std::string_view key);
         const Key& operator[](int32_t number) const { return keys_[static_cast<size_t>(number)]; }
         // Steps over what was seen behind the value of `previous` before; false if it is something else.
-        bool skip(const char*& at, int32_t previous, int32_t* key);
+        bool skip(const char*& at, int32_t previous, int32_t* key) {
+            Both& seen = following_.data()[previous + 1];
+            const Following* one = &seen.of[seen.last];
+            if (!one->is_at(at)) [[unlikely]] {
+                one = &seen.of[seen.last ^ 1];
+                if (!one->is_at(at)) return false;
+                seen.last ^= 1;
+            }
+            at += one->size;
+            *key = one->key;
+            return true;
+        }
         void learn(int32_t previous, int32_t key, std::string_view separator);
 
     private:
@@ -208,6 +257,11 @@ private:
     struct Last {
         std::string text;
         int32_t code = -1;
+    };
+    // Which text came after each one, as often it does so again.
+    struct Course {
+        int32_t last = -1;
+        std::vector<int32_t> next;  // by code; -1: none
     };
     struct Fresh {
         uint32_t flags = 0;
@@ -245,18 +299,27 @@ private:
     Step skip_nested(const char*& at, bool* is_deep) const;
     Step skip_word(const char*& at) const;
     Step skip_number(const char*& at) const;
-    Step next_value(const char*& at, Keys& keys, int32_t previous, int32_t* key) const;
+    // From the end of the value of `previous`, or from behind the opening bracket, to the next value; behind the closing
+    // bracket if there is none.
+    Step next_value(const char*& at, Keys& keys, int32_t previous, int32_t* key) const {
+        if (!keys.skip(at, previous, key)) [[unlikely]] return other_value(at, keys, previous, key);
+        if (*key == Keys::kClosed) return Step::closed;
+        space(at);
+        return is_out(at) ? Step::more : Step::done;
+    }
+    Step other_value(const char*& at, Keys& keys, int32_t previous, int32_t* key) const;
     Step event(const char*& at);
     Step value_of(const char*& at, const Key& key);
     Step time(const char*& at, int64_t* out, uint32_t has, uint32_t bad);
     Step place_part(const char*& at, int32_t* out, Last& last);
-    Step name_or_category(const char*& at, Interner& into, Last& last, int32_t* out);
+    Step name_or_category(const char*& at, Interner& into, Course& course, int32_t* out);
     Step id(const char*& at, Id* out, uint8_t scope);
     Step scoped_id(const char*& at);
     Step args(const char*& at);
     Step wanted(const char*& at, uint32_t column);
     bool triple(std::string_view text, int64_t* out) const;
     void counters();
+    void make_room();
     int32_t place_of(const Place& place);
     void keep(const char* begin, const char* end);
 
@@ -266,12 +329,15 @@ private:
     std::vector<Found> found_;  // its wanted arguments
     std::vector<int32_t> place_slots_;
     int32_t last_place_ = -1;
-    Last last_process_, last_thread_, last_name_, last_category_;
+    Last last_process_, last_thread_;
+    Course names_course_, categories_course_;
 
     std::string buffer_;
     const char* at_ = nullptr;
     const char* end_ = nullptr;
     int64_t base_ = 0;  // offset of the buffer in the file
+    int64_t expected_ = 0;
+    int64_t columns_from_ = 0;  // `size` when the columns were empty
     size_t wait_for_ = 0;  // bytes of the buffer before it is worth another try
     State state_ = State::start;
     bool is_fresh_ = true;  // no element of the innermost container yet

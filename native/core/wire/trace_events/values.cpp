@@ -67,42 +67,19 @@ int32_t Scanner::Keys::find_or_add(std::string_view key) {
     return 0;
 }
 
-inline bool Scanner::Keys::skip(const char*& at, int32_t previous, int32_t* key) {
-    auto& seen = following_[static_cast<size_t>(previous + 1)];
-    const auto is_seen = [&](const Following& one) {
-        if (one.size == 0) return false;
-        for (size_t i = 0; i < one.size; i += 16) {
-            if (!is_same(at + i, one.separator + i, std::min<size_t>(one.size - i, 16))) return false;
-        }
-        return true;
-    };
-    if (!is_seen(seen.of[seen.last])) {
-        if (!is_seen(seen.of[seen.last ^ 1])) return false;
-        seen.last ^= 1;
-    }
-    at += seen.of[seen.last].size;
-    *key = seen.of[seen.last].key;
-    return true;
-}
-
 void Scanner::Keys::learn(int32_t previous, int32_t key, std::string_view separator) {
     if (separator.size() > Following::kMost) return;
     auto& seen = following_[static_cast<size_t>(previous + 1)];
     seen.last ^= 1;
     Following& one = seen.of[seen.last];
     one.key = key;
-    one.size = static_cast<uint8_t>(separator.size());
+    one.size = static_cast<uint32_t>(separator.size());
+    one.mask = separator.empty() ? kNever : mask_of(separator.size());
     std::copy(separator.begin(), separator.end(), one.separator);
 }
 
-// From the end of the value of `previous`, or from behind the opening bracket, to the next value; behind the closing
-// bracket if there is none.
-Scanner::Step Scanner::next_value(const char*& at, Keys& keys, int32_t previous, int32_t* key) const {
-    if (keys.skip(at, previous, key)) {
-        if (*key == Keys::kClosed) return Step::closed;
-        space(at);
-        return is_out(at) ? Step::more : Step::done;
-    }
+// What was not seen behind `previous` before.
+Scanner::Step Scanner::other_value(const char*& at, Keys& keys, int32_t previous, int32_t* key) const {
     const char* const begin = at;
     space(at);
     if (*at == '}') {

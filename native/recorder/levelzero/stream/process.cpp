@@ -5,6 +5,7 @@
 #include <sys/auxv.h>
 #include <sys/random.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <sys/timex.h>
 #include <unistd.h>
 
@@ -309,7 +310,8 @@ Stream* new_stream() {
             process.idle.pop_back();
         }
     }
-    stream->open(static_cast<u32>(gettid()));
+    // Not gettid(): a wheel has to build and load with glibc 2.28, which does not have it.
+    stream->open(static_cast<u32>(syscall(SYS_gettid)));
     if (pthread_setspecific(process.key, stream) != 0) {
         local.refused = true;
         return nullptr;

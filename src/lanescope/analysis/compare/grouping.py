@@ -17,6 +17,8 @@ from lanescope.trace.column import Array
 Key: TypeAlias = tuple[str, ...]
 
 #: Columns of the identity that every trace has.
+#: Up to so many possible groups per slice, a table of them is made.
+_FEW_PER_SLICE = 4
 CORE_COLUMNS = ("name", "lane_kind", "lane", "category")
 #: Columns of the identity -> how detail tables of the families call them.
 DETAIL_COLUMNS = {
@@ -52,12 +54,23 @@ def group_slices(trace: Trace, tree: Tree, by: Sequence[str]) -> tuple[list[Key]
     for name in by:
         texts, more = _column(trace, tree, name)
         # Only combinations that occur become groups.
-        present, codes = np.unique(codes * max(len(texts), 1) + more, return_inverse=True)
+        present, codes = _renumbered(codes * max(len(texts), 1) + more, len(keys) * max(len(texts), 1))
         keys = [(*keys[one // len(texts)], texts[one % len(texts)]) for one in present.tolist()]
     order = sorted(range(len(keys)), key=keys.__getitem__)
     place = np.empty(len(keys), np.int64)
     place[order] = np.arange(len(keys))
     return _joined([keys[at] for at in order], place[codes])
+
+
+def _renumbered(codes: Ints, count: int) -> tuple[Ints, Ints]:
+    """Return which of the codes (int64 [n], below ``count``) occur, rising, and the place of each among these."""
+    if count > _FEW_PER_SLICE * len(codes):
+        present, places = np.unique(codes, return_inverse=True)
+        return present, places
+    # A table of all codes is several times faster than sorting the slices.
+    occurs = np.zeros(count, np.bool_)
+    occurs[codes] = True
+    return np.flatnonzero(occurs), (np.cumsum(occurs) - 1)[codes]
 
 
 def _joined(keys: list[Key], codes: Ints) -> tuple[list[Key], Ints]:
@@ -79,7 +92,10 @@ def _column(trace: Trace, tree: Tree, name: str) -> tuple[list[str], Ints]:
     if name in ("lane_kind", "lane"):
         track = trace.slices.values("track_id")
         names = [tree.path(each) for each in range(len(tree))] if name == "lane" else _roles(trace)
-        return [*names, ""], np.where((track >= 0) & (track < len(names)), track, len(names))
+        texts = sorted({*names, ""})
+        position = {text: at for at, text in enumerate(texts)}
+        of_track = np.array([position[text] for text in (*names, "")], np.int64)
+        return texts, of_track[np.where((track >= 0) & (track < len(names)), track, len(names))]
     codes = np.zeros(len(trace.slices), np.int64)
     texts = [""]
     found = list(_details(trace, name))

@@ -39,6 +39,14 @@ class _Cells(NamedTuple):
     slices: Floats
 
 
+class _CommonLanes(NamedTuple):
+    """One numbering of the lanes of two captures, by path: the numbers of the lanes of each (the last one: unknown)."""
+
+    a: Ints
+    b: Ints
+    lanes: int
+
+
 def pair_test(a: RunSummary, b: RunSummary, alpha: float) -> tuple[Tests, int]:
     """Test in which groups the time per slice differs between two captures.
 
@@ -55,10 +63,11 @@ def pair_test(a: RunSummary, b: RunSummary, alpha: float) -> tuple[Tests, int]:
     effects: dict[Key, float] = {}
     spreads: list[Floats] = []
     places = {key: at for at, key in enumerate(b.groups)}
+    common = _common_lanes(a, b)
     for at, key in enumerate(a.groups):
         if key not in places:
             continue
-        found = _resampled(a, at, b, places[key], random)
+        found = _resampled(a, at, b, places[key], common, random)
         if found is not None:
             effects[key], spread = found
             spreads.append(spread)
@@ -80,7 +89,7 @@ def pair_test(a: RunSummary, b: RunSummary, alpha: float) -> tuple[Tests, int]:
 
 
 def _resampled(
-    a: RunSummary, at: int, b: RunSummary, place: int, random: np.random.Generator
+    a: RunSummary, at: int, b: RunSummary, place: int, common: _CommonLanes, random: np.random.Generator
 ) -> tuple[float, Floats] | None:
     """Return the logarithm of the ratio of the times per slice, and its differences from it in resamples."""
     assert a.sequences is not None
@@ -90,7 +99,7 @@ def _resampled(
         return None
     effect = float(np.log(other_times.mean() / times.mean()))
     one, other = _cells(times), _cells(other_times)
-    if _are_pairs(a, lanes, b, others):
+    if len(lanes) == len(others) and bool((common.a[lanes] == common.b[others]).all()):
         starts = _blocks(random, _length(one.time / one.slices, other.time / other.slices), len(one.time))
         spread = np.log(_means(other, starts)) - np.log(_means(one, starts))
     else:
@@ -99,21 +108,25 @@ def _resampled(
             starts = _blocks(random, _length(cells.time / cells.slices), len(cells.time))
             spread += sign * np.log(_means(cells, starts))
     spread -= effect
-    between = _between_lanes(a, lanes, times, b, others, other_times)
+    between = _between_lanes(common, lanes, times, others, other_times)
     within = float(spread.std())
     # Lanes that differ as a whole show too little in the autocorrelation of noisy slices.
     return effect, spread * (between / within if 0 < within < between else 1.0)
 
 
-def _between_lanes(a: RunSummary, lanes: Ints, times: Ints, b: RunSummary, others: Ints, other_times: Ints) -> float:
+def _common_lanes(a: RunSummary, b: RunSummary) -> _CommonLanes:
+    place = {path: at for at, path in enumerate(sorted({*a.lanes, *b.lanes, ""}))}
+    one, other = (np.array([place[path] for path in (*run.lanes, "")], np.int64) for run in (a, b))
+    return _CommonLanes(one, other, len(place))
+
+
+def _between_lanes(common: _CommonLanes, lanes: Ints, times: Ints, others: Ints, other_times: Ints) -> float:
     """Return the standard error of the effect if lanes, not slices, are independent; 0 of few lanes."""
-    paths = sorted({*a.lanes, *b.lanes})
-    place = {path: at for at, path in enumerate((*paths, ""))}
     parts = []
-    for run, lane, time in ((a, lanes, times), (b, others, other_times)):
-        known = np.array([place[path] for path in (*run.lanes, "")], np.int64)[lane]
-        excess = np.bincount(known, time - time.mean(), len(place)) / time.sum()
-        parts.append((excess, np.bincount(known, minlength=len(place)) > 0))
+    for numbers, lane, time in ((common.a, lanes, times), (common.b, others, other_times)):
+        known = numbers[lane]
+        excess = np.bincount(known, time - time.mean(), common.lanes) / time.sum()
+        parts.append((excess, np.bincount(known, minlength=common.lanes) > 0))
     (one, of_one), (other, of_other) = parts
     count = int(min(of_one.sum(), of_other.sum()))
     if count < _FEWEST_LANES:
@@ -121,16 +134,6 @@ def _between_lanes(a: RunSummary, lanes: Ints, times: Ints, b: RunSummary, other
     if (of_one == of_other).all():
         one, other = other - one, np.zeros(1)
     return float(np.sqrt(count / (count - 1) * (np.square(one).sum() + np.square(other).sum())))
-
-
-def _are_pairs(a: RunSummary, lanes: Ints, b: RunSummary, others: Ints) -> bool:
-    """Return whether the Kth slice of the group on each lane has a partner in the other capture."""
-    if len(lanes) != len(others):
-        return False
-    if a.lanes == b.lanes:
-        return bool((lanes == others).all())
-    known = np.array([*a.lanes, ""], object)[lanes] == np.array([*b.lanes, ""], object)[others]
-    return bool(np.all(known))
 
 
 def _cells(times: Ints) -> _Cells:

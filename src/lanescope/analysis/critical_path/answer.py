@@ -280,10 +280,9 @@ class CriticalPath:
     def waits(self) -> Table:
         """Table ``critical_path_waits``: names of waits, and what they cost at least."""
         graph = self.made.graph
-        nodes = graph.nodes
         # As the walk has it: a wait from its begin to its end, without an event between.
         end = graph.end_of
-        whole = graph.rows.waits & (end == graph.begin_of + 1) & (nodes["before"][end] == graph.begin_of)
+        whole = graph.rows.waits & (end == graph.begin_of + 1) & (graph.nodes["linked"][end] != 0)
         counts = np.bincount(graph.rows.name[whole], minlength=len(self.made.cache.names))
         floors = graph.native.wait_floors()
         names = np.flatnonzero(counts)

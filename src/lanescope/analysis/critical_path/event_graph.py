@@ -180,8 +180,14 @@ class EventGraph:
 
     @cached_property
     def nodes(self) -> dict[str, Any]:
-        """Columns of the nodes: time, row, event, before, owner, piece, binding, order."""
+        """Columns of the nodes: time, row, event, linked, owner, piece, binding; read-only."""
         return self.native.nodes()
+
+    @cached_property
+    def before(self) -> Int32:
+        """The node before each on its chain, int32 [nodes]; -1 for the first ones."""
+        linked = self.nodes["linked"]
+        return np.where(linked != 0, np.arange(-1, len(linked) - 1, dtype=np.int32), np.int32(-1))
 
     @cached_property
     def edges(self) -> dict[str, Any]:

@@ -105,7 +105,7 @@ class TraceGraph:
         is_wait = _either(len(suspect), (causes.waits for causes in found)) | _named_waits(trace, waits)
         if any(causes.word_waits for causes in found):
             is_wait |= _word_waits(trace)
-        mine = extents.take(self.slice_of)
+        mine = extents.take(self.slice_of) if left_out.any() else extents
         self._rows_made = rows = GraphRows(
             mine.group, mine.begin, mine.end, cache.name_of[self.slice_of], is_wait[self.slice_of]
         )

@@ -67,7 +67,7 @@ class _Sinks:
         graph = made.graph
         self.time, self.rows = graph.time, graph.rows
         nodes = graph.nodes
-        self.row, self.event, self.before = nodes["row"], nodes["event"], nodes["before"]
+        self.row, self.event, self.linked = nodes["row"], nodes["event"], nodes["linked"]
         self.has_edges = np.zeros(len(made.cache.trace.tracks), bool)
         self.has_edges[self.rows.lane[self.row[graph.edges["target"]]]] = True
 
@@ -89,7 +89,7 @@ class _Sinks:
         if len(running):
             begins = rows.begin[running]
             sink = int(self.made.graph.begin_of[running[np.flatnonzero(begins == begins.max())[0]]])
-            while sink + 1 < len(self.time) and self.before[sink + 1] == sink and self.time[sink + 1] <= end:
+            while sink + 1 < len(self.time) and self.linked[sink + 1] and self.time[sink + 1] <= end:
                 sink += 1
             cut = sink + 1
         else:

@@ -10,13 +10,26 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from lanescope.analysis import idle, occupancy
-from lanescope.analysis.analysis_cache import AnalysisCache, instances
+from lanescope.analysis import idle
+from lanescope.analysis.analysis_cache import AnalysisCache, instances, resident
 from lanescope.analysis.instances import Instances
+from lanescope.analysis.lane_time import on_tracks
 from lanescope.analysis.partition import BUSY, LOST, UNRECORDED
 from lanescope.analysis.work_classes import CLASSES, COMPUTE, LOAD
 from lanescope.common.distinct import distinct
-from lanescope.common.intervals import Intervals, Ints, complement, depth, hulls, subtract, sums, total_length, union
+from lanescope.common.intervals import (
+    Intervals,
+    Ints,
+    complement,
+    covered_length,
+    depth,
+    hulls,
+    join,
+    subtract,
+    sums,
+    total_length,
+    union,
+)
 from lanescope.errors import LanescopeError
 from lanescope.trace import Trace
 from lanescope.trace.column import Mask
@@ -164,12 +177,13 @@ class Evidence:
         of = np.where(self.is_lane & (found.of >= 0), found.of, -1)
         parts = self.shared.partition
         mine = of[parts.lane] >= 0
-        busy = parts.take(mine & (parts.state == BUSY))
+        busy = np.flatnonzero(mine & (parts.state == BUSY))
         if role in ("sm", "block"):
             # Warps that only fetch for others do not make a block work.
-            busy = busy.take(self.shared.kind_of[self.shared.name_of[busy.row]] != CLASSES.index(LOAD))
+            works = self.shared.kind_of != CLASSES.index(LOAD)
+            busy = busy[works[self.shared.name_of[parts.row[busy]]]]
         lost = parts.take(mine & ((parts.state == LOST) | (parts.state == UNRECORDED)))
-        runs = union(Intervals(of[busy.lane], busy.start, busy.end))
+        runs = union(Intervals(of[parts.lane[busy]], parts.start[busy], parts.end[busy]))
         count = len(found)
         if not count:  # the role is that of tracks without lanes
             return []
@@ -208,15 +222,10 @@ class Evidence:
         time, parts = self.shared.time.extents, self.shared.partition
         lost = parts.take((parts.state == LOST) & self.is_lane[parts.lane])
         # Before its first and after its last region a lane may just not exist, but a loss is of a lane that does.
-        lives = time.take(self.is_lane[time.group])
-        begin, end = hulls(
-            Intervals(
-                np.concatenate((lives.group, lost.lane)),
-                np.concatenate((lives.begin, lost.start)),
-                np.concatenate((lives.end, lost.end)),
-            ),
-            len(self.roles),
-        )
+        tracks = len(self.roles)
+        spans = [hulls(on_tracks(part, tracks), tracks) for part in (time, lost.time)]
+        begin, end = np.minimum(spans[0][0], spans[1][0]), np.maximum(spans[0][1], spans[1][1])
+        end = np.where(self.is_lane, end, begin)
         blank = parts.take(((parts.state == LOST) | (parts.state == UNRECORDED)) & self.is_lane[parts.lane])
         length = np.minimum(blank.end, end[blank.lane]) - np.maximum(blank.start, begin[blank.lane])
         return int(length[length > 0].sum()), int((end - begin)[end > begin].sum())
@@ -233,15 +242,15 @@ class Evidence:
         tracks = len(self.roles)
         spent = {of: sums(pieces.time.group, np.where(kind == CLASSES.index(of), length, 0), tracks) for of in CLASSES}
         computes = self.is_lane & (spent[COMPUTE] > 0) & (spent[COMPUTE] >= spent[LOAD])
-        rows = idle.idle(shared, "block")
-        if not len(rows) or not computes.any():
+        stretches, cause = idle.attributed(shared, "block")
+        if not len(stretches.lane) or not computes.any():
             return 0, 0, ""
-        loads = np.array([shared.kinds.get(text) == LOAD for text in shared.names.texts], np.bool_)
-        waits_for = rows.codes("waits_for")
-        mine = np.flatnonzero(rows.valid("waits_for") & computes[rows.values("track_id")])
-        mine = mine[loads[waits_for[mine]]]
-        blocked = rows.values(f"blocked_{shared.unit}")[mine]
-        by_name = np.bincount(waits_for[mine], blocked, minlength=1)
+        names = shared.name_of[cause.row]
+        mine = np.flatnonzero((cause.row >= 0) & computes[stretches.lane])
+        mine = mine[shared.kind_of[names[mine]] == CLASSES.index(LOAD)]
+        # Until the load ended.
+        blocked = np.clip(cause.done[mine], stretches.start[mine], stretches.end[mine]) - stretches.start[mine]
+        by_name = sums(names[mine], blocked, max(len(shared.names), 1))
         begin, end = hulls(pieces.time, tracks)
         window = int((end - begin)[computes].sum())
         most = shared.names.texts[int(by_name.argmax())] if len(mine) else ""
@@ -250,15 +259,22 @@ class Evidence:
     @cached_property
     def exposed_loads(self) -> tuple[int, int]:
         """Time in which a block loads and nothing in it computes, and the time in which blocks are there."""
-        from lanescope.analysis.overlap import exposure
-
-        role = self.shared.first_known(("block",))
+        shared = self.shared
+        role = shared.first_known(("block",))
         if role is None:
             return 0, 0
-        unit = self.shared.unit
-        found = [row for row in exposure(self.shared, role).rows() if row["region"] is None and row["kind"] == LOAD]
-        there = occupancy.utilization(self.shared, role).values(f"resident_{unit}")
-        return sum(int(row[f"exposed_{unit}"]) for row in found), int(there.sum())
+        found, pieces = instances(shared, role), shared.known_pieces
+        block = found.of[pieces.time.group]
+        kind = np.where(block >= 0, shared.kind_of[shared.name_of[pieces.row]], -1) if len(pieces) else block
+        runs = pieces.time._replace(group=block)
+        # Where the state of a lane is not known, it may have computed.
+        hidden = join(
+            runs.take(kind == CLASSES.index(COMPUTE)),
+            *(_of_blocks(lost, found.of) for lost in (shared.time.gaps, shared.time.possibly_running)),
+        )
+        exposed = subtract(runs.take(kind == CLASSES.index(LOAD)), hidden)
+        there = covered_length(resident(shared, role), len(found))
+        return int((exposed.end - exposed.begin).sum()), int(there.sum())
 
     @cached_property
     def starvation(self) -> list[Starvation]:
@@ -314,19 +330,23 @@ class Evidence:
 
         A path that stays on one lane, for want of causes, says no more than the lane does: nothing is returned of it.
         """
-        from lanescope.analysis.critical_path.answer import CriticalPath
+        from lanescope.analysis.critical_path.answer import WORK, CriticalPath
         from lanescope.analysis.critical_path.windows import WindowChoice
 
         try:
             path = CriticalPath(self.shared, WindowChoice())
         except LanescopeError:  # the family records no causes, or the trace has no slices
             return "", 0.0, 0.0
-        longest = path.longest
-        if len(distinct(path.made.graph.rows.lane[longest.parts.row])) < 2:
+        longest, graph = path.longest, path.made.graph
+        parts = longest.parts
+        if len(distinct(graph.rows.lane[parts.row])) < 2:
             return "", 0.0, 0.0
-        work = [row for row in path.summary.rows() if row["window"] == longest.window.name and row["cause"] == "work"]
-        top = max(work, key=lambda row: int(row["dur"]), default=None)
-        return ("", 0.0, longest.explained) if top is None else (top["name"], top["share"], longest.explained)
+        work = np.flatnonzero(parts.cause == WORK)
+        spent = sums(graph.rows.name[parts.row[work]], (parts.end - parts.begin)[work], max(len(self.shared.names), 1))
+        top = int(spent.argmax())
+        if not spent[top]:
+            return "", 0.0, longest.explained
+        return self.shared.names.texts[top], int(spent[top]) / max(longest.length, 1), longest.explained
 
     @cached_property
     def not_exact(self) -> tuple[int, int]:
@@ -346,6 +366,13 @@ class Evidence:
             for row in stats.rows()
             if row["severity"] in ("data_loss", "error") and row["count"]
         ]
+
+
+def _of_blocks(lost: Intervals, block_of: Ints) -> Intervals:
+    """Return unknown time of lanes as that of their blocks."""
+    lost = on_tracks(lost, len(block_of))
+    lost = lost._replace(group=block_of[lost.group])
+    return lost.take(lost.group >= 0)
 
 
 def _clipped(intervals: Intervals, begin: Ints, end: Ints) -> Intervals:

@@ -101,11 +101,12 @@ def explain(evidence: Evidence, path: str = "FILE") -> Table:
         evidence: facts of the trace.
         path: how the capture is named in commands.
     """
+    path_said = list(on_the_path(evidence))  # needs most memory: first, before others keep what they found
     bounds = sorted((found for rule in BOUNDS for found in rule(evidence)), key=lambda found: -found.share)
     bounds = list({found.cause: found for found in reversed(bounds)}.values())[::-1][:_MOST_BOUNDS]
     said = bounds or list(nothing_stands_out(evidence))
     for rule in REMARKS:
-        said.extend(rule(evidence))
+        said.extend(path_said if rule is on_the_path else rule(evidence))
     said = said[:MOST]
     columns = {name: [getattr(found, name) for found in said] for name in Verdict._fields if name != "shown_by"}
     command = [f"lanescope {_with_path(found.shown_by, path)}" for found in said]

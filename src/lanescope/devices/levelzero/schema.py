@@ -340,7 +340,7 @@ STATS: tuple[StatSpec, ...] = (
     StatSpec(
         "levelzero_interleaved_duplicate",
         "notice",
-        "results of a reused event while earlier results are missing: the slice is marked as inferred",
+        "results of a shared event that may be those of another of its operations: the slice is marked as inferred",
         finding="LS402",
     ),
     StatSpec(

@@ -55,7 +55,7 @@ class ChromeDecoder:
 
     def __init__(self, capture: Capture, options: Mapping[str, Any]) -> None:
         self._capture = capture
-        self._reader = TraceEventReader()
+        self._reader = TraceEventReader(expected=capture.main.size)
 
     def feed(self, data: memoryview) -> list[Trace]:
         """Take the next bytes."""

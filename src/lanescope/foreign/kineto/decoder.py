@@ -51,7 +51,9 @@ class KinetoDecoder:
     def __init__(self, capture: Capture, options: Mapping[str, Any]) -> None:
         self._capture = capture
         self._options = dict(options)
-        self._reader = TraceEventReader(layout.ARGS)
+        size = capture.main.size
+        self._window = WINDOW if size > WHOLE else WHOLE
+        self._reader = TraceEventReader(layout.ARGS, expected=min(size, self._window))
         self._survey = Survey()
         self._fed = 0  # bytes whose events are not surveyed yet
 
@@ -59,7 +61,7 @@ class KinetoDecoder:
         """Read the next bytes."""
         self._reader.feed(data)
         self._fed += len(data)
-        if self._fed >= (WINDOW if self._capture.main.size > WHOLE else WHOLE):
+        if self._fed >= self._window:
             self._survey.add(self._reader.take())
             self._fed = 0
         return []
@@ -160,7 +162,7 @@ class KinetoDecoder:
 
 def _read_parts(reader: Reader, size: int, window: int) -> Iterator[TraceEvents]:
     """Yield the events of a file by windows of so many bytes of its text."""
-    scanner = TraceEventReader(layout.ARGS)
+    scanner = TraceEventReader(layout.ARGS, expected=min(size, window))
     fed = 0
     for begin in range(0, size, _PIECE):
         scanner.feed(memoryview(reader.at(begin, min(_PIECE, size - begin)).data))

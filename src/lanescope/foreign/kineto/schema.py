@@ -199,7 +199,12 @@ EVENTS = TableSpec(
 
 STATS: tuple[StatSpec, ...] = (
     StatSpec("kineto_unreadable_event", "data_loss", "places in the list of events with something else: lost"),
-    StatSpec("kineto_unreadable_bytes", "data_loss", "unreadable bytes outside of the list of events: lost"),
+    StatSpec(
+        "kineto_unreadable_bytes",
+        "data_loss",
+        "unreadable bytes outside of the list of events: lost",
+        lost_units=("byte",),
+    ),
     StatSpec(
         "kineto_unreadable_metadata", "data_loss", "members besides the events whose value is not JSON: kept as text"
     ),

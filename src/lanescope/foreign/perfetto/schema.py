@@ -71,7 +71,7 @@ STATS: tuple[StatSpec, ...] = (
     StatSpec(
         "perfetto_zstd_packet",
         "data_loss",
-        "packets compressed by zstd, which requires the package zstandard: lost",
+        "packets compressed by zstd, which requires the package zstandard (extra `zstd`): lost",
     ),
     StatSpec("perfetto_missing_state", "data_loss", "packets that refer to a lost earlier packet: lost"),
     StatSpec("perfetto_producer_dropped", "data_loss", "times that the producer dropped packets before the recording"),

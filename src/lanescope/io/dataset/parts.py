@@ -80,7 +80,7 @@ class PartsSink(AtomicSink):
     def __init__(self, folder: Path, capture: str, *, file_rows: int = FILE_ROWS, memory: int | None = None) -> None:
         super().__init__()
         self._folder, self._file_rows, self._memory = folder, file_rows, memory
-        self._more = {"capture": f"'{capture}'"}
+        self._more = {"capture": capture}
         self._kept: list[Trace] = []
         self._kept_rows = 0
         self._last: Trace | None = None

@@ -9,9 +9,9 @@ repairs more.
 from lanescope.wire.tsdl.description import Clock, Description, EventKind, StreamKind, describe
 from lanescope.wire.tsdl.files import metadata_text
 from lanescope.wire.tsdl.program import Leaf
-from lanescope.wire.tsdl.reader import ABSENT, Columns, Reader, Walk
+from lanescope.wire.tsdl.reader import ABSENT, Columns, Extraction, Reader, Walk
 from lanescope.wire.tsdl.reference import ReferenceReader
-from lanescope.wire.tsdl.types import Array, Integer, Real, Struct, Text, TsdlError, Type, Variant
+from lanescope.wire.tsdl.types import Array, Integer, Real, Struct, Text, TsdlError, Type, Variant, alignment
 
 __all__ = [
     "ABSENT",
@@ -20,6 +20,7 @@ __all__ = [
     "Columns",
     "Description",
     "EventKind",
+    "Extraction",
     "Integer",
     "Leaf",
     "Reader",
@@ -32,6 +33,7 @@ __all__ = [
     "Type",
     "Variant",
     "Walk",
+    "alignment",
     "describe",
     "metadata_text",
 ]

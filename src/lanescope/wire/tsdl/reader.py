@@ -116,7 +116,7 @@ class Reader:
         self.about, self.carried = about, tuple(carried)
         self.streams: list[StreamKind] = list(about.streams.values())
         self.events: list[tuple[StreamKind, EventKind]] = []
-        self._extractions: dict[tuple[int, tuple[str, ...]], _Extraction] = {}
+        self._extractions: dict[tuple[int, tuple[str, ...]], Extraction] = {}
         compiler = Compiler(about)
         leaves: list[Leaf] = []
         entries = [compiler.program([(ROOTS[0], about.packet_header)])]
@@ -187,6 +187,10 @@ class Reader:
         """Return all fields of events of one kind that columns can be made of: of packets, headers and events."""
         return list(self._extraction(row, ()).leaves)
 
+    def extraction(self, row: int, root: str) -> Extraction:
+        """Return a program that takes out the fields that events of one kind have below one of ``ROOTS``."""
+        return self._extraction(row, (f"{root}:",))
+
     def columns(self, walk: Walk, row: int, rows: Int64, names: Sequence[str] = ()) -> dict[str, Columns]:
         """Return fields of events of one kind.
 
@@ -201,7 +205,7 @@ class Reader:
         """
         return self._taken(self._extraction(row, tuple(names)), walk, rows, names)
 
-    def _taken(self, wanted: _Extraction, walk: Walk, rows: Int64, names: Sequence[str]) -> dict[str, Columns]:
+    def _taken(self, wanted: Extraction, walk: Walk, rows: Int64, names: Sequence[str]) -> dict[str, Columns]:
         from lanescope._native import core
 
         values = np.zeros((2 * len(wanted.leaves), len(rows)), np.uint64)
@@ -239,24 +243,33 @@ class Reader:
         """
         return self._taken(self._context(stream, tuple(names)), walk, rows, names)
 
-    def _context(self, stream: int, names: tuple[str, ...]) -> _Extraction:
+    def _context(self, stream: int, names: tuple[str, ...]) -> Extraction:
         known = self._extractions.get((-1 - stream, names))
         if known is None:
             kind = self.streams[stream]
-            known = self._extractions[-1 - stream, names] = _Extraction.of(self.about, kind, None, names)
+            known = self._extractions[-1 - stream, names] = Extraction.of(self.about, kind, None, names)
         return known
 
-    def _extraction(self, row: int, names: tuple[str, ...]) -> _Extraction:
+    def _extraction(self, row: int, names: tuple[str, ...]) -> Extraction:
         known = self._extractions.get((row, names))
         if known is None:
             stream, kind = self.events[row]
-            known = self._extractions[row, names] = _Extraction.of(self.about, stream, kind, names)
+            known = self._extractions[row, names] = Extraction.of(self.about, stream, kind, names)
         return known
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class _Extraction:
-    """A program that takes leaves out."""
+class Extraction:
+    """A program that takes leaves out of the events of one kind.
+
+    Attributes:
+        leaves: the leaves, by the numbers that the program has for them; it takes some out.
+        steps: int64 [steps, 8].
+        choices: uint64 [choices, 3].
+        slots: how many numbers it keeps.
+        packet: first step for header and context of a packet.
+        event: first step for an event.
+    """
 
     leaves: Sequence[Leaf]
     steps: npt.NDArray[np.int64]
@@ -266,13 +279,25 @@ class _Extraction:
     event: int
 
     @classmethod
-    def of(cls, about: Description, stream: StreamKind, kind: EventKind | None, names: Sequence[str]) -> _Extraction:
+    def of(cls, about: Description, stream: StreamKind, kind: EventKind | None, names: Sequence[str]) -> Extraction:
+        """Compile it.
+
+        Args:
+            about: the trace.
+            stream: the kind of stream.
+            kind: the kind of events; None: what all have.
+            names: leaves that are taken out, as ``ROOT:NAME``, or ``ROOT:`` for all below one; none: all.
+        """
         compiler = Compiler(about)
         leaves: list[Leaf] = []
         packet = compiler.program([(ROOTS[0], about.packet_header), (ROOTS[1], stream.packet_context)], leaves)
         parts = [(ROOTS[3], stream.event_context)] if kind is None else event_parts(stream, kind)
         event = compiler.program([(ROOTS[2], stream.event_header), *parts], leaves)
-        wanted = frozenset(at for at, leaf in enumerate(leaves) if not names or f"{leaf.root}:{leaf.name}" in names)
+        wanted = frozenset(
+            at
+            for at, leaf in enumerate(leaves)
+            if not names or f"{leaf.root}:{leaf.name}" in names or f"{leaf.root}:" in names
+        )
         made, choices, (packet, event) = shortened(compiler.steps, compiler.choices, (packet, event), wanted)
         return cls(
             leaves, rows_of(made), np.array(choices, np.uint64).reshape(-1, 3), compiler.slot_count, packet, event

@@ -15,7 +15,7 @@ from lanescope.errors import MissingDependencyError, UsageError
 from lanescope.families import registry
 from lanescope.families.rules import Rule, Violation
 from lanescope.trace import accounting
-from lanescope.trace.stats import reported_by
+from lanescope.trace.stats import StatSpec, reported_by
 
 
 def _sums(subject: CheckContext) -> Iterator[Violation]:
@@ -30,48 +30,50 @@ def _loss(subject: CheckContext) -> Iterator[Violation]:
     lost = [row for row in subject.trace.accounting.rows() if row["lost"] > 0]
     counted = _counted_twice(subject, lost, told)
     for row in lost:
-        if row["id"] not in counted:
+        left = row["lost"] - counted.get(row["id"], 0)
+        if left > 0:
             how = "dropped by the device" if row["scope"] == "producer" else "lost"
             yield Violation(
                 detail=f"{row['lost']} of {row['total']} {row['unit']}s {how}",
                 table="accounting",
                 rows=np.array([row["id"]], np.int64),
-                count=row["lost"],
+                count=left,
                 input_id=row["input_id"],
             )
     for row in told:
         yield stat_violation(subject, row)
 
 
-def _counted_twice(subject: CheckContext, lost: list[dict[str, Any]], told: list[dict[str, Any]]) -> set[int]:
-    """Return the ids of rows of ``accounting`` whose loss stats of the same input count as well.
+def _counted_twice(
+    subject: CheckContext, lost: list[dict[str, Any]], told: list[dict[str, Any]]
+) -> dict[int, int]:
+    """Return how many units of rows of ``accounting``, by id, stats of the same input count as well.
 
-    What a device dropped is in no byte of the input. Stats declare which of these units they count: if they have
-    counted all of them, row and stats are one loss. The stat gives its reason and its location.
+    Stats declare which units they count. The stat gives its reason and its location. Of what a device dropped, which is
+    in no byte of the input, the row is left out only if stats have counted all of it.
     """
-    dropped = [row for row in lost if row["scope"] == "producer"]
-    if not dropped:
-        return set()
-    units = _dropped_units(subject)
-    found: set[int] = set()
-    for row in dropped:
+    specs = _specs(subject) if lost else {}
+    found: dict[int, int] = {}
+    for row in lost:
+        is_dropped = row["scope"] == "producer"
         counts = [
             stat["count"]
             for stat in told
             if stat["input_id"] == row["input_id"]
-            and any(fnmatchcase(row["unit"], unit) for unit in units.get(stat["name"], ()))
+            and (spec := specs.get(stat["name"])) is not None
+            and any(fnmatchcase(row["unit"], unit) for unit in (spec.dropped_units if is_dropped else spec.lost_units))
         ]
-        if counts and sum(counts) >= row["lost"]:
-            found.add(row["id"])
+        if counts and (not is_dropped or sum(counts) >= row["lost"]):
+            found[row["id"]] = sum(counts)
     return found
 
 
-def _dropped_units(subject: CheckContext) -> dict[str, tuple[str, ...]]:
-    """Return which units each stat of the families of the inputs counts as dropped."""
-    found: dict[str, tuple[str, ...]] = {}
+def _specs(subject: CheckContext) -> dict[str, StatSpec]:
+    """Return the stats of the families of the inputs by name."""
+    found: dict[str, StatSpec] = {}
     for name in sorted(set(subject.trace.inputs.values("family").tolist())):
         with suppress(UsageError, MissingDependencyError):
-            found |= {stat.name: stat.dropped_units for stat in registry.family(name).stats}
+            found |= {stat.name: stat for stat in registry.family(name).stats}
     return found
 
 

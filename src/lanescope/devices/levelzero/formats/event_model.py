@@ -14,6 +14,8 @@ from lanescope.trace.column import DTYPES, Array
 
 #: Rows that are kept as Python tuples before they become arrays.
 _BLOCK = 1 << 16
+#: Rows that follow one another in both of two orders, so that moving them at once is cheaper than one by one.
+_LONG_RUN = 64
 #: Threads of streams without any are numbered by their CPU, or by their stream: -1, -2, ... and -65537, -65538, ...
 FIRST_STREAM = 1 << 16
 
@@ -78,22 +80,58 @@ class Rows:
     def table(self, sort: str = "") -> Table:
         """Return all rows; sorted by column ``sort`` when it is given, ties as they came."""
         self.pack(least=1)
+        pieces: list[tuple[int, slice]] | None = [(number, slice(None)) for number in range(len(self._blocks))]
+        order = self._order(sort)
+        if order is not None:
+            pieces = self._pieces(order)
         made = {}
         for index, column in enumerate(self.spec.columns):
             parts = [block[index] for block in self._blocks]
-            values = np.empty(0, DTYPES[column.type])
-            if parts:
-                values = parts[0][0] if len(parts) == 1 else np.concatenate([part[0] for part in parts])
-            valid = None
-            if any(part[1] is not None for part in parts):
-                valid = np.concatenate([np.ones(len(p[0]), np.bool_) if p[1] is None else p[1] for p in parts])
+            has_nulls = any(valid is not None for _, valid in parts)
+            known = [np.ones(len(values), np.bool_) if valid is None else valid for values, valid in parts if has_nulls]
+            values, valid = (_joined(arrays, order, pieces) for arrays in ([values for values, _ in parts], known))
+            if values is None:
+                values = np.empty(0, DTYPES[column.type])
             made[column.name] = Column.array(values, valid=valid, dictionary=self._dictionaries.get(column.name))
-        table = Table(self.spec, made)
-        if sort and len(table) > 1:
-            seq = table.values(sort)
-            if bool((seq[1:] < seq[:-1]).any()):
-                return table.take(np.argsort(seq, kind="stable"))
-        return table
+        return Table(self.spec, made)
+
+    def _order(self, sort: str) -> npt.NDArray[np.int64] | None:
+        """Return the rows of all blocks in the order of a column, int64 [n]; None if they are in it."""
+        if not sort or len(self) < 2:
+            return None
+        index = self.spec.names.index(sort)
+        key = np.concatenate([block[index][0] for block in self._blocks])
+        return np.argsort(key, kind="stable") if bool((key[1:] < key[:-1]).any()) else None
+
+    def _pieces(self, order: npt.NDArray[np.int64]) -> list[tuple[int, slice]] | None:
+        """Return blocks, and which of their rows, that make up an order; None if they would be many for their rows."""
+        starts = np.cumsum([0, *(len(block[0][0]) for block in self._blocks)])
+        # Behind a row comes the next one of its block, as a rule.
+        is_begin = np.append(True, np.diff(order) != 1) | np.isin(order, starts)
+        begins = np.flatnonzero(is_begin)
+        if len(begins) * _LONG_RUN > len(order):
+            return None
+        firsts = order[begins]
+        blocks = np.searchsorted(starts, firsts, side="right") - 1
+        firsts, sizes = firsts - starts[blocks], np.diff(begins, append=len(order))
+        return [
+            (block, slice(first, first + size))
+            for block, first, size in zip(blocks.tolist(), firsts.tolist(), sizes.tolist(), strict=True)
+        ]
+
+
+def _joined(
+    arrays: list[Array], order: npt.NDArray[np.int64] | None, pieces: list[tuple[int, slice]] | None
+) -> Array | None:
+    """Join arrays of all blocks, as pieces or else in an order; None if there are none."""
+    if not arrays:
+        return None
+    if pieces is None:
+        found: Array = np.concatenate(arrays)[order]
+        return found
+    return (
+        arrays[0] if order is None and len(arrays) == 1 else np.concatenate([arrays[at][part] for at, part in pieces])
+    )
 
 
 class Events(Mapping[str, Table]):

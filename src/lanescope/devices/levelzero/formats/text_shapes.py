@@ -7,7 +7,6 @@ has read it. So texts get their codes in the order in which they come, whoever r
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -54,6 +53,7 @@ from lanescope.devices.levelzero.formats.text_launches import (
     queue_fields,
 )
 from lanescope.devices.levelzero.formats.text_scopes import ENDS
+from lanescope.devices.levelzero.formats.text_sheets import Sheet, Values, filled
 from lanescope.trace.column import Array
 
 UInt64 = npt.NDArray[np.uint64]
@@ -273,16 +273,16 @@ class Shapes:
         for name in SHEETS:
             if name in ("appends", "ops"):
                 continue
-            sheet = _Sheet(*self.scanner.take(NUMBERS[name]))
+            sheet = Sheet(*self.scanner.take(NUMBERS[name]))
             if len(sheet):
                 getattr(self, f"_gather_{name}")(sheet)
 
-    def _add(self, table: str, sheet: _Sheet, columns: Mapping[str, _Values]) -> None:
+    def _add(self, table: str, sheet: Sheet, columns: Mapping[str, Values]) -> None:
         self._rows[table].add_block({**sheet.head(), **columns}, len(sheet))
 
     def _gather_appends(self) -> None:
-        ops = _Sheet(*self.scanner.take(NUMBERS["ops"]))
-        entries = _Sheet(*self.scanner.take(NUMBERS["appends"]))
+        ops = Sheet(*self.scanner.take(NUMBERS["ops"]))
+        entries = Sheet(*self.scanner.take(NUMBERS["appends"]))
         if not len(ops) and not len(entries):
             return
         rows = self._rows["appends"]
@@ -292,14 +292,14 @@ class Shapes:
         codes = rows.dictionary("kind").codes(kinds)
         if len(ops):
             columns = {name: ops.cell(cell) for cell, name in enumerate(OP_COLUMNS)}
-            waits = _known(columns["waits"])
+            waits = filled(columns["waits"])
             columns |= {"kind": (codes[columns["function"][0].astype(np.int64)], None), "waits": (waits, None)}
             self._add("appends", ops, columns)
             self._add_waits(ops, order, waits, ops.lists)
         if len(entries):
             columns = {name: entries.cell(cell) for cell, name in enumerate(APPEND_COLUMNS) if name}
-            count = _known(columns["waits"])
-            listed = _known(columns.pop("listed"))
+            count = filled(columns["waits"])
+            listed = filled(columns.pop("listed"))
             (dst, has_dst), (ptr, has_ptr) = columns.pop("dstptr"), columns.pop("ptr")
             is_sized = columns["bytes"][1]
             columns |= {
@@ -317,12 +317,12 @@ class Shapes:
             kept = np.bincount(owner, minlength=len(entries))
             self._add_waits(entries, order, kept, entries.lists[chosen])
 
-    def _add_waits(self, sheet: _Sheet, order: Array, counts: Array, events: UInt64) -> None:
+    def _add_waits(self, sheet: Sheet, order: Array, counts: Array, events: UInt64) -> None:
         if len(events):
             appends = np.repeat(np.searchsorted(order, sheet.seq), counts)
             self._rows["waits"].add_block({"append": (appends, None), "event": (events, None)}, len(events))
 
-    def _gather_calls(self, sheet: _Sheet) -> None:
+    def _gather_calls(self, sheet: Sheet) -> None:
         function, (values, known) = sheet.constant & np.uint64(EXIT - 1), sheet.cell(1)
         # What calls wait for, and the fence that they are given, is in the cell of sizes.
         target = self._targets()[function.astype(np.int64)]
@@ -361,14 +361,14 @@ class Shapes:
                 known[function] = codes.code(layout.WAITS[function][0])
         return np.array([known.get(function, _SIZED) for function in functions.texts], np.int64)
 
-    def _gather_pushes(self, sheet: _Sheet) -> None:
+    def _gather_pushes(self, sheet: Sheet) -> None:
         self._add("pushes", sheet, {"event": sheet.cell(0)})
 
-    def _gather_event_results(self, sheet: _Sheet) -> None:
+    def _gather_event_results(self, sheet: Sheet) -> None:
         names = ("event", "status", "timestamp_status", *TICKS)
         self._add("results", sheet, {name: sheet.cell(cell) for cell, name in enumerate(names)})
 
-    def _gather_results(self, sheet: _Sheet) -> None:
+    def _gather_results(self, sheet: Sheet) -> None:
         rows = self._rows["results"]
         states = {
             column: (np.full(len(sheet), rows.dictionary(column).code(layout.SUCCESS)), None)
@@ -377,37 +377,37 @@ class Shapes:
         names = ("op_id", "run", *TICKS)
         self._add("results", sheet, {**states, **{name: sheet.cell(cell) for cell, name in enumerate(names)}})
 
-    def _gather_timers(self, sheet: _Sheet) -> None:
+    def _gather_timers(self, sheet: Sheet) -> None:
         # The field hostTimestamp counts on a clock that the records do not use; the record's own time does.
         columns = {"device": sheet.cell(0), "host_ns": (sheet.ts, None), "device_ticks": sheet.cell(1)}
         self._add("clock_pairs", sheet, columns)
 
-    def _moved(self, values: _Values) -> _Values:
+    def _moved(self, values: Values) -> Values:
         """Return times of fields, as ``text_records.moved`` has them."""
         latest = np.uint64(layout.MOST_SIZE - max(self._shift_ns, 0))
         return np.minimum(values[0], latest).astype(np.int64) + self._shift_ns, values[1]
 
-    def _gather_pairs(self, sheet: _Sheet) -> None:
+    def _gather_pairs(self, sheet: Sheet) -> None:
         names = ("device", "host_ns", "device_ticks", "error_ns")
         columns = {name: sheet.cell(cell) for cell, name in enumerate(names)}
         self._add("clock_pairs", sheet, {**columns, "host_ns": self._moved(columns["host_ns"])})
 
-    def _gather_runs(self, sheet: _Sheet) -> None:
+    def _gather_runs(self, sheet: Sheet) -> None:
         names = ("list", "run", "queue", "ts", "exit_ts")
         columns = {name: sheet.cell(cell) for cell, name in enumerate(names)}
         begin, exit_ts = self._moved(columns["ts"]), self._moved(columns["exit_ts"])
         # An execution cannot begin after its record was written.
         times = {"ts": (np.minimum(begin[0], sheet.ts), None), "exit_ts": exit_ts}
-        self._add("runs", sheet, {**columns, **times, "quiet": (_known(sheet.cell(5)), None)})
+        self._add("runs", sheet, {**columns, **times, "quiet": (filled(sheet.cell(5)), None)})
 
-    def _gather_executions(self, sheet: _Sheet) -> None:
+    def _gather_executions(self, sheet: Sheet) -> None:
         columns = {name: sheet.cell(cell) for cell, name in enumerate(("list", "queue", "exit_ts"))}
         self._add("runs", sheet, {**columns, "quiet": (np.zeros(len(sheet)), None)})
 
-    def _gather_lists(self, sheet: _Sheet) -> None:
+    def _gather_lists(self, sheet: Sheet) -> None:
         self._add("lists", sheet, {"action": (sheet.constant, None), "list": sheet.cell(0)})
 
-    def _gather_regular_lists(self, sheet: _Sheet, function: str = "zeCommandListCreate", immediate: int = 0) -> None:
+    def _gather_regular_lists(self, sheet: Sheet, function: str = "zeCommandListCreate", immediate: int = 0) -> None:
         columns = {name: sheet.cell(cell) for cell, name in enumerate(CREATIONS[function][1], 1)}
         flags, known = columns.pop("flags")
         bit = layout.QUEUE_IN_ORDER if immediate else layout.LIST_IN_ORDER
@@ -416,84 +416,53 @@ class Shapes:
         columns["in_order"] = (flags & np.uint64(bit)) != 0, known
         self._add("lists", sheet, columns)
 
-    def _gather_immediate_lists(self, sheet: _Sheet) -> None:
+    def _gather_immediate_lists(self, sheet: Sheet) -> None:
         self._gather_regular_lists(sheet, "zeCommandListCreateImmediate", 1)
 
-    def _gather_created_queues(self, sheet: _Sheet) -> None:
+    def _gather_created_queues(self, sheet: Sheet) -> None:
         self._add(
             "queues",
             sheet,
             {name: sheet.cell(cell) for cell, name in enumerate(("queue", *CREATIONS["zeCommandQueueCreate"][1]))},
         )
 
-    def _add_launched(self, table: str, api: HostApi, sheet: _Sheet, columns: Mapping[str, _Values]) -> None:
+    def _add_launched(self, table: str, api: HostApi, sheet: Sheet, columns: Mapping[str, Values]) -> None:
         code = self._rows[table].dictionary("api").code(api.title)
         self._add(table, sheet, {"api": (np.full(len(sheet), code), None), **columns})
 
-    def _gather_cuda_launches(self, sheet: _Sheet, api: HostApi = CUDA_API) -> None:
+    def _gather_cuda_launches(self, sheet: Sheet, api: HostApi = CUDA_API) -> None:
         columns = {"function": (sheet.constant, None), "queue": sheet.cell(0), "kernel": sheet.cell(1)}
         self._add_launched("launches", api, sheet, columns)
 
-    def _gather_opencl_launches(self, sheet: _Sheet) -> None:
+    def _gather_opencl_launches(self, sheet: Sheet) -> None:
         self._gather_cuda_launches(sheet, OPENCL_API)
 
-    def _gather_cuda_events(self, sheet: _Sheet) -> None:
+    def _gather_cuda_events(self, sheet: Sheet) -> None:
         self._add_launched("launch_events", CUDA_API, sheet, {"event": sheet.cell(0), "stop": sheet.cell(1)})
 
-    def _gather_opencl_events(self, sheet: _Sheet) -> None:
+    def _gather_opencl_events(self, sheet: Sheet) -> None:
         columns = {"event": sheet.cell(0), "stop": (np.zeros(len(sheet)), None)}
         self._add_launched("launch_events", OPENCL_API, sheet, columns)
 
-    def _gather_cuda_results(self, sheet: _Sheet) -> None:
+    def _gather_cuda_results(self, sheet: Sheet) -> None:
         columns = {"event": sheet.cell(0), "stop": sheet.cell(1), "dur": sheet.cell(2)}
         self._add_launched("launch_results", CUDA_API, sheet, {"status": (sheet.constant, None), **columns})
 
-    def _gather_opencl_results(self, sheet: _Sheet) -> None:
+    def _gather_opencl_results(self, sheet: Sheet) -> None:
         columns = {name: sheet.cell(cell) for cell, name in enumerate(("event", "queued", "start", "end"))}
         columns |= {"stop": (np.zeros(len(sheet)), None), "status": (sheet.constant, None)}
         self._add_launched("launch_results", OPENCL_API, sheet, columns)
 
-    def _gather_event_ends(self, sheet: _Sheet) -> None:
+    def _gather_event_ends(self, sheet: Sheet) -> None:
         self._add("event_ends", sheet, {"event": sheet.cell(0)})
 
-    def _gather_freed(self, sheet: _Sheet) -> None:
+    def _gather_freed(self, sheet: Sheet) -> None:
         self._add_allocations(sheet, "free", np.zeros(len(sheet), np.uint64))
 
-    def _gather_allocated(self, sheet: _Sheet) -> None:
-        self._add_allocations(sheet, "alloc", sheet.cells[:, 1])
+    def _gather_allocated(self, sheet: Sheet) -> None:
+        self._add_allocations(sheet, "alloc", sheet.cell(1)[0])
 
-    def _add_allocations(self, sheet: _Sheet, action: str, sizes: UInt64) -> None:
+    def _add_allocations(self, sheet: Sheet, action: str, sizes: UInt64) -> None:
         code = self._rows["allocations"].dictionary("action").code(action)
         columns = {"action": (np.full(len(sheet), code), None), "base": sheet.cell(0), "bytes": (sizes, None)}
         self._add("allocations", sheet, {**columns, "memory": (sheet.constant, None)})
-
-
-_Values = tuple[Array, Any]
-
-
-def _known(values: _Values) -> npt.NDArray[np.int64]:
-    """Return numbers, 0 where they are missing, int64 [n]."""
-    return np.where(values[1], values[0], 0).astype(np.int64)
-
-
-class _Sheet:
-    """Rows of the scanner: position, time, thread, constant, bits of the cells that are present, cells."""
-
-    def __init__(self, rows: UInt64, lists: UInt64) -> None:
-        self.seq, self.ts = rows[:, 0].astype(np.int64), rows[:, 1].astype(np.int64)
-        self.constant, self.cells = rows[:, 3], rows[:, 5:]
-        self.lists = lists[:, 0]
-        self._thread, self._present = rows[:, 2], rows[:, 4]
-
-    def __len__(self) -> int:
-        return len(self.seq)
-
-    def head(self) -> dict[str, _Values]:
-        return {"seq": (self.seq, None), "ts": (self.ts, None), "thread_id": (self._thread, None)}
-
-    def has(self, cell: int) -> npt.NDArray[np.bool_]:
-        present: npt.NDArray[np.bool_] = (self._present & np.uint64(1 << cell)) != 0
-        return present
-
-    def cell(self, cell: int) -> _Values:
-        return self.cells[:, cell], self.has(cell)

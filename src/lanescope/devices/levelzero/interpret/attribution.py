@@ -220,11 +220,20 @@ def _by_ring(events: Events, calls: Calls, appends: Appends, rows: Int64, notes:
     turn = at - (start + pushed)[of_ring]
     use = push[uses.order[start[of_ring] + turn % size]]
     found = rows[uses.order[at] - len(push)]
+    executions = _Executions(events, push_process, pushes.values("seq"), pick(table.values("list"), owner))
+    run = turn // size + 1
+    submit = executions.of(use, run, results.values("seq")[found])
+    # The ring goes by the order of the Appends. Where lists were given to the device in another one, who knows.
+    given = np.where(submit >= 0, pick(events["runs"].values("seq"), submit), pushes.values("seq")[use])
+    is_known = (submit >= 0) | (run == 1)
+    turned = (given[1:] < given[:-1]) | ((given[1:] == given[:-1]) & (submit[1:] < submit[:-1]))
+    turned &= (of_ring[1:] == of_ring[:-1]) & is_known[1:] & is_known[:-1]
+    doubtful[of_ring[1:][turned]] = True
     order = np.argsort(found)
-    use, found, run, inferred = use[order], found[order], (turn // size + 1)[order], doubtful[of_ring][order]
+    use, found, run, submit = use[order], found[order], run[order], submit[order]
+    inferred = doubtful[of_ring][order]
     notes.add_times("levelzero_interleaved_duplicate", results.values("ts")[found[inferred]])
 
-    executions = _Executions(events, push_process, pushes.values("seq"), pick(table.values("list"), owner))
     of_push = np.empty(len(pushes), np.int64)
     of_push[push[uses.order[is_push]]] = ring[is_push]
     last_of_life = np.append(begins_life[start][1:], True)
@@ -232,7 +241,6 @@ def _by_ring(events: Events, calls: Calls, appends: Appends, rows: Int64, notes:
     _note_unwalked(events, appends, push[sure], owner, executions, np.bincount(use, minlength=len(pushes)), notes)
 
     append = owner[use]
-    submit = executions.of(use, run, results.values("seq")[found])
     is_work = ~is_text(table, "kind", layout.SIGNAL)[append]
     return Operations(append[is_work], found[is_work], run[is_work], submit[is_work], inferred[is_work], notes)
 

@@ -143,7 +143,7 @@ class FileText:
 
 def read_events(file: FileText) -> Events:
     """Return the events of a file."""
-    reader = TraceEventReader()
+    reader = TraceEventReader(expected=file.size)
     for chunk in file.chunks():
         reader.feed(chunk)
     return Events(reader.finish(), file)

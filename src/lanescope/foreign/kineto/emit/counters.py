@@ -83,17 +83,12 @@ class Counters:
 def _values(events: TraceEvents) -> list[_Values]:
     """Return the values of each kind of counters."""
     found = []
-    parts = []
-    for name in ("device_type", "device_number"):
-        given = events.values[name]
-        of = np.full(len(events), -1, np.int64)
-        of[given.event] = given.value
-        parts.append(of)
     for name in _MEMORY:
         given = events.values[name]
         keep = events.has_ts[given.event] & (events.phase[given.event] == ord("i"))
         event = given.event[keep]
-        key = np.stack([*(of[event] for of in parts), events.place[event].astype(np.int64)], axis=1)
+        device = (events.values[part].of(event, -1) for part in ("device_type", "device_number"))
+        key = np.stack([*device, events.place[event].astype(np.int64)], axis=1)
         found.append(_Values(event, key, given.value[keep].astype(np.float64)))
     event, series, value = events.series
     keep = events.has_ts[event]

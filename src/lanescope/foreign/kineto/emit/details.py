@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -33,6 +34,43 @@ _COLLECTIVES = (
 _IDS = frozenset({"wait_stream", "wait_correlation", "wait_event", "stream"})
 
 
+class _Filled:
+    """Values of one argument in the rows of a table, filled in when somebody asks for them.
+
+    Args:
+        rows: int64 [n], ascending events.
+        values: of some events.
+        axis: of a triple.
+        is_id: some numbers mean "none".
+    """
+
+    def __init__(self, rows: Int64, values: ArgValues, *, axis: int | None = None, is_id: bool = False) -> None:
+        self._rows, self._given, self._axis, self._is_id = rows, values, axis, is_id
+
+    @cached_property
+    def _made(self) -> tuple[npt.NDArray[Any], Mask | None]:
+        rows, event = self._rows, self._given.event
+        value = self._given.value if self._axis is None else self._given.value[:, self._axis]
+        if len(rows) == len(event) and np.array_equal(rows, event):  # every row has it
+            filled, valid = value, np.ones(len(rows) if self._is_id else 0, np.bool_)
+        else:
+            at, valid = self._given.find(rows)
+            filled = np.where(valid, value[at], value.dtype.type(0))
+        if self._is_id and (is_none := layout.is_no_id(filled) & valid).any():
+            valid &= ~is_none
+            filled = np.where(is_none, 0, filled)
+        del self._rows, self._given
+        return filled, None if valid.all() else valid
+
+    def values(self) -> npt.NDArray[Any]:
+        """Return the values, 0 where there is none."""
+        return self._made[0]
+
+    def valid(self) -> Mask | None:
+        """Return which rows have one; None if all have."""
+        return self._made[1]
+
+
 class _Maker:
     """Fills columns of a table for the events that it has rows of.
 
@@ -49,52 +87,39 @@ class _Maker:
     ) -> None:
         self._builder, self._events, self._values, self._rows, self._table = builder, events, values, rows, table
         self._columns: dict[str, Any] = {}
-        # The place of each event from the first to the last row; -1: it is none of them.
-        self._number = np.full(int(rows[-1] - rows[0]) + 1, -1, np.int64)
-        self._number[rows - rows[0]] = np.arange(len(rows))
 
     def add(self, argument: str, column: str | None = None) -> None:
         """Add a column that holds one argument."""
         name = column or argument
         values = self._values[argument]
-        kind = layout.ARGS[argument].kind
-        at, mine = self._places(values.event)
-        valid = np.zeros(len(self._rows), np.bool_)
-        valid[at] = True
-        filled = np.zeros(len(self._rows), np.float64 if kind == "number" else np.int64)
-        filled[at] = values.value[mine]
-        if argument in _IDS:
-            valid &= ~np.isin(filled, layout.NO_ID)
-        self._columns[f"{name}_valid"] = valid
-        if kind != "text":
-            self._columns[name] = filled
+        if layout.ARGS[argument].kind != "text":
+            self._columns[name] = self._filled(values, is_id=argument in _IDS)
             return
+        filled = _Filled(self._rows, values)
         dictionary = self._builder.dictionary(self._table, name)
-        used = np.flatnonzero(np.bincount(filled[valid], minlength=1)) if valid.any() else np.empty(0, np.int64)
+        if not len(values.event):
+            dictionary.code("")
+            return
+        codes_of_file, valid = filled.values(), filled.valid()
+        used = np.flatnonzero(np.bincount(codes_of_file if valid is None else codes_of_file[valid], minlength=1))
         codes = np.zeros(int(used.max(initial=0)) + 1, np.int32)
         codes[used] = dictionary.codes([self._events.texts[number] for number in used.tolist()])
         dictionary.code("")
-        self._columns[name] = codes[np.where(valid, filled, used[0] if len(used) else 0)]
+        if valid is not None:
+            self._columns[f"{name}_valid"] = valid
+            codes_of_file = np.where(valid, codes_of_file, used[0] if len(used) else 0)
+        self._columns[name] = codes[codes_of_file]
 
     def add_triple(self, argument: str) -> None:
         """Add three columns that hold one argument."""
-        values = self._values[argument]
-        at, mine = self._places(values.event)
-        valid = np.zeros(len(self._rows), np.bool_)
-        valid[at] = True
         for axis, letter in enumerate("xyz"):
-            filled = np.zeros(len(self._rows), np.int64)
-            filled[at] = values.value[mine, axis]
-            self._columns[f"{argument}_{letter}"] = filled
-            self._columns[f"{argument}_{letter}_valid"] = valid
+            self._columns[f"{argument}_{letter}"] = self._filled(self._values[argument], axis=axis)
 
-    def _places(self, event: Int64) -> tuple[Int64, Int64]:
-        """Return where events, ascending, stand among the rows, and which of the events those are."""
-        first = int(self._rows[0])
-        low, high = np.searchsorted(event, (first, first + len(self._number))).tolist()
-        at = self._number[event[low:high] - first]
-        mine = np.flatnonzero(at >= 0)
-        return at[mine], mine + low
+    def _filled(self, values: ArgValues, *, axis: int | None = None, is_id: bool = False) -> Column | None:
+        if not len(values.event):
+            return None
+        filled = _Filled(self._rows, values, axis=axis, is_id=is_id)
+        return Column.derived(len(self._rows), filled.values, valid=filled.valid)
 
     def finish(self, slices: Int64) -> None:
         """Append the table."""
@@ -162,13 +187,16 @@ def add_arguments(
     builder: TraceBuilder, events: TraceEvents, made: Rows, part: Int64, read: Callable[[int, int], bytes]
 ) -> None:
     """Add the table of all arguments of ``part``, which are read from the file when somebody asks for them."""
-    rows = part[events.args_size[part] > 0]
+    has = events.args_size[part] > 0
+    rows = part if has.all() else part[has]
     if not len(rows):
         return
-    begin = events.begin[rows] + events.args_begin[rows]
-    end = begin + events.args_size[rows]
+    # Of the events nothing else is kept for it.
+    places, slice_of = (events.begin, events.args_begin, events.args_size), made.slice_of
 
     def texts() -> npt.NDArray[np.object_]:
+        begin = places[0][rows] + places[1][rows]
+        end = begin + places[2][rows]
         found = np.empty(len(rows), object)
         first = 0
         while first < len(rows):
@@ -180,4 +208,5 @@ def add_arguments(
             first = last
         return found
 
-    builder.append("kineto_args", slice_id=made.slice_of[rows], args=Column.derived(len(rows), texts))
+    slices = Column.derived(len(rows), lambda: slice_of[rows])
+    builder.append("kineto_args", slice_id=slices, args=Column.derived(len(rows), texts))

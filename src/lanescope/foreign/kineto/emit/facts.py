@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from lanescope.common.distinct import distinct
 from lanescope.foreign.kineto.emit.rows import Rows
 from lanescope.foreign.kineto.emit.tracks import Tracks
 from lanescope.foreign.kineto.formats import layout
@@ -103,8 +104,9 @@ def recorded_window(events: TraceEvents, classes: Classes, made: Rows) -> tuple[
     begin = int(made.ts[spans].min())
     ends = [int((made.ts[spans] + np.maximum(events.dur[spans], 0)).max())]
     marks = [number for number, name in enumerate(events.names) if name == layout.RECORD_END]
-    rows = np.flatnonzero(np.isin(events.name, marks) & events.has_ts & ~events.of_phase("M"))
-    ends += made.ts[rows].tolist()
+    for mark in marks:
+        rows = np.flatnonzero(events.name == mark)
+        ends += made.ts[rows[events.has_ts[rows] & (events.phase[rows] != ord("M"))]].tolist()
     return begin, max(ends)
 
 
@@ -122,9 +124,9 @@ def inexact_floats(absolute_us: npt.NDArray[np.int64], is_whole: npt.NDArray[np.
         absolute_us: int64 [n], times as they stand in the file, in ns.
         is_whole: which of them to look at.
     """
-    times = absolute_us[is_whole]
-    if not len(times) or max(abs(int(times.min())), abs(int(times.max()))) < _EXACT_NS:
+    if not len(absolute_us) or max(abs(int(absolute_us.min())), abs(int(absolute_us.max()))) < _EXACT_NS:
         return 0
+    times = absolute_us[is_whole]
     whole, rest = np.divmod(times, 1000)
     # Of numbers this large the nearest float is that of the sum: both parts are exact.
     read = whole.astype(np.float64) + rest.astype(np.float64) / 1000
@@ -162,33 +164,41 @@ class Tally:
         def stat(name: str, mask: npt.NDArray[np.bool_]) -> None:
             self._add(name, events, np.flatnonzero(mask))
 
-        known = np.zeros(256, np.bool_)
-        known[[ord(phase) for phase in _KNOWN_PHASES]] = True
-        is_known, is_row = known[events.phase], events.of_phase("X")
+        # Of healthy events nothing is counted, which their flags tell together.
+        any_of, all_of = np.bitwise_or.reduce(events.flags, initial=0), np.bitwise_and.reduce(events.flags)
+        phases = set(np.flatnonzero(events.by_phase).tolist())
+        unknown = phases.difference(map(ord, _KNOWN_PHASES))
+        is_known = ~np.isin(events.phase, [*unknown]) if unknown else np.ones(len(events), np.bool_)
+        is_row = events.of_phase("X")
         timed = is_known & ~events.of_phase("M") & ~events.of_phase("N")
         is_slice = is_row & events.has_ts
-        stat("kineto_missing_time", timed & ~events.has_ts)
-        stat("kineto_unknown_phase", ~is_known)
+        if not all_of & Bit.HAS_TIME:
+            stat("kineto_missing_time", timed & ~events.has_ts)
+        if unknown:
+            stat("kineto_unknown_phase", ~is_known)
         stat("kineto_unfinished", is_slice & ~events.has_dur)
-        stat("kineto_negative_duration", is_slice & events.has_dur & (events.dur < 0))
-        stat("kineto_rounded_time", events.has(Bit.ROUNDED))
+        if int(events.dur.min(initial=0)) < 0:
+            stat("kineto_negative_duration", is_slice & events.has_dur & (events.dur < 0))
+        if any_of & Bit.ROUNDED:
+            stat("kineto_rounded_time", events.has(Bit.ROUNDED))
         stat("kineto_odd_duration", is_known & ~is_row & events.has_dur)
-        stat("kineto_other_lane", _on_another_lane(events, is_slice))
+        self._add("kineto_other_lane", events, _on_another_lane(events, is_slice))
         stat("kineto_unknown_category", classes.is_unknown & is_slice)
-        stat("kineto_repeated_key", events.has(Bit.REPEATED_KEY))
+        if any_of & Bit.REPEATED_KEY:
+            stat("kineto_repeated_key", events.has(Bit.REPEATED_KEY))
         odd = [values.odd for values in events.values.values()]
         # Operators of other libraries have arguments of these names with a meaning of their own.
         rows = np.concatenate(odd) if odd else np.empty(0, np.int64)
         self._add("kineto_odd_argument", events, np.sort(rows[classes.is_work[rows] & is_slice[rows]]))
-        flows = events.of_phase("s") | events.of_phase("f") | events.of_phase("t")
+        flows = np.flatnonzero(events.of_phase("s") | events.of_phase("f") | events.of_phase("t"))
         backward = np.array([*(name in layout.BACKWARD_FLOWS for name in events.categories), False], np.bool_)
-        stat("kineto_replaced_flow", flows & ~backward[events.category])
+        self._add("kineto_replaced_flow", events, flows[~backward[events.category[flows]]])
         self._inexact += inexact_floats(events.ts, timed & events.has_ts)
         self.has_slices |= bool(is_slice.any())
         self.has_times |= bool((timed & events.has_ts).any())
-        size = events.size.astype(np.int64)
-        self.sizes[0] += int(size.sum())
-        self.sizes[1] += int(size[~is_known | (timed & ~events.has_ts)].sum())
+        self.sizes[0] += int(events.size.sum(dtype=np.int64))
+        dropped = ~is_known | (timed & ~events.has_ts)
+        self.sizes[1] += int(events.size[dropped].sum(dtype=np.int64)) if dropped.any() else 0
 
     @property
     def inexact(self) -> int:
@@ -254,20 +264,20 @@ def add_stats(
         stat("kineto_empty", 1)
 
 
-def _on_another_lane(events: TraceEvents, is_slice: npt.NDArray[np.bool_]) -> npt.NDArray[np.bool_]:
-    """Return the kernels and copies that lie on another stream or device than their arguments name, bool [n]."""
+def _on_another_lane(events: TraceEvents, is_slice: npt.NDArray[np.bool_]) -> Int64:
+    """Return the kernels and copies that lie on another stream or device than their arguments name, ascending."""
     table = np.array([*(name in layout.KERNELS | layout.COPIES for name in events.categories), False], np.bool_)
-    mine = table[events.category] & is_slice
-    found = np.zeros(len(events), np.bool_)
+    found = []
     for part, argument in enumerate(("device", "stream")):
         numbers = [place[part] for place in events.places]
         is_number = np.array([isinstance(number, int) for number in numbers], np.bool_)
         of_place = np.array([number if isinstance(number, int) else 0 for number in numbers], np.int64)
         values = events.values[argument]
-        place = events.place[values.event]
-        differs = is_number[place] & (of_place[place] != values.value)
-        found[values.event[differs & mine[values.event]]] = True
-    return found
+        mine = np.flatnonzero(table[events.category[values.event]] & is_slice[values.event])
+        event = values.event[mine]
+        place = events.place[event]
+        found.append(event[is_number[place] & (of_place[place] != values.value[mine])])
+    return distinct(np.concatenate(found))
 
 
 def add_accounting(builder: TraceBuilder, decoded: int, tally: Tally) -> None:

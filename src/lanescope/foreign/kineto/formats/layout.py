@@ -6,6 +6,11 @@ generations since 2021.
 
 from __future__ import annotations
 
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
 from lanescope.wire.trace_events import Wanted
 
 FORMAT = "kineto"
@@ -63,6 +68,13 @@ SYNC_THREAD_OFFSET = 1_000_000
 RECORD_END, ITERATION, MEMORY = "Record Window End", "Iteration Start", "[memory]"
 #: Unsigned numbers that mean none.
 NO_ID = (4294967295, 18446744073709551615, -1)
+
+
+def is_no_id(values: npt.NDArray[Any]) -> npt.NDArray[np.bool_]:
+    """Return which integers, int64 [n] in two's complement, mean none."""
+    found: npt.NDArray[np.bool_] = (values == NO_ID[0]) | (values == NO_ID[2])
+    return found
+
 
 # --- arguments ----------------------------------------------------------------------------------------------------
 

@@ -46,13 +46,14 @@ class Pairs(NamedTuple):
 def join_launches(events: TraceEvents, classes: Classes) -> Launches:
     """Join device work with the calls of its correlation; of several calls the first in the file is taken."""
     values = events.values["correlation"]
-    is_real = ~np.isin(values.value, layout.NO_ID) & (events.phase[values.event] == ord("X"))
+    is_real = ~layout.is_no_id(values.value) & (events.phase[values.event] == ord("X"))
     event, number = values.event[is_real], values.value[is_real]
     is_call = classes.is_runtime[event]
     is_work = classes.is_work[event]
     calls, keys = event[is_call], number[is_call]
-    sort = np.argsort(keys, kind="stable")
-    calls, keys = calls[sort], keys[sort]
+    if (keys[1:] < keys[:-1]).any():  # mostly calls are numbered in the order of the file
+        sort = np.argsort(keys, kind="stable")
+        calls, keys = calls[sort], keys[sort]
     first = np.ones(len(keys), np.bool_)
     np.not_equal(keys[1:], keys[:-1], out=first[1:])
     repeated = np.sort(calls[~first])
@@ -63,7 +64,9 @@ def join_launches(events: TraceEvents, classes: Classes) -> Launches:
     found = keys[at] == wanted if len(keys) else np.zeros(len(wanted), np.bool_)
     work_rows = np.flatnonzero(classes.is_work & events.of_phase("X"))
     launched = work[found]
-    alone = work_rows[~np.isin(work_rows, launched, assume_unique=True)]
+    is_launched = np.zeros(len(events), np.bool_)
+    is_launched[launched] = True
+    alone = work_rows[~is_launched[work_rows]]
     return Launches(calls[at[found]] if len(keys) else launched, launched, alone, repeated)
 
 

@@ -161,16 +161,18 @@ class PacketReader:
 def _zstd() -> Callable[[bytes], bytes | None] | None:
     """Return what unpacks zstd, if any library here does."""
     try:
-        import zstandard  # type: ignore[import-not-found]
+        import zstandard
     except ImportError:
         return None
 
     def unpack(packed: bytes) -> bytes | None:
         try:
-            content: bytes = zstandard.ZstdDecompressor().decompress(packed, max_output_size=MOST_UNPACKED)
-        except zstandard.ZstdError:
+            # What a frame says of its content is allocated at once.
+            if zstandard.frame_content_size(packed) > MOST_UNPACKED:
+                return None
+            return zstandard.ZstdDecompressor().decompress(packed, max_output_size=MOST_UNPACKED)
+        except (zstandard.ZstdError, MemoryError):
             return None
-        return content
 
     return unpack
 

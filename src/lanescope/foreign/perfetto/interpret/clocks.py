@@ -141,24 +141,18 @@ class ClockMap:
     def _by_clock(self) -> dict[int, dict[int, Reading]]:
         if self._readings is not None:
             return self._readings
-        number, clock, ts = (self._snapshots[name] for name in ("number", "clock", "ts"))
-        pairs: dict[tuple[int, int], tuple[list[int], list[int]]] = {}
-        starts = np.flatnonzero(np.diff(number, prepend=-1, append=-1)) if len(number) else np.empty(0, np.int64)
-        clocks, times = clock.tolist(), ts.tolist()
-        for begin, end in zip(starts.tolist(), starts[1:].tolist(), strict=False):
-            few = slice(begin, min(end, begin + _MOST_CLOCKS))
-            together = dict(zip(clocks[few], times[few], strict=True))
-            for one, one_ts in together.items():
-                for other, other_ts in together.items():
+        pairs: dict[tuple[int, int], list[tuple[Int64, Int64, Int64]]] = {}
+        for clocks, numbers, times in _alike(self._snapshots):
+            last = {clock: column for column, clock in enumerate(clocks)}  # of one that comes twice
+            for one, of in last.items():
+                for other, to in last.items():
                     if one != other:
-                        of, to = pairs.setdefault((one, other), ([], []))
-                        of.append(one_ts)
-                        to.append(other_ts)
+                        pairs.setdefault((one, other), []).append((numbers, times[:, of], times[:, to]))
         found: dict[int, dict[int, Reading]] = {}
-        for (one, other), (of, to) in pairs.items():
-            at = np.array(of, np.int64)
-            order = np.argsort(at, kind="stable")
-            found.setdefault(one, {})[other] = Reading(at[order], np.array(to, np.int64)[order])
+        for (one, other), parts in pairs.items():
+            snapshot, of_ts, to_ts = (np.concatenate(column) for column in zip(*parts, strict=True))
+            order = np.lexsort((snapshot, of_ts))
+            found.setdefault(one, {})[other] = Reading(of_ts[order], to_ts[order])
         self._readings = found
         return found
 
@@ -170,6 +164,31 @@ class ClockMap:
             if self._target in others and not int(self._sequences[number - 1]) and known <= _MOST_KNOWN:
                 found.append((known, others[self._target]))
         return found
+
+
+def _alike(snapshots: Columns) -> list[tuple[tuple[int, ...], Int64, Int64]]:
+    """Return the snapshots of the same clocks together, in the order in which such snapshots first come.
+
+    Returns:
+        The clocks, the numbers of the snapshots, int64 [m], and the time of each clock, int64 [m, clocks].
+    """
+    number, clock, ts = (snapshots[name] for name in ("number", "clock", "ts"))
+    if not len(number):
+        return []
+    starts = np.flatnonzero(np.diff(number, prepend=-1))
+    sizes = np.minimum(np.diff(starts, append=len(number)), _MOST_CLOCKS)
+    found = []
+    for size in distinct(sizes).tolist():
+        of_size = starts[sizes == size]
+        places = of_size[:, None] + np.arange(size)
+        clocks = clock[places]
+        order = np.lexsort(clocks.T[::-1])  # stable: of the same clocks the earlier snapshot comes first
+        is_other = (clocks[order[1:]] != clocks[order[:-1]]).any(axis=1)
+        found += [
+            (tuple(clocks[rows[0]].tolist()), of_size[rows], ts[places[rows]])
+            for rows in np.split(order, np.flatnonzero(is_other) + 1)
+        ]
+    return sorted(found, key=lambda each: int(each[1][0]))
 
 
 def _is_same(reading: Reading) -> bool:

@@ -9,17 +9,16 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from lanescope._native import core
 from lanescope.devices.levelzero.formats import layout
 from lanescope.devices.levelzero.formats.event_model import Events, Rows
 from lanescope.devices.levelzero.formats.event_tables import EVENTS
 from lanescope.devices.levelzero.formats.foreign.payload_reader import PayloadReader, Records
-from lanescope.devices.levelzero.formats.foreign.payloads import payloads
+from lanescope.devices.levelzero.formats.foreign.payloads import payloads, records
 from lanescope.devices.levelzero.formats.foreign.streams import Foreign, Stream
 from lanescope.devices.levelzero.formats.foreign.value_texts import written
-from lanescope.devices.levelzero.formats.host_apis import HOST_APIS, PROVIDERS, is_sized, result_text
-from lanescope.devices.levelzero.formats.text_calls import REMEMBERED
+from lanescope.devices.levelzero.formats.host_apis import HOST_APIS, PROVIDERS, result_text
 from lanescope.devices.levelzero.formats.text_handlers import handler_of
-from lanescope.devices.levelzero.formats.text_launches import entry_part, exit_part, is_launch
 from lanescope.devices.levelzero.formats.text_records import Handler, result_name
 from lanescope.wire import tsdl
 
@@ -131,8 +130,11 @@ class _Maker:
         self._report = Report()
         self._points: list[tuple[Int64, ...]] = []
         self._names: dict[str, int] = {}
-        #: Events that handlers read: position, stream, kind, and index among those of the kind.
-        self._special: list[tuple[Int64, int, int, Int64, Handler]] = []
+        #: Kinds of events that handlers read: stream, row of its reader's events, name.
+        self._special: list[tuple[int, int, str, Handler]] = []
+        #: The events of each stream that are of them: columns of ``Records``.
+        self._records: list[tuple[npt.NDArray[Any], ...]] = []
+        self._payloads: list[core.LevelZeroColumns] = []
 
     def make(self) -> tuple[Events, Points, Report]:
         for host, pid in self._found.processes:
@@ -159,26 +161,29 @@ class _Maker:
         pairs = pairs_of(names)
         functions = self._rows["calls"].dictionary("function")
         code, leaves = np.full(count, -1, np.int32), np.zeros(count, np.bool_)
+        special = np.full(count, -1, np.int32)
         points = np.full(count, -1, np.int32)
-        results: list[tuple[int, Any]] = []
         for row in present:
             name = names[row]
             provider, _, event = name.partition(":")
             handler = handler_of(provider, event) if provider in (*layout.PROVIDERS, *PROVIDERS) else None
-            if handler is not None and not self._is_plain(stream, row, provider, event):
-                rows = np.flatnonzero((walk.kinds == row) & stream.timed)
-                self._special.append((stream.seq[rows], number, row, rows, handler))
-            elif handler is not None:
-                base, _, end = event.rpartition("_")
-                code[row], leaves[row] = functions.code(base), end == "exit"
-                results.append((row, provider))
+            if handler is not None:
+                special[row] = len(self._special)
+                self._special.append((number, row, name, handler))
             elif name in pairs:
                 base, leaves[row] = pairs[name]
                 code[row] = functions.code(base)
             else:
                 points[row] = self._names.setdefault(name, len(self._names))
-        self._add_calls(stream, code, leaves, results)
-        of_event = points[walk.kinds]
+        self._add_records(stream, special)
+        self._add_calls(stream, code, leaves)
+        self._add_points(number, stream, points)
+
+    def _add_points(self, number: int, stream: Stream, points: npt.NDArray[np.int32]) -> None:
+        """Take the other events of a stream: index into the names by kind, -1 for others."""
+        if not (points >= 0).any():
+            return
+        of_event = points[stream.walk.kinds]
         rows = np.flatnonzero((of_event >= 0) & stream.timed)
         if len(rows):
             self._points.append(
@@ -192,83 +197,64 @@ class _Maker:
                 )
             )
 
-    @staticmethod
-    def _is_plain(stream: Stream, row: int, provider: str, event: str) -> bool:
-        """Return whether a record of THAPI is an entry or exit that says nothing but that, and its result."""
-        function, _, end = event.rpartition("_")
-        if end not in ("entry", "exit") or not function:
-            return False
-        if provider in HOST_APIS:
-            api = HOST_APIS[provider]
-            if end == "exit":
-                return exit_part(api, function) is None
-            return not (is_sized(api, function) or is_launch(api, function)) and entry_part(api, function) is None
-        if provider not in layout.APIS or function in REMEMBERED or (end == "entry" and function in layout.WAITS):
-            return False
-        fields = {leaf.name for leaf in stream.trace.reader.leaves(row) if leaf.root == "event.fields"}
-        is_append = "hCommandList" in fields and (function in layout.APPENDS or "hSignalEvent" in fields)
-        return end == "exit" or not (is_append or ("Memory" in function and "size" in fields))
-
-    def _add_calls(
-        self, stream: Stream, code: npt.NDArray[np.int32], leaves: npt.NDArray[np.bool_], results: list[tuple[int, str]]
-    ) -> None:
-        walk = stream.walk
-        of_event = code[walk.kinds]
-        taken = of_event >= 0
-        rows = np.flatnonzero(taken if stream.timed.all() else taken & stream.timed)
-        if not len(rows):
+    def _add_calls(self, stream: Stream, code: npt.NDArray[np.int32], leaves: npt.NDArray[np.bool_]) -> None:
+        """Take pairs of events of other producers as calls: function by kind, -1 for others, and which are exits."""
+        if not (code >= 0).any():
             return
-        result, known = np.zeros(len(rows), np.int32), np.zeros(len(rows), np.bool_)
-        kinds = walk.kinds[rows]
-        for row, provider in results:
-            if leaves[row]:
-                here = np.flatnonzero(kinds == row)
-                found = self._results(stream, row, provider, rows[here])
-                if found is not None:
-                    result[here], known[here] = found, True
-        ones = np.ones(len(rows), np.bool_)
+        of_event = code[stream.walk.kinds]
+        rows = np.flatnonzero((of_event >= 0) & stream.timed)
         self._rows["calls"].add_block(
             {
                 "seq": (stream.seq[rows], None),
                 "ts": (stream.ts[rows], None),
                 "thread_id": (stream.thread[rows], None),
                 "function": (of_event[rows], None),
-                "is_exit": (leaves[kinds], None),
-                "result": (result, known),
-                "bytes": (np.zeros(len(rows), np.uint64), ~ones),
+                "is_exit": (leaves[stream.walk.kinds[rows]], None),
             },
             len(rows),
         )
 
-    def _results(self, stream: Stream, row: int, provider: str, rows: Int64) -> npt.NDArray[np.int32] | None:
-        """Return the codes of the results of exits; None if they have none."""
-        found = result_texts(stream, row, provider, rows)
-        if found is None:
-            return None
-        texts, which = found
-        codes: npt.NDArray[np.int32] = self._rows["calls"].dictionary("result").codes(texts)[which]
-        return codes
-
     # --- records that handlers read ---------------------------------------------------------------------------------
+
+    def _add_records(self, stream: Stream, special: npt.NDArray[np.int32]) -> None:
+        """Take the events of a stream whose kinds are special: index into ``_special`` by kind, -1 for all others."""
+        if not (special >= 0).any():
+            return
+        of_event = special[stream.walk.kinds]
+        taken = of_event >= 0
+        taken = taken if stream.timed.all() else taken & stream.timed
+        events = np.flatnonzero(taken)
+        of_stream: tuple[npt.NDArray[Any], ...] = of_event, stream.seq, stream.ts, stream.thread
+        if len(events) < len(taken):
+            of_stream = tuple(column[events] for column in of_stream)
+        kinds, seq, ts, threads = of_stream
+        rows = events
+        for row in np.flatnonzero(special >= 0).tolist():
+            fields = records(stream, row)
+            if fields is None:
+                here = np.flatnonzero(kinds == special[row])
+                if rows is events:
+                    rows = events.copy()
+                rows[here] = np.arange(len(here))
+                fields = payloads(stream, row, events[here])
+            self._payloads.append(fields)
+        self._records.append((kinds, rows, seq, ts, threads))
 
     def _handle(self) -> None:
         if not self._special:
             return
         reader = PayloadReader(self._rows, [process for process, _ in self._found.threads])
-        names = [self._found.streams[number].trace.reader.events[row][1].name for _, number, row, _, _ in self._special]
-        lengths = [len(rows) for _, _, _, rows, _ in self._special]
-        of_stream = [(self._found.streams[number], rows) for _, number, _, rows, _ in self._special]
-        records = Records(
-            names=names,
-            handlers=[handler for *_, handler in self._special],
-            kinds=np.repeat(np.arange(len(self._special)), lengths),
-            seq=np.concatenate([seq for seq, *_ in self._special]),
-            ts=np.concatenate([stream.ts[rows] for stream, rows in of_stream]),
-            threads=np.concatenate([stream.thread[rows] for stream, rows in of_stream]).astype(np.int64),
-            payloads=[payloads(self._found.streams[number], row, rows) for _, number, row, rows, _ in self._special],
+        kinds, rows, seq, ts, threads = (
+            columns[0] if len(columns) == 1 else np.concatenate(columns) for columns in zip(*self._records, strict=True)
         )
-        for group, count in reader.read(records).items():
-            key = self._special[group][1], names[group]
+        if bool((seq[1:] < seq[:-1]).any()):
+            order = np.argsort(seq, kind="stable")
+            kinds, rows, seq, ts, threads = (column[order] for column in (kinds, rows, seq, ts, threads))
+        names = [name for _, _, name, _ in self._special]
+        handlers = [handler for *_, handler in self._special]
+        found = reader.read(Records(names, handlers, kinds, rows, seq, ts, threads, self._payloads))
+        for group, count in found.items():
+            key = self._special[group][0], names[group]
             self._report.bad[key] = self._report.bad.get(key, 0) + count
         for thread in reader.finish().values():
             self._rows["threads"].add(self._found.threads[thread])

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from itertools import accumulate
 from typing import NamedTuple
 
 import numpy as np
@@ -18,24 +17,26 @@ from lanescope.devices.levelzero.formats.text_shapes import Shapes
 
 
 class Records(NamedTuple):
-    """Records whose times and threads are known: those of the first kind, then those of the next.
+    """Records whose times and threads are known, in their order.
 
     Attributes:
         names: what the kinds are called, ``PROVIDER:EVENT``.
         handlers: what reads the records of each kind.
-        kinds: int64 [n], index into ``names``.
+        kinds: int32 [n], index into ``names``.
+        rows: int64 [n], row among the payloads of the kind.
         seq: int64 [n], position in the order of all records.
         ts: int64 [n], ns.
-        threads: int64 [n], row of threads.
+        threads: int32 [n], row of threads.
         payloads: the fields of each kind.
     """
 
     names: Sequence[str]
     handlers: Sequence[Handler]
-    kinds: npt.NDArray[np.int64]
+    kinds: npt.NDArray[np.int32]
+    rows: npt.NDArray[np.int64]
     seq: npt.NDArray[np.int64]
     ts: npt.NDArray[np.int64]
-    threads: npt.NDArray[np.int64]
+    threads: npt.NDArray[np.int32]
     payloads: Sequence[core.LevelZeroColumns]
 
 
@@ -53,20 +54,18 @@ class PayloadReader:
         self._told: set[bytes] = set()
 
     def read(self, records: Records) -> dict[int, int]:
-        """Read records in their order; return by kind how many have fields that are not what they have to be."""
-        order = np.argsort(records.seq, kind="stable")
+        """Read records; return by kind how many have fields that are not what they have to be."""
         bad: dict[int, int] = {}
-        place, columns = 0, (records.kinds, records.seq, records.ts, records.threads)
-        begins = list(accumulate(map(len, records.payloads), initial=0))
+        place, columns = 0, (records.kinds, records.rows, records.seq, records.ts, records.threads)
+        counts = np.bincount(records.kinds, minlength=len(records.names)).tolist()
         while True:
-            place = self._shapes.scanner.take_records(records.names, order, *columns, records.payloads, place)
-            if place == len(order):
+            place = self._shapes.scanner.take_records(records.names, *columns, records.payloads, counts, place)
+            if place == len(records.seq):
                 return bad
-            at = int(order[place])
-            group = int(records.kinds[at])
-            stamp = int(records.seq[at]), int(records.ts[at]), int(records.threads[at])
+            group = int(records.kinds[place])
+            stamp = int(records.seq[place]), int(records.ts[place]), int(records.threads[place])
             try:
-                payload = records.payloads[group].payload(at - begins[group])
+                payload = records.payloads[group].payload(int(records.rows[place]))
                 records.handlers[group](self._recorder, stamp, payload)
             except BadField:
                 bad[group] = bad.get(group, 0) + 1
