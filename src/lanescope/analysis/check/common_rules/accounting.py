@@ -44,9 +44,7 @@ def _loss(subject: CheckContext) -> Iterator[Violation]:
         yield stat_violation(subject, row)
 
 
-def _counted_twice(
-    subject: CheckContext, lost: list[dict[str, Any]], told: list[dict[str, Any]]
-) -> dict[int, int]:
+def _counted_twice(subject: CheckContext, lost: list[dict[str, Any]], told: list[dict[str, Any]]) -> dict[int, int]:
     """Return how many units of rows of ``accounting``, by id, stats of the same input count as well.
 
     Stats declare which units they count. The stat gives its reason and its location. Of what a device dropped, which is
