@@ -39,6 +39,16 @@ def test_as_numpy_says(values: np.ndarray) -> None:
     assert found.tolist() == expected.tolist()
 
 
+@settings(max_examples=some(20))
+@given(st.sampled_from([np.int8, np.int32, np.int64]), st.integers(1, 5000), st.booleans())
+def test_many_values_that_lie_close_together(dtype: type[np.signedinteger], size: int, is_far: bool) -> None:
+    limits = np.iinfo(dtype)
+    values = np.tile(np.arange(size) % 200 - 100, 2).astype(dtype)
+    values[:2] = (limits.min, limits.max) if is_far else (-100, 100)
+    assert distinct(values).dtype == dtype
+    assert distinct(values).tolist() == np.unique(values).tolist()
+
+
 def test_numpy_unique_is_called_nowhere() -> None:
     assert plain_uniques("import numpy as np\nnp.unique(x)\nnp.unique(x, return_index=True)") == [2]
     assert plain_uniques("np.isin(x, y)\nnp.setdiff1d(x, y)\nnp.setdiff1d(x, y, assume_unique=True)") == [2]

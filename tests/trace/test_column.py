@@ -91,6 +91,22 @@ def meaning(column):
 def test_concat_and_take_mean_what_lists_mean(parts):
     joined = Column.concat([column for column, _ in parts])
     expected = [value for _, values in parts for value in values]
+    pieces = np.concatenate(list(joined.pieces()))
     assert meaning(joined) == expected
+    assert pieces.tolist() == joined.values.tolist() == np.concatenate(list(joined.pieces())).tolist()
     backwards = np.arange(len(expected))[::-1]
     assert meaning(joined.take(backwards)) == expected[::-1]
+
+
+def test_concat_of_unknown_values_stores_none():
+    joined = Column.concat([Column.null(2, np.int64), Column.null(3, np.int64)])
+    assert joined.is_unknown
+    assert len(joined) == 5
+    assert not Column.concat([Column.null(2, np.int64), Column.constant(0, 3, np.int64)]).is_unknown
+
+
+def test_pieces_of_joined_columns_are_not_joined():
+    joined = Column.concat([Column.derived(2, lambda: np.arange(2)), Column.array(np.arange(3))])
+    assert [piece.tolist() for piece in joined.pieces()] == [[0, 1], [0, 1, 2]]
+    assert joined.values.tolist() == [0, 1, 0, 1, 2]
+    assert [piece.tolist() for piece in joined.pieces()] == [[0, 1, 0, 1, 2]]

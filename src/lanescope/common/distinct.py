@@ -10,7 +10,7 @@ import numpy.typing as npt
 T = TypeVar("T", bound=np.generic)
 
 
-#: Values below it are looked up in a table of all of them.
+#: Values in a range below it are looked up in a table of all of them.
 _SMALL = 1 << 12
 
 
@@ -20,9 +20,12 @@ def distinct(values: npt.NDArray[T]) -> npt.NDArray[T]:
     ``np.unique`` without any of its options says the same, but imports ``numpy.ma`` to find out that nothing is masked,
     which is more than decoding a small capture.
     """
-    # Of many small numbers (cores, threads) a table is quicker than to sort.
-    if values.dtype.kind == "i" and values.size > _SMALL and values.min() >= 0 and values.max() < _SMALL:
-        return np.flatnonzero(np.bincount(values.reshape(-1))).astype(values.dtype)
+    # Of many numbers that lie close together (cores, threads, functions) a table is quicker than to sort.
+    if values.dtype.kind == "i" and values.size > _SMALL:
+        low = int(values.min())
+        if int(values.max()) - low < _SMALL:
+            found = np.flatnonzero(np.bincount(np.subtract(values.reshape(-1), low, dtype=np.int64)))
+            return (found + low).astype(values.dtype)
     ordered: npt.NDArray[Any] = np.sort(values, axis=None)
     is_new = np.ones(len(ordered), bool)
     np.not_equal(ordered[1:], ordered[:-1], out=is_new[1:])

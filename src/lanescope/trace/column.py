@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -92,7 +92,7 @@ class Column:
             uint8, and where each begins, int64 [n + 1]. None of others.
     """
 
-    __slots__ = ("_length", "_make", "_valid", "_values", "constant_value", "dictionary", "encode", "runs")
+    __slots__ = ("_length", "_make", "_parts", "_valid", "_values", "constant_value", "dictionary", "encode", "runs")
 
     def __init__(
         self,
@@ -107,6 +107,7 @@ class Column:
             raise ValueError(f"validity mask has {len(valid)} rows: expected {length}")
         self._length = length
         self._make = make
+        self._parts: Sequence[Column] = ()
         self._values: Array | None = None
         self._valid = valid
         self.dictionary = dictionary
@@ -181,7 +182,7 @@ class Column:
         make = self._make  # first: another thread may make them meanwhile
         if self._values is None:
             self._values = self._made(make)
-            self._make = _spent  # what the values were made from may go
+            self._make, self._parts = _spent, ()  # what the values were made from may go
         return self._values
 
     def _made(self, make: Callable[[], Array]) -> Array:
@@ -194,6 +195,14 @@ class Column:
         """Return the values, [n], and do not keep them if they have to be made: for columns that are read once."""
         make = self._make
         return self.values if self._values is not None else self._made(make)
+
+    def pieces(self) -> Iterator[Array]:
+        """Yield the values in pieces, and neither keep nor join those that have to be made: for one look at each."""
+        parts = self._parts  # first: another thread may make them meanwhile
+        if not parts:
+            yield self.read_once()
+        for part in parts:
+            yield from part.pieces()
 
     @property
     def valid(self) -> Mask | None:
@@ -235,7 +244,8 @@ class Column:
         """Return the rows from ``start`` to before ``stop``, not copied."""
         if self.is_unknown:
             return Column.null(stop - start, self.values.dtype, dictionary=self.dictionary)
-        valid = None if self.valid is None else self.valid[start:stop]
+        known = self.valid
+        valid = None if known is None else known[start:stop]
         if self.constant_value is not None:
             column = Column.constant(self.constant_value, stop - start, self.values.dtype, dictionary=self.dictionary)
             column._valid = valid
@@ -249,6 +259,8 @@ class Column:
         if len(columns) == 1:
             return columns[0]
         length = sum(len(column) for column in columns)
+        if all(column.is_unknown for column in columns):
+            return Column.null(length, columns[0].values.dtype, dictionary=columns[0].dictionary)
         first = columns[0]
         dictionary = first.dictionary
 
@@ -267,9 +279,11 @@ class Column:
             column = Column.constant(constant, length, first.values.dtype, dictionary=dictionary)
             column._valid = valid
             return column
-        return Column.derived(
+        column = Column.derived(
             length, lambda: np.concatenate([c.read_once() for c in columns]), valid=valid, dictionary=dictionary
         )
+        column._parts = columns
+        return column
 
     @staticmethod
     def _concat_texts(columns: Sequence[Column], valid: Mask | None) -> Column:

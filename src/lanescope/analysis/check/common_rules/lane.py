@@ -76,15 +76,16 @@ def _durations(subject: CheckContext) -> Iterator[Violation]:
     """Impossible durations of slices, gaps and coverage."""
     slices = subject.trace.slices
     ts, dur, closed = slices.values("ts"), slices.values("dur"), slices.valid("dur")
-    ticks, longest = slices.column("dur_ticks").read_once(), int(dur.max(initial=0))
+    least, longest = int(dur.min(initial=0)), int(dur.max(initial=0))
+    least = min(least, *(int(ticks.min(initial=0)) for ticks in slices.column("dur_ticks").pieces()))
     nothing: Mask = np.broadcast_to(np.False_, (len(slices),))
     # Most traces show by a few extremes that there is nothing to find.
     negative: Mask = nothing
     beyond: Mask = nothing
     unseen: Mask = nothing
     longer: Mask = nothing
-    if min(int(dur.min(initial=0)), int(ticks.min(initial=0))) < 0:
-        negative = (closed & (dur < 0)) | (slices.valid("dur_ticks") & (ticks < 0))
+    if least < 0:
+        negative = (closed & (dur < 0)) | (slices.valid("dur_ticks") & (slices.values("dur_ticks") < 0))
     if int(ts.max(initial=0)) + longest > INT64_MAX:
         beyond = closed & (dur > INT64_MAX - np.maximum(ts, 0))
     if not closed.all():

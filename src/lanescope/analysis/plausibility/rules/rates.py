@@ -24,7 +24,7 @@ _TAIL, _MOVED = 10, 0.6
 #: Smallest usual deviation of the logarithms of lengths between siblings.
 _LEAST_DEVIATION = 0.05
 #: Values of a group, and steps of 1, in keys of sorts.
-_GROUP, _UNIT = 1 << 32, 1 << 24
+_GROUP_BITS, _UNIT = 32, 1 << 24
 
 Floats = npt.NDArray[np.float64]
 
@@ -169,6 +169,7 @@ def _medians(value: Floats, first: Ints, count: Ints) -> Floats:
 
 def _sorted_groups(group: Ints, value: Floats) -> tuple[Ints, Floats]:
     """Return groups (below 2^31) and values (within 64 of 0) sorted by group, then value; values to 6e-8."""
-    key = group * _GROUP + (np.rint(value * _UNIT).astype(np.int64) + _GROUP // 2)
+    half = 1 << (_GROUP_BITS - 1)
+    key = (group << _GROUP_BITS) + (np.rint(value * _UNIT).astype(np.int64) + half)
     key.sort()  # of one array of integers, which is much faster than a sort by two keys
-    return key // _GROUP, (key % _GROUP - _GROUP // 2) / _UNIT
+    return key >> _GROUP_BITS, ((key & (2 * half - 1)) - half) / _UNIT

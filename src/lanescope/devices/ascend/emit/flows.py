@@ -203,10 +203,13 @@ class _Anchors:
     def put(self, stamp: Int64, row: Int64, track: Int64, slice_id: Int64, to_ts: ToTs) -> None:
         """Set the tasks that have a row (not -1) and a stamp."""
         found = np.flatnonzero((row >= 0) & (stamp > 0))
-        rows = row[found]
-        self.stamp[found] = stamp[found]
-        self.track[found] = track[rows]
-        self.slice_id[found] = slice_id[rows]
+        if len(found) == len(row):
+            self.stamp, self.track, self.slice_id = stamp.copy(), track[row], slice_id[row]
+        else:
+            rows = row[found]
+            self.stamp[found] = stamp[found]
+            self.track[found] = track[rows]
+            self.slice_id[found] = slice_id[rows]
         self._clock[found] = len(self._time)
         self._time.append(to_ts)
 

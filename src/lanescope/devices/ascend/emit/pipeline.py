@@ -82,7 +82,7 @@ class _Places:
         threads = thread_of_core(told.records.metadata)
         if phases is None or not len(threads):
             return cls(slice_id, track, seen)
-        thread = np.append(threads, -1)[np.minimum(runs.core, len(threads))]
+        thread = told.run_thread
         group = told.phases.group.astype(np.int64)
         at = _last(np.flatnonzero(told.is_kind(*_PUBLISHING)), group, phases.begin, thread, runs.dispatch)
         inside = np.flatnonzero((at >= 0) & (runs.dispatch > 0))

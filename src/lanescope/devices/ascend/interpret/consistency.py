@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-from itertools import pairwise
-
 import numpy as np
 import numpy.typing as npt
 
 from lanescope._native import core
-from lanescope.common.intervals import bounds
 from lanescope.common.intervals import order as in_order
 from lanescope.devices.ascend.formats.layout import MAX_CORE, PHASE_KINDS, PHASES
 from lanescope.devices.ascend.formats.versions import Erratum
 from lanescope.devices.ascend.interpret import graph as graphs
 from lanescope.devices.ascend.interpret.execution_table import Executions
+from lanescope.devices.ascend.interpret.graph import by_lane_and_time, reach
 from lanescope.devices.ascend.interpret.resolve import Interpreter, thread_of_core
 from lanescope.trace.column import Mask
 
@@ -78,7 +76,7 @@ def outside_phase(told: Interpreter) -> tuple[Mask, Mask]:
     work = np.flatnonzero(told.is_kind(*_WORK) | (phases.has("kind") & ~told.is_kind(*PHASE_KINDS)))
     if not len(work) or not len(threads):
         return dispatched, finished
-    lane = np.append(threads, -1)[np.minimum(runs.core, len(threads))]
+    lane = told.run_thread
     group = phases.group[work].astype(np.int64)
     begin, end = phases["start_cycles"][work], phases["end_cycles"][work]
     if not by_lane_and_time(group, begin):
@@ -86,24 +84,12 @@ def outside_phase(told: Interpreter) -> tuple[Mask, Mask]:
         group, begin, end = group[order], begin[order], end[order]
     ended = np.append(reach(group, end), 0)
     works = np.append(np.bincount(group) > 0, False)
-    is_known = works[np.where((lane >= 0) & (lane < len(works)), lane, -1)]
+    last = len(works) - 1  # of all threads without phases, and of -1
+    is_known = works[np.minimum(lane, last)]
     for stamps, found in ((runs.dispatch, dispatched), (runs.finish, finished)):
         at = core.ascend_last_of_lane(group, begin, lane, stamps)
         found[:] = is_known & (stamps > 0) & ((at < 0) | (ended[at] < stamps))
     return dispatched, finished
-
-
-def by_lane_and_time(lane: Int64, time: Int64) -> bool:
-    """Return whether lanes do not fall, nor times within a lane, int64 [n] each."""
-    return bool(((lane[1:] > lane[:-1]) | ((lane[1:] == lane[:-1]) & (time[1:] >= time[:-1]))).all())
-
-
-def reach(lane: Int64, end: Int64) -> Int64:
-    """Return the latest end so far on the lane of each row, int64 [n]; lanes do not fall."""
-    found = np.empty(len(end), np.int64)
-    for first, last in pairwise(bounds(lane) if len(lane) else [0]):
-        np.maximum.accumulate(end[first:last], out=found[first:last])
-    return found
 
 
 def duplicate_submits(told: Interpreter) -> int:

@@ -7,12 +7,15 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from functools import cached_property
+from itertools import pairwise
 
 import numpy as np
 import numpy.typing as npt
 
 from lanescope._native import core
 from lanescope.common.distinct import distinct
+from lanescope.common.intervals import bounds
+from lanescope.common.intervals import order as in_order
 from lanescope.declaration import frozen_class, replace
 from lanescope.devices.ascend.formats.layout import CREATOR, WAIT
 from lanescope.devices.ascend.formats.records import Deps, UInt64
@@ -310,7 +313,7 @@ def blocks(task: Int64, core_type: npt.NDArray[np.uint8], start: Int64) -> Int64
     ordinal = np.zeros(len(key), np.int64)
     # Most tasks have one row, which is the first.
     rows = np.flatnonzero(np.bincount(key)[key] > 1) if len(key) else np.empty(0, np.int64)
-    rows = rows[np.lexsort((start[rows], key[rows]))]
+    rows = rows[in_order(key[rows], start[rows])]
     first = np.ones(len(rows), np.bool_)
     first[1:] = key[rows][1:] != key[rows][:-1]
     begin = np.flatnonzero(first)
@@ -348,6 +351,19 @@ def ready(graph: Graph, last_end: Int64) -> Int64:
     return extreme(graph.succ, last_end[graph.pred], len(graph), largest=True)[0]
 
 
+def by_lane_and_time(lane: Int64, time: Int64) -> bool:
+    """Return whether lanes do not fall, nor times within a lane, int64 [n] each."""
+    return bool(((lane[1:] > lane[:-1]) | ((lane[1:] == lane[:-1]) & (time[1:] >= time[:-1]))).all())
+
+
+def reach(lane: Int64, end: Int64) -> Int64:
+    """Return the latest end so far on the lane of each row, int64 [n]; lanes do not fall."""
+    found = np.empty(len(end), np.int64)
+    for first, last in pairwise(bounds(lane) if len(lane) else [0]):
+        np.maximum.accumulate(end[first:last], out=found[first:last])
+    return found
+
+
 @frozen_class
 class Intervals:
     """Phases of the scheduler threads, for asking whether a stamp lies in one.
@@ -364,19 +380,12 @@ class Intervals:
 
     def contain(self, thread: Int64, stamp: Int64) -> Mask:
         """Return whether each stamp lies in an interval of its thread, bool [m]."""
-        order = np.lexsort((self.start, self.thread))
-        lane, start, end = self.thread[order], self.start[order], self.end[order]
-        found = np.zeros(len(stamp), np.bool_)
-        by_thread = np.argsort(thread, kind="stable")
-        bounds = np.flatnonzero(np.diff(thread[by_thread], prepend=-2, append=-2))
-        for first, last in zip(bounds[:-1].tolist(), bounds[1:].tolist(), strict=True):
-            rows = by_thread[first:last]
-            low, high = np.searchsorted(lane, (thread[rows[0]], thread[rows[0]] + 1))
-            if low == high:
-                continue
-            at = np.searchsorted(start[low:high], stamp[rows], side="right")
-            latest = np.maximum.accumulate(end[low:high])
-            found[rows] = (at > 0) & (latest[at - 1] >= stamp[rows])
+        lane, start, end = self.thread, self.start, self.end
+        if not by_lane_and_time(lane, start):
+            order = in_order(lane, start)
+            lane, start, end = lane[order], start[order], end[order]
+        at = core.ascend_last_of_lane(*map(np.ascontiguousarray, (lane, start, thread, stamp)))
+        found: Mask = (at >= 0) & (np.append(reach(lane, end), 0)[at] >= stamp)
         return found
 
 

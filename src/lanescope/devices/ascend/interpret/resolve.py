@@ -273,6 +273,12 @@ class Interpreter:
         return found if (found >= 0).any() else None
 
     @cached_property
+    def run_thread(self) -> Int64:
+        """The scheduler thread of each execution, int64 [executions], -1 where it is not known."""
+        threads = np.append(thread_of_core(self.records.metadata), -1)
+        return np.take(threads, self.runs.core, mode="clip")
+
+    @cached_property
     def parents(self) -> Int64:
         """The graph that each task is a node of, int64 [tasks], -1 for tasks that are not."""
         return graphs.parents(self.graph, np.flatnonzero(self.is_task_kind(task_kinds.GRAPH)))

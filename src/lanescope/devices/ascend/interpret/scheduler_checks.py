@@ -12,20 +12,21 @@ import numpy as np
 import numpy.typing as npt
 
 from lanescope._native import core
+from lanescope.common.intervals import group_starts, pack_sort_key
 from lanescope.common.intervals import order as in_order
-from lanescope.common.intervals import pack_sort_key
 from lanescope.devices.ascend.formats.layout import AICORE, AICPU, EARLY_KINDS, GRAPH_KIND, PHASE_KINDS, PHASES
 from lanescope.devices.ascend.formats.versions import Erratum
 from lanescope.devices.ascend.interpret import graph as graphs
-from lanescope.devices.ascend.interpret.consistency import by_lane_and_time, reach
 from lanescope.devices.ascend.interpret.cross_checks import Found, of_rows
-from lanescope.devices.ascend.interpret.graph import Intervals
-from lanescope.devices.ascend.interpret.resolve import Interpreter, thread_of_core
+from lanescope.devices.ascend.interpret.graph import Intervals, by_lane_and_time, reach
+from lanescope.devices.ascend.interpret.resolve import Interpreter
 from lanescope.trace.column import Mask
 
 Int32 = npt.NDArray[np.int32]
 Int64 = npt.NDArray[np.int64]
 
+#: Sums of one bit for each kind stay below 63 bits in an iteration of any length that fits into memory.
+_KINDS_A_WORD = 24
 #: Subtasks of one block: a cube core and two vector cores.
 _SLOTS = 3
 #: Threads that show that a run ended in the usual way.
@@ -62,7 +63,7 @@ def wrong_counts(told: Interpreter) -> Mask:
     """
     runs, phases = told.runs, told.phases
     wrong = np.zeros(len(phases), np.bool_)
-    thread = _threads(told)
+    thread = told.run_thread
     if not len(runs) or (thread < 0).any():
         return wrong
     count = phases["tasks_processed"]
@@ -87,13 +88,6 @@ def wrong_counts(told: Interpreter) -> Mask:
             low = -(-seen // _SLOTS)
         wrong[rows] = is_sure & ((count[rows] < low) | (count[rows] > high))
     return wrong
-
-
-def _threads(told: Interpreter) -> Int64:
-    """Return the scheduler thread of each execution, int64 [executions], -1 where it is not known."""
-    threads = np.append(thread_of_core(told.records.metadata), -1)
-    found: Int64 = threads[np.minimum(told.runs.core, len(threads) - 1)]
-    return found
 
 
 def _stamps_in(group: Int32, begin: Int64, end: Int64, thread: Int64, stamps: Int64) -> tuple[Int64, Mask]:
@@ -153,8 +147,12 @@ def threads_without_flush(told: Interpreter) -> int:
     is_flush = told.is_kind("dispatch") & (phases["start_cycles"] == phases["end_cycles"])
     is_flush &= phases["tasks_processed"] == 0
     last = np.zeros(len(phases), np.bool_)
-    order = in_order(phases.group.astype(np.int64), phases["start_cycles"], -phases["end_cycles"])
-    last[order[np.append(phases.group[order][1:] != phases.group[order][:-1], True)]] = True
+    group, start = phases.group.astype(np.int64), phases["start_cycles"]
+    latest = np.zeros(int(group.max(initial=0)) + 1, np.int64)
+    np.maximum.at(latest, group, start)
+    rows = np.flatnonzero(start == latest[group])  # several may begin last
+    rows = rows[in_order(group[rows], start[rows], -phases["end_cycles"][rows])]
+    last[rows[np.append(group[rows][1:] != group[rows][:-1], True)]] = True
     if np.count_nonzero(last & is_flush) < _WITNESSES:
         return 0
     return int(np.count_nonzero(last != is_flush))
@@ -171,7 +169,14 @@ def repeated_kinds(told: Interpreter) -> Mask:
     rows = np.flatnonzero(told.is_kind(*_ONCE) & phases.has("loop_iter") & ~(is_flush & told.is_kind("dispatch")))
     kind, lane, loop = phases["kind"][rows], phases.group[rows], phases["loop_iter"][rows]
     epoch = phases["run_epoch"][rows]
+    if not len(rows):
+        return wrong
     key = None if epoch.any() else pack_sort_key(lane.astype(np.int64), loop.astype(np.int64))
+    if key is not None and bool((key[1:] >= key[:-1]).all()) and int(kind.max()) < _KINDS_A_WORD:
+        # The rows of an iteration follow one another: if all are of different kinds, so are their bits.
+        first, bits = np.flatnonzero(group_starts(key)), np.left_shift(np.int64(1), kind.astype(np.int64))
+        if bool((np.add.reduceat(bits, first) == np.bitwise_or.reduceat(bits, first)).all()):
+            return wrong
     key = None if key is None else pack_sort_key(key, kind.astype(np.int64))
     if key is not None:
         rising = np.sort(key)
@@ -193,9 +198,11 @@ def fast_loops(told: Interpreter) -> Mask:
     lane, epoch = phases.group[rows].astype(np.int64), phases["run_epoch"][rows]
     if epoch.any():
         lane = lane << 32 | epoch
-    order = in_order(lane, phases["end_cycles"][rows])
-    rows, lane = rows[order], lane[order]
-    end, loop = phases["end_cycles"][rows], phases["loop_iter"][rows]
+    end = phases["end_cycles"][rows]
+    if not by_lane_and_time(lane, end):
+        order = in_order(lane, end)
+        rows, lane, end = rows[order], lane[order], end[order]
+    loop = phases["loop_iter"][rows]
     wrong[rows[1:]] = (lane[1:] == lane[:-1]) & (loop[1:] - loop[:-1] > np.maximum(end[1:] - end[:-1], 1))
     return wrong
 
@@ -241,7 +248,7 @@ def dispatched_early(told: Interpreter) -> Mask:
     early &= runs.judged >= runs.ready
     if not early.any() or Erratum.MICROSECONDS in told.errata:
         return early
-    phases, rows, thread = told.phases, np.flatnonzero(early), _threads(told)
+    phases, rows, thread = told.phases, np.flatnonzero(early), told.run_thread
     normal = told.is_kind("dispatch")
     other = told.is_kind(*EARLY_KINDS, "drain", "drain_prepare", "drain_publish")
 
