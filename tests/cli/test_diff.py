@@ -71,6 +71,7 @@ def test_sides_are_parted_by_two_dashes(runs: Path, capsys: pytest.CaptureFixtur
         (["A", "A", "A"], "3 runs without a second side"),
         (["--", "A", "A"], "without a second side"),
         (["A", "--", "A", "--", "A"], "more than one --"),
+        (["A", "--", "A", "--limit", "8"], "option --limit after --"),
         (["--fail-if", "nonsense", "A", "A"], "invalid condition 'nonsense'"),
         (["--floor", "7", "A", "A"], "invalid value '7' for --floor"),
         (["--by", "colour", "A", "A"], "unknown column 'colour'"),

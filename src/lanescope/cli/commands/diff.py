@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import os
 from collections.abc import Sequence
 
 from lanescope.cli.arguments import add_input, add_window
@@ -62,6 +63,11 @@ def _sides(args: argparse.Namespace) -> tuple[list[str], list[str]]:
     inputs = list(args.inputs)
     if args.marks > 1:
         raise UsageError("more than one -- between runs", hint="use lanescope diff A... -- B...")
+    flags = [
+        name for name in inputs[len(inputs) - args.second :] if name.startswith("--") and not os.path.lexists(name)
+    ]
+    if flags:
+        raise UsageError(f"option {flags[0]} after --", hint="place options before the runs")
     if not args.marks and len(inputs) == 2:
         return inputs[:1], inputs[1:]
     if not args.second or args.second == len(inputs):

@@ -32,8 +32,14 @@ def condition_rows(found: Comparison) -> Iterator[list[str]]:
 
 
 def _values(values: Sequence[Any]) -> str:
-    distinct = list(dict.fromkeys("none" if value is None else str(value) for value in values))
+    distinct = list(dict.fromkeys(map(_value, values)))
     return ", ".join(distinct[:_VALUES]) + (f", ... ({len(distinct)})" if len(distinct) > _VALUES else "")
+
+
+def _value(value: Any) -> str:
+    if value is None:
+        return "none"
+    return f"{value:.1%}" if isinstance(value, float) else str(value)  # numbers that are no counts are shares
 
 
 def group_columns(found: Comparison, metric: str) -> list[str]:
