@@ -169,20 +169,25 @@ def _overall(a: Sequence[RunSummary], b: Sequence[RunSummary], alpha: float) -> 
 def _effect(a: Sequence[float] | None, b: Sequence[float] | None, test: Evidence | None) -> Effect:
     one, other = (None if side is None else sum(side) / len(side) for side in (a, b))
     if one is None or other is None:
-        return Effect(None if one is None else exp(one), None if other is None else exp(other))
+        return Effect(None if one is None else _value(one), None if other is None else _value(other))
     change = exp(other - one) - 1
     if test is None:
-        return Effect(exp(one), exp(other), change)
+        return Effect(_value(one), _value(other), change)
     low, high = test.effect - test.half_width, test.effect + test.half_width
     is_bounded = abs(test.half_width) < _MOST
     return Effect(
-        exp(one),
-        exp(other),
+        _value(one),
+        _value(other),
         change,
         exp(low) - 1 if is_bounded else None,
         exp(high) - 1 if is_bounded else None,
         test.p,
     )
+
+
+def _value(logarithm: float) -> float:
+    """Return the number of a logarithm, to the digits that it keeps: a whole number is whole again."""
+    return float(f"{exp(logarithm):.14g}")
 
 
 #: Intervals of logarithms that are wider bound nothing.

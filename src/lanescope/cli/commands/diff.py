@@ -67,7 +67,7 @@ def _sides(args: argparse.Namespace) -> tuple[list[str], list[str]]:
         name for name in inputs[len(inputs) - args.second :] if name.startswith("--") and not os.path.lexists(name)
     ]
     if flags:
-        raise UsageError(f"option {flags[0]} after --", hint="place options before the runs")
+        raise UsageError(f"option {flags[0]} after --", hint="write options before the runs")
     if not args.marks and len(inputs) == 2:
         return inputs[:1], inputs[1:]
     if not args.second or args.second == len(inputs):

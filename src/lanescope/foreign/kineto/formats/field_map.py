@@ -24,7 +24,7 @@ _REASONS = {
     "pid": _HOST_PLACE,
     "tid": _HOST_PLACE,
     "args.correlation": "another correlation that no row has: a call and its rows have no second key",
-    "args.External id": "another operator of a row without a partner: of its correlation there is no other External id",
+    "args.External id": "another operator of a row without a partner: its correlation has only one External id",
     "args.Ev Idx": "another number of the event: numbers of events may have gaps and come in any order",
     "args.Record function id": "another number of the function: the file does not have the list of functions",
     "args.Python id": "another number of the call: only its callees refer to it, and they may be of another call",
