@@ -497,7 +497,8 @@ def _fetch(
         name = _quoted(column.name)
         if column.type == "text":
             found = connection.execute(f"select distinct {name} from {SCAN}{where}", [parts])
-            texts[column.name] = [text for (text,) in found.fetchall() if text is not None]
+            # DuckDB's order is another one in each run.
+            texts[column.name] = sorted(text for (text,) in found.fetchall() if text is not None)
         if texts.get(column.name):
             # An enumeration gives the codes without making a Python string of each row.
             name = (
