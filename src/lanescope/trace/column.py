@@ -207,12 +207,13 @@ class Column:
     @property
     def valid(self) -> Mask | None:
         """Bool [n], False where unknown; None when every value is known."""
-        if callable(self._valid):
-            valid = self._valid()
+        valid = self._valid  # first: another thread may make it meanwhile
+        if callable(valid):
+            valid = valid()
             if valid is not None and len(valid) != self._length:
                 raise ValueError(f"validity mask has {len(valid)} rows: expected {self._length}")
             self._valid = valid
-        return self._valid
+        return valid
 
     @property
     def texts(self) -> npt.NDArray[np.object_]:

@@ -17,8 +17,6 @@ from lanescope.trace.column import Array
 Key: TypeAlias = tuple[str, ...]
 
 #: Columns of the identity that every trace has.
-#: Up to so many possible groups per slice, a table of them is made.
-_FEW_PER_SLICE = 4
 CORE_COLUMNS = ("name", "lane_kind", "lane", "category")
 #: Columns of the identity -> how detail tables of the families call them.
 DETAIL_COLUMNS = {
@@ -26,6 +24,9 @@ DETAIL_COLUMNS = {
     "task": ("task_id", "task"),
     "kernel": ("kernel", "function"),
 }
+
+#: Up to so many possible groups per slice, a table of them is made.
+_FEW_PER_SLICE = 4
 
 
 def group_slices(trace: Trace, tree: Tree, by: Sequence[str]) -> tuple[list[Key], Ints]:

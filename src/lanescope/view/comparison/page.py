@@ -72,7 +72,10 @@ def _table(columns: Sequence[str], rows: Iterable[Sequence[Any]], is_named: Sequ
 def _cell(value: Any) -> str:
     if isinstance(value, int | float):
         return f'<td class="number">{value:,}</td>'
-    return f"<td>{_text('' if value is None else str(value))}</td>"
+    text = "" if value is None else str(value)
+    is_change = text[:1] in ("+", "-") and text[1:2].isdecimal()  # a percentage, or an interval of them
+    mark = ' class="number"' if is_change else ""
+    return f"<td{mark}>{_text(text)}</td>"
 
 
 def _text(text: str) -> str:
