@@ -289,9 +289,14 @@ class Column:
     @staticmethod
     def _concat_texts(columns: Sequence[Column], valid: Mask | None) -> Column:
         united = Dictionary()
-        codes = []
-        for column in columns:
-            source = column.dictionary or Dictionary()
-            mapping = united.codes(source.texts)
-            codes.append(mapping[column.values] if len(mapping) else np.zeros(len(column), np.int32))
-        return Column.array(np.concatenate(codes), valid=valid, dictionary=united)
+        mappings = [united.codes([] if column.dictionary is None else column.dictionary.texts) for column in columns]
+
+        def codes() -> Array:
+            return np.concatenate(
+                [
+                    mapping[column.read_once()] if len(mapping) else np.zeros(len(column), np.int32)
+                    for column, mapping in zip(columns, mappings, strict=True)
+                ]
+            )
+
+        return Column.derived(sum(map(len, columns)), codes, valid=valid, dictionary=united)

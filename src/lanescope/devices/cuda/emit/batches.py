@@ -12,6 +12,7 @@ from lanescope.devices.cuda.emit import gaps, metadata
 from lanescope.devices.cuda.emit.async_rows import Joined
 from lanescope.devices.cuda.emit.trace_assembly import TraceAssembly
 from lanescope.devices.cuda.formats.buffer import Buffer, Summary
+from lanescope.devices.cuda.formats.lane_columns import LaneColumns, end_to_end
 from lanescope.devices.cuda.formats.lanes import I64, STEP_BACK, Decoded, Rows
 from lanescope.devices.cuda.formats.word_source import WordSource
 from lanescope.devices.cuda.interpret import names
@@ -86,30 +87,22 @@ def _all(
     buffer: Buffer, parts: list[tuple[int, int]], rules: Mapping[str, Any]
 ) -> tuple[Summary, int | None, Decoded | None]:
     """Decode all parts; return the summary of all lanes, the step of their clock, and the only part if it is one."""
+    if len(parts) == 1:
+        decoded = buffer.decode(parts[0], **rules)
+        return dict(decoded.summary), decoded.resolution_ticks, decoded
     summaries: list[Summary] = []
     steps: list[int | None] = []
-    decoded: Decoded | None = None
     for part in parts:
-        decoded = None  # its memory is that of the next one
         decoded = buffer.decode(part, **rules)
-        summaries.append(decoded.summary if len(parts) == 1 else {n: _alone(c) for n, c in decoded.summary.items()})
+        summaries.append(LaneColumns(decoded.summary))
         steps.append(decoded.resolution_ticks)
-    summary: Summary = dict(summaries[0])
-    if len(parts) > 1:
-        summary = {name: _end_to_end([s[name] for s in summaries]) for name in summary}
-    return summary, _common_step(summaries, steps), decoded if len(parts) == 1 else None
-
-
-def _alone(column: I64) -> I64:
-    """Return a column of lanes without those beside it; zeros take no memory."""
-    return column.copy() if column.any() else np.broadcast_to(np.int64(0), len(column))
-
-
-def _end_to_end(parts: list[I64]) -> I64:
-    """Return the parts of a column of lanes as one; zeros take no memory until they are written to."""
-    if any(part.any() for part in parts):
-        return np.concatenate(parts)
-    return np.zeros(sum(map(len, parts)), np.int64)
+        del decoded  # its memory is that of the next one
+    step = _common_step(summaries, steps)
+    summary = LaneColumns({})
+    for name in list(summaries[0]):
+        # Part by part, column by column: what is joined is not kept twice.
+        summary[name] = end_to_end([part.pop(name) for part in summaries])
+    return summary, step, None
 
 
 def _part(making: TraceAssembly, joined: Joined, decoded: Decoded) -> None:
@@ -270,8 +263,8 @@ def subset(rows: Rows, where: Mask) -> Rows:
 def _common_step(summaries: list[Summary], steps: list[int | None]) -> int | None:
     """Return the step that all parts share; their first stamps are so many steps apart too."""
     found = [step for step in steps if step is not None]
-    if len(steps) == 1 or not found:
-        return steps[0] if len(steps) == 1 else None
+    if not found:
+        return None
     firsts = np.concatenate([s["first"][s["records"] > 0] for s in summaries])
     return int(np.gcd.reduce(np.append(firsts - firsts[0], found)))
 

@@ -9,6 +9,7 @@ import numpy.typing as npt
 
 from lanescope.declaration import frozen_class
 from lanescope.devices.cuda.formats.buffer import Grid
+from lanescope.devices.cuda.formats.lane_columns import shared
 
 I64 = npt.NDArray[np.int64]
 Mask = npt.NDArray[np.bool_]
@@ -64,7 +65,7 @@ def bounds(grid: Grid, summary: Mapping[str, I64], *, is_ring: bool) -> LossBoun
     # Lanes of a layout with counts have no finalize record that others could have.
     lacks_finalize = grid.lost is None and bool(summary["finalizes"].any())
     has_lost = (at_least > 0) | (is_blind & lacks_finalize)
-    return LossBounds(has_lost, is_blind & ~has_lost, counted, at_least)
+    return LossBounds(has_lost, is_blind & ~has_lost, counted, shared(at_least))
 
 
 def _shorter_by(grid: Grid, summary: Mapping[str, I64], full: Mask) -> I64:

@@ -15,6 +15,7 @@ from lanescope.declaration import frozen_class
 from lanescope.devices.cuda.formats.declared.arrays import Arrays
 from lanescope.devices.cuda.formats.declared.declaration import MAIN, MOST_READING, Declaration, FieldSpec
 from lanescope.devices.cuda.formats.declared.expression import Expression
+from lanescope.devices.cuda.formats.lane_columns import shared
 from lanescope.devices.cuda.formats.word_source import FileBytes
 from lanescope.errors import InputError, UsageError
 
@@ -216,7 +217,9 @@ def locate(declaration: Declaration, arrays: Arrays, given: Mapping[str, int]) -
     scope: dict[str, Any] = {**scalars, "lane": number}
     rest = number
     for name, size in zip(reversed(names), reversed(sizes), strict=True):
-        rest, scope[name] = rest // size, rest % size
+        # Of a million lanes, a dimension of one and the outermost one need no column of their own.
+        scope[name] = shared(rest % size) if rest is not number or size < lanes else number
+        rest = rest // size if size > 1 else rest
     _lane_fields(declaration, arrays, scope, lanes)
     record = declaration.record
     base, second = (full(record.at.value({**scope, "k": k}), lanes) for k in (0, 1))
@@ -231,7 +234,8 @@ def locate(declaration: Declaration, arrays: Arrays, given: Mapping[str, int]) -
     elif stride <= 0:
         raise InputError(f"layout {declaration.name}: records do not ascend", hint="add capacity to the layout")
     _check_apart(declaration, base, stride, room)
-    offered = None if declaration.offered is None else full(declaration.offered.value(scope), lanes)
+    offered = None if declaration.offered is None else shared(full(declaration.offered.value(scope), lanes))
+    capacity, room = shared(capacity), shared(room)
     is_used, is_sound = np.ones(lanes, np.bool_), np.ones(lanes, np.bool_)
     if declaration.used is not None:
         is_used = full(declaration.used.value(scope), lanes) != 0
