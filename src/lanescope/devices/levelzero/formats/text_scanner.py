@@ -98,6 +98,8 @@ class ScannerRecorder(Recorder):
         self._shapes = shapes
         self._values: dict[int, Any] = {}
         self._next_token = 0
+        #: Whether calls under way were begun or ended, since it was set to False.
+        self.has_moved = False
         shapes.scopes = self.scopes
 
     def itt_named(self, process: int, kind: str, number: int, name: str) -> None:
@@ -128,6 +130,7 @@ class ScannerRecorder(Recorder):
 
     def entered(self, function: str, stamp: Stamp, value: Any) -> None:
         """Remember a call under way."""
+        self.has_moved = True
         token = self._next_token
         self._next_token += 1
         self._values[token] = value
@@ -152,6 +155,7 @@ class ScannerRecorder(Recorder):
 
     def left(self, function: str, thread: int) -> None:
         """Forget a call."""
+        self.has_moved = self.has_moved or self._shapes.scanner.find(thread, REMEMBERED[function]) is not None
         for gone in self._shapes.scanner.leave(thread, REMEMBERED[function]):
             del self._values[gone]
 
