@@ -473,7 +473,7 @@ def examine(
     if ran.status is None:
         return verdict
     bits = int(quirks.get("bits", 32))
-    # Events that are watched are the program's own: of several signallers that overlap it reads a mixture, as without us.
+    # Events that are watched are the program's own: of signallers that overlap it reads a mixture, as without us.
     is_mixed = resets == "watch" and int(quirks.get("workers", 1)) > 1
     verdict.failures += own_results(ran, bits, exact=not is_mixed)
     _check_locks(ran, verdict)

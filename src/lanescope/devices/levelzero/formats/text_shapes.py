@@ -267,19 +267,17 @@ class Shapes:
         return made is not None or function not in (*HANDLES, *CREATIONS)
 
     def keep_calls(self, rows: list[tuple[Any, ...]]) -> list[tuple[Any, ...]]:
-        """Give rows of calls that were read elsewhere to the scanner, so that all stand in one order.
+        """Give rows of calls that one record has, read elsewhere, to the scanner, so that all stand in one order.
 
         Returns:
-            Those that it cannot hold: sizes mean something else there where a function waits.
+            All that it cannot hold: sizes mean something else there where a function waits, and rows of one record stay
+            together.
         """
-        left = []
-        for row in rows:
-            seq, ts, thread, function, is_exit, result, size = row
-            if size is None:
-                self.scanner.add_call(NUMBERS["calls"], seq, ts, thread, function, is_exit, result)
-            else:
-                left.append(row)
-        return left
+        if any(size is not None for *_, size in rows):
+            return rows
+        for seq, ts, thread, function, is_exit, result, _ in rows:
+            self.scanner.add_call(NUMBERS["calls"], seq, ts, thread, function, is_exit, result)
+        return []
 
     # --- what its rows mean ---------------------------------------------------------------------------------------
 
