@@ -25,15 +25,16 @@ def described_losses(trace: Trace) -> dict[str, int]:
 
     Units that a stat counts as well, as it declares, are in its number only.
     """
-    told = [(row["input_id"], row["name"], row["count"]) for row in trace.stats.rows() if row["severity"] == "data_loss"]
+    stats = [row for row in trace.stats.rows() if row["severity"] == "data_loss"]
     units = dict(_units_counted(trace))
     left = {}
     for row in trace.accounting.rows():
         if row["lost"] and row["scope"] != "producer":
             counted_too = sum(
-                count
-                for owner, name, count in told
-                if owner == row["input_id"] and any(fnmatchcase(row["unit"], unit) for unit in units.get(name, ()))
+                stat["count"]
+                for stat in stats
+                if stat["input_id"] == row["input_id"]
+                and any(fnmatchcase(row["unit"], unit) for unit in units.get(stat["name"], ()))
             )
             left[row["id"]] = max(row["lost"] - counted_too, 0)
     return _stats(trace, counted, "data_loss") | _lost_units(trace, left)
