@@ -17,20 +17,29 @@ void LaneNesting::add(std::span<const int32_t> lane, std::span<const int64_t> be
     }
 }
 
-// By begin, of equal ones the longest first. Writers list what was called before its caller, and calls behind operators:
-// mostly a row is near its place.
+// By begin, of equal ones the longest first. Writers list what was called before its caller, so mostly a row is near its
+// place, and calls behind operators: the rows are a few runs, which are merged.
 void LaneNesting::sort(std::span<Row> rows) {
+    constexpr size_t near = 16;
     const auto before = [](const Row& a, const Row& b) { return a.begin != b.begin ? a.begin < b.begin : a.end > b.end; };
-    size_t spare = 8 * rows.size();  // steps
+    std::vector<size_t> runs{0};  // their begins
     for (size_t i = 1; i < rows.size(); ++i) {
         if (!before(rows[i], rows[i - 1])) continue;
-        const Row row = rows[i];
-        size_t at = i;
-        for (; at != 0 && before(row, rows[at - 1]) && spare != 0; --at, --spare) rows[at] = rows[at - 1];
-        rows[at] = row;
-        if (spare == 0) {
-            std::sort(rows.begin(), rows.end(), before);
-            return;
+        const size_t first = i - std::min(i - runs.back(), near);
+        size_t at = i - 1;
+        while (at != first && before(rows[i], rows[at - 1])) --at;
+        if (at == first && at != runs.back()) {
+            runs.push_back(i);
+        } else {
+            std::rotate(rows.begin() + static_cast<ptrdiff_t>(at), rows.begin() + static_cast<ptrdiff_t>(i),
+                        rows.begin() + static_cast<ptrdiff_t>(i) + 1);
+        }
+    }
+    runs.push_back(rows.size());
+    const auto place = [&](size_t run) { return rows.begin() + static_cast<ptrdiff_t>(runs[std::min(run, runs.size() - 1)]); };
+    for (size_t step = 1; step + 1 < runs.size(); step *= 2) {
+        for (size_t run = 0; run + step + 1 < runs.size(); run += 2 * step) {
+            std::inplace_merge(place(run), place(run + step), place(run + 2 * step), before);
         }
     }
 }

@@ -308,24 +308,21 @@ Scanner::Step Scanner::args(const char*& at) {
     return Step::done;
 }
 
-// The last value of a column counts. One key that comes twice is a fault; several keys of one column are not.
-void Scanner::find(const Found& found) {
-    const uint64_t bit = uint64_t{1} << (found.column & 63);
-    if ((found_columns_ & bit) != 0) [[unlikely]] {
-        for (Found& before : found_) {
-            if (before.column != found.column) continue;
-            if (before.key == found.key) fresh_.flags |= kRepeatedKey;
-            if (before.key == found.key || found.is != Is::null) before = found;
-            return;
-        }
+// The last value of a column counts. One key that comes twice is a fault; several keys of one column are not, and where one
+// of them says nothing the other one counts.
+bool Scanner::replaces(const Found& found) {
+    for (Found& before : found_) {
+        if (before.column != found.column) continue;
+        if (before.key == found.key) fresh_.flags |= kRepeatedKey;
+        if (before.key == found.key || found.is != Is::null) before = found;
+        return true;
     }
-    found_columns_ |= bit;
-    found_.push_back(found);
+    return false;
 }
 
 Scanner::Step Scanner::wanted(const char*& at, int32_t key, uint32_t column) {
     const ValueKind kind = values[column].kind;
-    Found found{column, key, Is::sound, {1, 1, 1}};
+    Found found{static_cast<uint16_t>(column), Is::sound, key, {1, 1, 1}};
     const char* const begin = at;
     const char* end = nullptr;
     if (kind == ValueKind::integer) end = small_integer(at, &found.value[0]);

@@ -250,9 +250,9 @@ private:
     };
     enum class Is : uint8_t { sound, odd, null };
     struct Found {
-        uint32_t column = 0;
-        int32_t key = 0;
+        uint16_t column = 0;
         Is is = Is::sound;
+        int32_t key = 0;
         int64_t value[3] = {};
     };
     // A text that was read last, with its code: often it comes again.
@@ -319,7 +319,13 @@ private:
     Step scoped_id(const char*& at);
     Step args(const char*& at);
     Step wanted(const char*& at, int32_t key, uint32_t column);
-    void find(const Found& found);
+    void find(const Found& found) {
+        const uint64_t bit = uint64_t{1} << (found.column & 63);
+        if ((found_columns_ & bit) != 0 && replaces(found)) [[unlikely]] return;
+        found_columns_ |= bit;
+        found_.push_back(found);
+    }
+    bool replaces(const Found& found);
     void clear_found() {
         found_.clear();
         found_columns_ = 0;
