@@ -113,6 +113,7 @@ class KinetoDecoder:
         joined = survey.rows(kept, classes, tracks)
         backward = join_flows(kept, layout.BACKWARD_FLOWS)
         operators = rows.Operators(joined.ts[np.concatenate([backward.start, backward.end])])
+        named = rows.Names.of(builder)
         done = seen = 0
         for events in (kept,) if survey.is_whole else _read_parts(reader, main.size, WINDOW):
             meaning, made = classes, joined
@@ -122,13 +123,13 @@ class KinetoDecoder:
             seen += len(events)
             for begin in range(0, len(made.slices), _BATCH):
                 part = made.slices[begin : begin + _BATCH]
-                rows.add_slices(builder, events, made, part)
+                rows.add_slices(builder, events, made, part, named)
                 details.add_details(builder, events, meaning, made, part)
                 details.add_arguments(builder, events, made, part, read)
                 done += len(part)
                 if done < survey.slices:
                     yield builder.batch()
-            rows.add_instants(builder, events, meaning, tracks, made)
+            rows.add_instants(builder, events, meaning, tracks, made, named)
             survey.counters.add(builder, events, made.ts)
             operators.add(events, meaning, made)
         if (seen, done) != (survey.events, survey.slices):
