@@ -74,7 +74,7 @@ class _Sinks:
         self.row, self.event, self.linked = nodes["row"], nodes["event"], nodes["linked"]
         self.has_edges = np.zeros(len(made.cache.trace.tracks), bool)
         self.has_edges[self.rows.lane[self.row[graph.edges["target"]]]] = True
-        # What takes no time, and that nothing caused and causes nothing, is no end of anything: a scheduler's closing
+        # What takes no time, and that nothing caused and causes nothing, ends nothing: a scheduler's closing
         # record. Where there is nothing else, it counts.
         self.is_mark = self.rows.begin == self.rows.end
         self.is_mark[made.given.source] = self.is_mark[made.given.target] = False
@@ -173,9 +173,7 @@ def windows(made: TraceGraph, choice: WindowChoice) -> list[PathWindow]:
         parts = _unjoined_devices(made)
         if len(parts) > 1:
             tree = made.cache.time.tree
-            return [
-                sinks.whole(tree.path(device), mask, "last end of the device", of=mask) for device, mask in parts
-            ]
+            return [sinks.whole(tree.path(device), mask, "last end of the device", of=mask) for device, mask in parts]
     return [sinks.whole("", lanes, why)]
 
 
