@@ -1,7 +1,7 @@
 """Critical paths of a window of a PyTorch profile, that of lanescope and that of HolisticTraceAnalysis side by side.
 
-``python benchmarks/path_beside_hta.py FILE ANNOTATION [INSTANCE]`` prints, by name, the time on both paths of the window
-of an annotation, and the sums. HolisticTraceAnalysis is installed into an environment of its own the first time
+``python benchmarks/path_beside_hta.py FILE ANNOTATION [INSTANCE]`` prints, by name, the time on both paths of a window,
+that of an annotation, and the sums. HolisticTraceAnalysis is installed into an environment of its own the first time
 (``LANESCOPE_BENCH_LARGE=1``, half a GiB).
 """
 
