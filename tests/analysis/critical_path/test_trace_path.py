@@ -211,7 +211,11 @@ def test_what_causes_of_a_kind_cost_at_least_can_change():
 def test_waits_have_floors_by_name():
     path = CriticalPath(queue_of(30))
     assert list(path.waits.rows()) == [
-        {"id": 0, "name": "cudaStreamSynchronize", "count": 30, "floor": 10, "floor_count": 30}
+        {"id": 0, "name": "cudaStreamSynchronize", "count": 30, "floor": 0, "floor_count": 0}
+    ]  # each of them waited for something: none tells what one costs by itself
+    needless = [("d/c", 100 * number, 100 * number + 4 + number, "cudaDeviceSynchronize") for number in range(20)]
+    assert list(CriticalPath(made(needless)).waits.rows()) == [
+        {"id": 0, "name": "cudaDeviceSynchronize", "count": 20, "floor": 4, "floor_count": 20}
     ]
     (few,) = CriticalPath(queue_of(5)).waits.rows()
     assert (few["count"], few["floor"], few["floor_count"]) == (5, 0, 0)
