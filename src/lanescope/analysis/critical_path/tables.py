@@ -97,7 +97,7 @@ def waits_spec(unit: str) -> TableSpec:
             ColumnSpec(
                 "floor",
                 "int64",
-                "duration of the shortest that had nothing to wait for; 0 without one, or where slices are fewer than 20",
+                "duration of the shortest that had nothing to wait for; 0 without one, or of fewer than 20 slices",
                 unit=unit,
             ),
             ColumnSpec("floor_count", "int64", "slices that were compared; 0 where they are too few"),

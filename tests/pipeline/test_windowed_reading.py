@@ -1,0 +1,89 @@
+"""Windows that reach the decoder: the result is the window of the whole, and rows outside of it are never made."""
+
+import pytest
+
+import lanescope
+from lanescope.foreign.kineto import decoder as kineto
+from lanescope.pipeline.sources import CaptureSource
+from lanescope.trace.streams import TracePart
+
+CAPTURES = {
+    "kineto": [
+        {"steps": 3, "clamped": 3, "overlaps": 2, "early": 2},
+        {"steps": 2, "unlaunched": 4, "unexecuted": 3, "absolute": True},
+    ],
+}
+CASES = [(family, options) for family, several in CAPTURES.items() for options in several]
+
+
+def tables(trace):
+    """Return the rows of all tables; inputs say what was asked for in other words."""
+    return {name: list(table.rows()) for name, table in trace.tables().items() if name != "inputs"}
+
+
+def written(folder, family, seed, **options):
+    made = lanescope.simulate(family, seed=seed, **options)
+    for name, content in made.files.items():
+        (folder / name).write_bytes(content)
+    return folder / next(iter(made.files))
+
+
+def windows(trace):
+    """Return windows: a middle part, the begin, the end, one moment, and one behind everything."""
+    begins = trace.slices["ts"]
+    first, last = int(begins.min()), int(begins.max())
+    third = (last - first) // 3
+    yield {"start": first + third, "end": first + third + third // 2}
+    yield {"end": first + third // 4 + 1}
+    yield {"start": last - third // 8}
+    yield {"start": first + third, "end": first + third + 1}
+    yield {"start": last + 10**12}
+
+
+@pytest.fixture(params=["whole", "in pieces"])
+def pieces(request, monkeypatch):
+    """Read small files as large ones are read, too."""
+    if request.param == "in pieces":
+        monkeypatch.setattr(kineto, "WHOLE", 1 << 12)
+        monkeypatch.setattr(kineto, "WINDOW", 1 << 14)
+
+
+@pytest.mark.usefixtures("pieces")
+@pytest.mark.parametrize(("family", "options"), CASES)
+@pytest.mark.parametrize("seed", [51, 52])
+def test_the_window_is_that_of_the_whole(tmp_path, family, options, seed):
+    path = written(tmp_path, family, seed, **options)
+    whole = lanescope.open(path)
+    for window in windows(whole):
+        got, wanted = tables(lanescope.open(path, window=window)), tables(whole.window(**window))
+        for name in wanted:
+            assert got[name] == wanted[name], (window, name)
+
+
+@pytest.mark.usefixtures("pieces")
+@pytest.mark.parametrize(("family", "options"), CASES)
+def test_rows_outside_are_counted_and_not_made(tmp_path, family, options):
+    path = written(tmp_path, family, 53, **options)
+    whole = lanescope.open(path)
+    begins = whole.slices["ts"]
+    begin = int(begins.min()) + (int(begins.max()) - int(begins.min())) // 3
+    part = TracePart(begin, begin + 1000)
+    with CaptureSource(path) as source:
+        made = list(source.all_batches(part=part))
+    slices = sum(len(batch.slices) for batch in made)
+    assert 0 < slices < len(whole.slices) // 3
+    assert slices + sum(len(batch.instants) for batch in made) + part.rows == len(whole.slices) + len(whole.instants)
+    for name, table in whole.details.items():
+        if any(column.references == "slices" and not column.nullable for column in table.spec.columns) and len(table):
+            assert sum(len(batch.details[name]) for batch in made) <= slices
+    # Bytes are accounted for as ever, and so is what they held.
+    assert list(made[-1].accounting.rows()) == list(whole.accounting.rows())
+    assert list(made[-1].stats.rows()) == list(whole.stats.rows())
+
+
+def test_a_condition_sees_the_whole_trace(tmp_path):
+    path = written(tmp_path, "kineto", 54)
+    whole = lanescope.open(path)
+    begin = int(whole.slices["ts"].max()) // 2
+    asked = {"start": begin, "where": "id < 100000 and dur > 0"}
+    assert tables(lanescope.open(path, window=asked)) == tables(whole.window(**asked))
