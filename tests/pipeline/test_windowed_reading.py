@@ -3,6 +3,7 @@
 import pytest
 
 import lanescope
+from lanescope.devices.cuda.emit import batches as cuda
 from lanescope.foreign.kineto import decoder as kineto
 from lanescope.pipeline.sources import CaptureSource
 from lanescope.trace.streams import TracePart
@@ -11,6 +12,12 @@ CAPTURES = {
     "kineto": [
         {"steps": 3, "clamped": 3, "overlaps": 2, "early": 2},
         {"steps": 2, "unlaunched": 4, "unexecuted": 3, "absolute": True},
+    ],
+    "cuda": [
+        {"blocks": 8, "sms": 3},
+        {"blocks": 6, "unfinished": 3, "clock_step": 2, "instants": True},
+        {"blocks": 4, "stale": 3, "launches": 2},
+        {"layout": "flashinfer2", "blocks": 8, "sms": 3, "tiles": 3},
     ],
 }
 CASES = [(family, options) for family, several in CAPTURES.items() for options in several]
@@ -46,6 +53,7 @@ def pieces(request, monkeypatch):
     if request.param == "in pieces":
         monkeypatch.setattr(kineto, "WHOLE", 1 << 12)
         monkeypatch.setattr(kineto, "WINDOW", 1 << 14)
+        monkeypatch.setattr(cuda, "PART_RECORDS", 1 << 9)
 
 
 @pytest.mark.usefixtures("pieces")

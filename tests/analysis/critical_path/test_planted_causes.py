@@ -1,8 +1,8 @@
 """One cause of each kind and family is made late, in bytes that the decoders read: the path names it.
 
 Each program runs twice with the same seed, once as it is and once with a pause in one place. The generators know what
-the pause holds up, the path does not: with the pause, its longest part is of that kind and at least as long; without, no
-part of that kind is.
+the pause holds up, the path does not. With the pause, its longest part is of that kind and at least as long; without
+it, no part of that kind is.
 """
 
 from __future__ import annotations
@@ -71,7 +71,7 @@ class Profile:
         return self.number
 
     def work(self, stream, length, *, latency=None, after=0, name="gemm", category="kernel", call="cudaLaunchKernel"):
-        """Launch work: it begins when its launch has arrived, its stream is free, and a time has come; return its end."""
+        """Launch work: it begins when its launch has arrived and its stream is free, after a time; return its end."""
         launched = self.now
         number = self.call(call, self.random.randint(3_000, 5_000))
         latency = self.random.randint(5_500, 7_500) if latency is None else latency
