@@ -14,6 +14,7 @@ CAPTURES = {
         {"steps": 3, "clamped": 3, "overlaps": 2, "early": 2},
         {"steps": 2, "unlaunched": 4, "unexecuted": 3, "absolute": True},
     ],
+    "perfetto": [{}, {"style": "plain", "lost": 0.1}],
     "aie": [{"records": 4000}, {"runs": 3, "overruns": 2}, {"mode": 1}, {"mode": 2}],
     "cuda": [
         {"blocks": 8, "sms": 3},
@@ -99,3 +100,15 @@ def test_a_condition_sees_the_whole_trace(tmp_path):
     begin = int(whole.slices["ts"].max()) // 2
     asked = {"start": begin, "where": "id < 100000 and dur > 0"}
     assert tables(lanescope.open(path, window=asked)) == tables(whole.window(**asked))
+
+
+def test_a_window_of_a_timeline_that_lanescope_drew(tmp_path):
+    """Gaps and flows of such files are drawn as slices and instants."""
+    source = written(tmp_path, "ascend", 55, tasks=120, drop_aicore=3)
+    path = tmp_path / "drawn.pftrace"
+    lanescope.convert(source, path)
+    whole = lanescope.open(path)
+    for window in windows(whole):
+        got, wanted = tables(lanescope.open(path, window=window)), tables(whole.window(**window))
+        for name in wanted:
+            assert got[name] == wanted[name], (window, name)
