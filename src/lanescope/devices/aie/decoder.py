@@ -36,6 +36,7 @@ if TYPE_CHECKING:
 
     from lanescope.source import Capture, Source
     from lanescope.trace import Table, Trace
+    from lanescope.trace.streams import TracePart
 
 I64 = npt.NDArray[np.int64]
 U32 = npt.NDArray[np.uint32]
@@ -173,6 +174,10 @@ class AieDecoder:
         return min(_TICK_LIMIT, (1 << 61) * self._frequency.numerator // (1_000_000_000 * self._frequency.denominator))
 
     # --- input ------------------------------------------------------------------------------------------------
+
+    def limit(self, part: TracePart) -> None:
+        """Make no rows of slices outside of a part of the timeline."""
+        self._rows.part = part
 
     def feed(self, data: memoryview) -> list[Trace]:
         """Take the next bytes; a batch comes when enough slices are together."""

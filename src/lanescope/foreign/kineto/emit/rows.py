@@ -14,6 +14,7 @@ from lanescope.foreign.kineto.formats import layout
 from lanescope.foreign.kineto.interpret.classes import Classes
 from lanescope.foreign.kineto.interpret.joins import Launches, Pairs
 from lanescope.trace import Dictionary, Flag, TraceBuilder
+from lanescope.trace.streams import TracePart
 from lanescope.wire.trace_events import TraceEvents
 
 Int64 = npt.NDArray[np.int64]
@@ -37,6 +38,53 @@ class Rows:
     slices: Int64
     slice_of: Int64
     track_of: Int64
+
+
+class Numbers:
+    """Numbers of slices where those outside of a part of the timeline are left out.
+
+    Args:
+        part: the part; None: nothing is left out.
+        count: slices of the whole trace.
+    """
+
+    def __init__(self, part: TracePart | None, count: int) -> None:
+        self._part, self._count = part, count
+        self._kept: list[Int64] = []
+        self._made = 0
+
+    def split(self, events: TraceEvents, made: Rows) -> tuple[Rows, Rows]:
+        """Return rows of the slices that are made, and those of all; what is left out has a number behind all others.
+
+        Args:
+            events: the events.
+            made: their rows, by their numbers in the whole trace.
+        """
+        if self._part is None:
+            return made, made
+        slices = made.slices
+        begin = made.ts[slices]
+        end = begin + np.where(events.has_dur[slices], np.maximum(events.dur[slices], 0), 0)
+        is_near = self._part.holds(begin, end)
+        far = slices[~is_near]
+        self._part.leave_out(made.track_of[far], begin[~is_near], end[~is_near])
+        old = made.slice_of[slices[is_near]]
+        self._kept.append(old)
+        near_of, all_of = np.full(len(made.slice_of), -1, np.int64), made.slice_of.copy()
+        near_of[slices[is_near]] = all_of[slices[is_near]] = np.arange(self._made, self._made + len(old))
+        all_of[far] += self._count
+        self._made += len(old)
+        return Rows(made.ts, slices[is_near], near_of, made.track_of), Rows(made.ts, slices, all_of, made.track_of)
+
+    def of_rows(self, made: Rows) -> Rows:
+        """Return rows whose slices have the numbers that ``split`` gave, by their numbers in the whole trace."""
+        if self._part is None:
+            return made
+        kept = np.concatenate([np.empty(0, np.int64), *self._kept])
+        place = np.searchsorted(kept, made.slice_of)
+        is_kept = np.append(kept, -2)[place] == made.slice_of
+        slice_of = np.where(is_kept, place, np.where(made.slice_of < 0, -1, made.slice_of + self._count))
+        return Rows(made.ts, made.slices, slice_of, made.track_of)
 
 
 def place_slices(events: TraceEvents, classes: Classes, tracks: Tracks, ts: Int64, first: int) -> Rows:
