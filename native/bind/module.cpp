@@ -56,3 +56,14 @@ NB_MODULE(core, m) {
     lanescope::bind::cuda_layouts(m);
     lanescope::bind::foreign_event_pairs(m);
     lanescope::bind::foreign_lane_nesting(m);
+    lanescope::bind::joins(m);
+    lanescope::bind::lanes(m);
+    lanescope::bind::layout(m);
+    lanescope::bind::levelzero(m);
+    lanescope::bind::perfetto(m);
+    lanescope::bind::perfetto_reader(m);
+    lanescope::bind::profile(m);
+    lanescope::bind::rows(m);
+    lanescope::bind::source(m);
+    lanescope::bind::trace_events(m);
+}
