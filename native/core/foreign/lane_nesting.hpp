@@ -52,7 +52,7 @@ private:
     bool clash(const std::vector<size_t>& parts, bool is_disjoint);
     static void sort(std::span<Row> rows);
 
-    std::vector<int32_t> slots_;  // by lane, into `rows_`; -1: there is no such lane
+    std::vector<int32_t> slots_;  // by lane, into `rows_`; -1: the lane does not exist
     std::vector<Growing<Row>> rows_;
 };
 

@@ -37,7 +37,7 @@ _BATCH = 1 << 18
 #: Bytes of text of which all events are kept: larger files are read twice.
 WHOLE = 256 << 20
 #: Bytes of text whose events are kept at a time.
-WINDOW = 32 << 20
+WINDOW = 16 << 20
 _PIECE = 1 << 20
 
 
