@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import lanescope
-from analysis.critical_path.test_planted_causes import EVENTS, Profile, Queue
+from analysis.critical_path.test_late_causes import EVENTS, Profile, Queue
 from effort import some
 from lanescope.devices.aie.formats import encode
 from lanescope.devices.aie.formats.encode import Frames
