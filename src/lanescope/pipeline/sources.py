@@ -57,9 +57,13 @@ def decode(
         del chunk  # it may be the whole file: the decoder keeps what it needs, and lets go of it
         if progress is not None:
             progress(fed, main.size)
+    for batch in decoder.finish():
+        # Where lanes are interleaved, all is read before the first batch: how far that is, is not known.
+        if format_.random_access and progress is not None and 0 < main.reached < main.size:
+            progress(main.reached, main.size)
+        yield batch
     if format_.random_access and progress is not None:
         progress(main.size, main.size)
-    yield from decoder.finish()
 
 
 def _feed_all(main: Source, format_: Format) -> Iterator[memoryview]:

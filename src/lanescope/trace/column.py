@@ -204,6 +204,17 @@ class Column:
         for part in parts:
             yield from part.pieces()
 
+    @staticmethod
+    def pieces_of(*columns: Column) -> Iterator[tuple[Array, ...]]:
+        """Yield ``pieces`` of columns of one length side by side, those with the same rows together."""
+        parts = [column._parts for column in columns]
+        lengths = {tuple(map(len, some)) for some in parts}
+        if len(lengths) > 1 or not parts[0]:
+            yield tuple(column.read_once() for column in columns)
+            return
+        for some in zip(*parts, strict=True):
+            yield from Column.pieces_of(*some)
+
     @property
     def valid(self) -> Mask | None:
         """Bool [n], False where unknown; None when every value is known."""

@@ -119,6 +119,7 @@ class KinetoDecoder:
         joined = survey.rows(kept, classes, tracks)
         backward = join_flows(kept, layout.BACKWARD_FLOWS)
         operators = rows.Operators(joined.ts[np.concatenate([backward.start, backward.end])])
+        named = rows.Names.of(builder)
         numbers = rows.Numbers(self._part, survey.slices)
         done = seen = 0
         for events in (kept,) if survey.is_whole else _read_parts(reader, main.size, WINDOW):
@@ -131,12 +132,12 @@ class KinetoDecoder:
             near, made = numbers.split(events, made)
             for begin in range(0, len(near.slices), _BATCH):
                 part = near.slices[begin : begin + _BATCH]
-                rows.add_slices(builder, events, near, part)
+                rows.add_slices(builder, events, near, part, named)
                 details.add_details(builder, events, meaning, near, part)
                 details.add_arguments(builder, events, near, part, read)
                 if done < survey.slices or begin + _BATCH < len(near.slices):
                     yield builder.batch()
-            rows.add_instants(builder, events, meaning, tracks, made)
+            rows.add_instants(builder, events, meaning, tracks, made, named)
             survey.counters.add(builder, events, made.ts)
             operators.add(events, meaning, made)
         if (seen, done) != (survey.events, survey.slices):

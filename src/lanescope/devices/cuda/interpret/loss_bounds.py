@@ -75,10 +75,11 @@ def _shorter_by(grid: Grid, summary: Mapping[str, I64], full: Mask) -> I64:
     complete = (records > 0) & ~full & is_sound & (summary["open"] == 0)
     if summary["finalizes"].any():
         complete &= summary["finalizes"] > 0
-    width = int(grid.group.max(initial=-1)) + 1
     if not complete.any() or not full.any():
         return found
-    group = grid.group
+    # Numbers of groups may be any that records have.
+    groups, group = np.unique(grid.group, return_inverse=True)
+    width = len(groups)
     count = np.bincount(group[complete], minlength=width)
     longest, shortest = np.zeros(width, np.int64), np.full(width, np.iinfo(np.int64).max)
     np.maximum.at(longest, group[complete], records[complete])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -12,7 +13,7 @@ from lanescope.foreign.kineto.emit.tracks import Tracks
 from lanescope.foreign.kineto.formats import layout
 from lanescope.foreign.kineto.interpret.classes import Classes
 from lanescope.foreign.kineto.interpret.joins import Launches, Pairs
-from lanescope.trace import Flag, TraceBuilder
+from lanescope.trace import Dictionary, Flag, TraceBuilder
 from lanescope.trace.streams import TracePart
 from lanescope.wire.trace_events import TraceEvents
 
@@ -101,7 +102,41 @@ def lanes_of(events: TraceEvents, classes: Classes, tracks: Tracks, rows: Int64)
     return track_of
 
 
-def add_slices(builder: TraceBuilder, events: TraceEvents, made: Rows, rows: Int64) -> None:
+class Texts:
+    """Codes of the trace for those of the file; each text is looked up once.
+
+    Args:
+        dictionary: of the trace.
+        missing: the text of what has none.
+    """
+
+    def __init__(self, dictionary: Dictionary, missing: str) -> None:
+        self._dictionary, self._missing = dictionary, missing
+        self._codes = np.empty(0, np.int32)  # by code of the file, the last is that of no text
+
+    def codes(self, texts: list[str], codes: npt.NDArray[np.int32]) -> npt.NDArray[np.int32]:
+        """Return codes of the trace; ``texts`` are those of before and maybe more, and code -1 is none of them."""
+        known = max(len(self._codes) - 1, 0)
+        if len(texts) > known or not len(self._codes):
+            more = self._dictionary.codes([*texts[known:], self._missing])
+            self._codes = np.concatenate([self._codes[:known], more])
+        found: npt.NDArray[np.int32] = self._codes[codes]
+        return found
+
+
+class Names(NamedTuple):
+    """Names and categories of rows."""
+
+    names: Texts
+    categories: Texts
+
+    @classmethod
+    def of(cls, builder: TraceBuilder) -> Names:
+        """Return those of a trace."""
+        return cls(Texts(builder.names, "(no name)"), Texts(builder.categories, ""))
+
+
+def add_slices(builder: TraceBuilder, events: TraceEvents, made: Rows, rows: Int64, named: Names) -> None:
     """Add a slice for each complete event of ``rows``, the next ones of ``made.slices``."""
     dur, ts = events.dur[rows], made.ts[rows]
     has_dur = events.has_dur[rows]
@@ -117,19 +152,13 @@ def add_slices(builder: TraceBuilder, events: TraceEvents, made: Rows, rows: Int
         ts=ts,
         dur=dur,
         dur_valid=known,
-        name=_codes(builder.names.codes([*events.names, "(no name)"]), events.name[rows]),
-        category=_codes(builder.categories.codes([*events.categories, ""]), events.category[rows]),
+        name=named.names.codes(events.names, events.name[rows]),
+        category=named.categories.codes(events.categories, events.category[rows]),
         flags=flags if flags.any() else 0,
         last_known_ts=ts if unfinished.any() else None,
         **({"last_known_ts_valid": unfinished} if unfinished.any() else {}),
     )
     assert not len(rows) or first == made.slice_of[rows[0]]
-
-
-def _codes(table: npt.NDArray[np.int32], codes: npt.NDArray[np.int32]) -> npt.NDArray[np.int32]:
-    """Return codes of the trace for codes of the file, of which -1 is the last of the table."""
-    found: npt.NDArray[np.int32] = table[codes]
-    return found
 
 
 def instant_lanes(events: TraceEvents, classes: Classes) -> tuple[Int64, Int64]:
@@ -142,7 +171,9 @@ def instant_lanes(events: TraceEvents, classes: Classes) -> tuple[Int64, Int64]:
     return rows, events.place[rows].astype(np.int64) * _CLASSES + of
 
 
-def add_instants(builder: TraceBuilder, events: TraceEvents, classes: Classes, tracks: Tracks, made: Rows) -> None:
+def add_instants(
+    builder: TraceBuilder, events: TraceEvents, classes: Classes, tracks: Tracks, made: Rows, named: Names
+) -> None:
     """Add the instants, each on the lane of operators of its thread or that of the profiler."""
     rows, lane = instant_lanes(events, classes)
     if not len(rows):
@@ -151,8 +182,8 @@ def add_instants(builder: TraceBuilder, events: TraceEvents, classes: Classes, t
         "instants",
         track_id=tracks.table()[lane],
         ts=made.ts[rows],
-        name=_codes(builder.names.codes([*events.names, "(no name)"]), events.name[rows]),
-        category=_codes(builder.categories.codes([*events.categories, ""]), events.category[rows]),
+        name=named.names.codes(events.names, events.name[rows]),
+        category=named.categories.codes(events.categories, events.category[rows]),
     )
 
 

@@ -16,7 +16,7 @@ from lanescope.devices.cuda.formats.declared import anchoring, raw_table
 from lanescope.devices.cuda.formats.declared.arrays import Arrays
 from lanescope.devices.cuda.formats.declared.declaration import MAIN, Declaration
 from lanescope.devices.cuda.formats.declared.direct import CORE_BITS
-from lanescope.devices.cuda.formats.declared.geometry import end_of_lanes, locate
+from lanescope.devices.cuda.formats.declared.geometry import bytes_behind, locate
 from lanescope.devices.cuda.formats.declared.lane_decoding import lanes_of
 from lanescope.devices.cuda.formats.declared.lane_table import LaneTable
 from lanescope.devices.cuda.formats.declared.records import Records
@@ -87,9 +87,8 @@ class DeclaredBuffer:
     @cached_property
     def slots(self) -> int:
         """Units of all arrays, without those behind the last lane if anything is there: these are part of no lane."""
-        main = self._arrays.main
-        behind = main[min(len(main), end_of_lanes(self.declaration, self._geometry)) :]
-        return (self._arrays.size - (len(behind) if behind.any() else 0)) // self.unit_bytes
+        behind = bytes_behind(self.declaration, self._arrays, self._geometry)
+        return (self._arrays.size - behind) // self.unit_bytes
 
     @cached_property
     def grid(self) -> Grid:
