@@ -18,7 +18,8 @@ if TYPE_CHECKING:
     from fractions import Fraction
 
     from lanescope.devices.aie.emit.tracks import TileTracks
-    from lanescope.trace import TraceBuilder
+    from lanescope.source import Capture
+    from lanescope.trace import Table, TraceBuilder
     from lanescope.trace.streams import TracePart
 
 I64 = npt.NDArray[np.int64]
@@ -202,3 +203,15 @@ class RowEmitter:
 
 def _counting(first: int, count: int) -> Column:
     return Column.derived(count, lambda: np.arange(first, first + count, dtype=np.int64))
+
+
+def register_records(builder: TraceBuilder, capture: Capture, header: int | None) -> None:
+    """Let frames be read from the file when somebody asks for them; ``header``: that of a stream without one."""
+    path = capture.main.path
+
+    def frames() -> Table:
+        from lanescope.devices.aie.formats.raw_frames import frames_of_file
+
+        return frames_of_file(path, header)
+
+    builder.records("aie.frame", frames)

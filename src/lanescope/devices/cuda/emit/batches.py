@@ -182,7 +182,7 @@ def _slices(making: TraceAssembly, decoded: Decoded, wanted: TracePart | None) -
             rows,
             track_of,
             ts.values,
-            ts.values + dur if last_seen is None else np.where(is_open, last_seen, ts.values + dur),
+            ts.values + dur if last_seen is None else np.maximum(last_seen, ts.values + dur),
         )
         if not is_near.any():
             return 0
