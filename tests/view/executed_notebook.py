@@ -21,7 +21,8 @@ def execute(path: Path) -> list[dict[str, Any]]:
     book = nbformat.v4.new_notebook(
         cells=[nbformat.v4.new_code_cell(source.format(path=str(path))) for source in CELLS]
     )
-    NotebookClient(book, timeout=120, kernel_name="python3", resources={"metadata": {"path": path.parent}}).execute()
+    folder = {"metadata": {"path": str(path.parent)}}
+    NotebookClient(book, kernel_name="python3", timeout=120, resources=folder).execute()  # on the loopback interface
     nbformat.validate(book)
     shown = []
     for cell in book.cells:

@@ -31,8 +31,9 @@ _STRIP, _COUNTER, _MARKS, _HEADING, _RULER = 15, 26, 12, 18, 24
 _STRIPS, _LEGEND, _RULES = 6, 12, 6
 #: Lanes that are drawn at most: without a height, so that the picture fits a page; with one it decides, up to this.
 LANES, _MOST_LANES = 64, 2000
-#: Of more flows between what is drawn none is: they would hide what they join. And the kinds that the legend names.
-FLOWS, _KINDS = 300, 3
+#: Of more flows between what is drawn none is: they would hide what they join. Of more than a few all are fainter. And
+#: the kinds of flows that the legend names.
+FLOWS, _FEW, _KINDS = 300, 60, 3
 #: Lanes of more strips than this have low ones, without labels.
 _TALL, _LOW = 3, 6
 #: Width of a character by the size of its font, about.
@@ -312,8 +313,8 @@ class _Picture:
             kind = str(kinds[row])
             self.kinds[kind] = self.kinds.get(kind, 0) + 1
         if lines:
-            colour = LIGHT["flow"]
-            self.parts.append(f'<path d="{"".join(lines)}" fill="none" stroke="{colour}" opacity="0.55"/>')
+            colour, opacity = LIGHT["flow"], 0.55 if len(lines) <= _FEW else 0.3
+            self.parts.append(f'<path d="{"".join(lines)}" fill="none" stroke="{colour}" opacity="{opacity}"/>')
             self.parts.append(f'<path d="{"".join(heads)}" fill="{colour}"/>')
 
     def _ends(self, side: str) -> list[tuple[float, float] | None]:
