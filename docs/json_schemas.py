@@ -304,7 +304,7 @@ def path() -> Schema:
     shares = {"type": "object", "propertyNames": {"enum": list(CAUSES)}, "additionalProperties": NUMBER}
     sensitivity = {"ts": WHOLE, "dur": WHOLE, "cause": {"enum": list(CAUSES)}, "kind": TEXT}
     sensitivity |= {"second_cause": or_null(TEXT), "shares": shares}
-    sink = record({"reason": TEXT, "lane": TEXT, "slice_id": WHOLE, "ts": WHOLE})
+    sink = record({"reason": TEXT, "lane": TEXT, "slice_id": WHOLE, "ts": WHOLE, "passed_over": COUNT})
     window = {"name": TEXT, "begin": WHOLE, "end": WHOLE, "sink": sink, "shares": shares, "explained": NUMBER}
     window |= {"inferred": NUMBER, "outlive": COUNT, "sensitivity": or_null(record(sensitivity))}
     chance = {"type": "object", "additionalProperties": record({"hits": COUNT, "at_random": NUMBER})}

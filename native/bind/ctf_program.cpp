@@ -93,17 +93,15 @@ void lanescope::bind::ctf_program(nb::module_& m) {
             "walk",
             [](const ctf::Trace& self, const Array<const uint8_t>& data, uint64_t begin, uint64_t clock, uint64_t most) {
                 ctf::Window window{begin, clock, most};
-                ctf::Walked walked;
-                {
+                ctf::Walked walked = [&] {
                     nb::gil_scoped_release nogil;
-                    walked = walk_trace({data.data(), data.size()}, self, window);
-                }
+                    return walk_trace({data.data(), data.size()}, self, window);
+                }();
                 auto packets = to_table(flat(walked.packets), sizeof(ctf::TracePacket) / sizeof(uint64_t));
                 auto losses = to_table(flat(walked.losses), 2);
-                return nb::make_tuple(packets, losses, to_numpy(std::move(walked.kinds)), to_numpy(std::move(walked.times)),
-                                      to_numpy(std::move(walked.places)),
-                                      to_table(std::move(walked.carried), std::max<size_t>(self.carried, 1)), walked.decoded, walked.padding, walked.lost,
-                                      window.begin, window.clock);
+                return nb::make_tuple(packets, losses, to_numpy(walked.kinds), to_numpy(walked.times),
+                                      to_numpy(walked.places), to_numpy(walked.contexts),
+                                      to_table(std::move(walked.carried), std::max<size_t>(self.carried, 1)), walked.decoded, walked.padding, walked.lost, window.begin, window.clock);
             },
             "data"_a.noconvert(), "begin"_a = 0, "clock"_a = 0, "most"_a = UINT64_MAX,
             "Read packets from byte `begin` on: tables of packets and lost ranges, columns of events, bytes, where to go on.");

@@ -48,14 +48,20 @@ void read(std::span<const uint8_t> bytes, const Trace& trace, bool has_texts) {
     Window window;
     const Walked whole = walk_trace(bytes, trace, window);
     require(whole.decoded + whole.padding + whole.lost == bytes.size() && window.begin == bytes.size());
-    require(whole.carried.size() == trace.carried * whole.kinds.size());
+    require(trace.carried == 0 || whole.contexts.size() == whole.kinds.size());
+    uint32_t known = 0;
+    for (size_t i = 0; i < whole.contexts.size(); ++i) {
+        require(whole.contexts[i] <= known);
+        known = std::max(known, whole.contexts[i] + 1);
+    }
+    require(whole.carried.size() == trace.carried * known);
     Window piece{0, 0, 1};
     size_t events = 0;
     while (piece.begin < bytes.size()) events += walk_trace(bytes, trace, piece).kinds.size();
     require(events == whole.kinds.size());
     const Extraction wanted{trace.program, trace.header, trace.events.front().step};
     std::vector<uint64_t> begins(whole.places.size()), columns(4 * whole.places.size());
-    leaf_columns(bytes, wanted, whole.places, begins, 2, columns);
+    leaf_columns(bytes, wanted, {whole.places.data(), whole.places.size()}, begins, 2, columns);
     for (size_t i = 0; i < begins.size(); ++i) {
         const uint64_t extent = columns[begins.size() + i];
         if (has_texts && extent > 0) require(columns[i] + extent <= bytes.size());

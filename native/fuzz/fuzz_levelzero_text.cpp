@@ -83,9 +83,14 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
     }
     if (progress.seq > size) std::abort();
     for (const Sheet& sheet : scanner.sheets()) {
-        if (sheet.rows.size() % sheet.columns != 0) std::abort();
-        for (size_t row = 0; row < sheet.rows.size(); row += sheet.columns) {
-            if (sheet.rows[row] == 0 || sheet.rows[row] > progress.seq || sheet.rows[row + 2] > 1) std::abort();
+        for (const auto& cells : sheet.cells) {
+            if (cells.size() != sheet.count()) std::abort();
+        }
+        for (size_t row = 0; row < sheet.count(); ++row) {
+            if (sheet.seq[row] == 0 || sheet.seq[row] > progress.seq || sheet.thread[row] > 1) std::abort();
+            for (size_t cell = 0; cell < sheet.cells.size(); ++cell) {
+                if ((sheet.present[row] >> cell & 1) == 0 && sheet.cells[cell][row] != 0) std::abort();
+            }
         }
     }
     return 0;

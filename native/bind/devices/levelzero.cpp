@@ -56,10 +56,14 @@ Shape shape_of(const TextScanner& scanner, const std::vector<CellRow>& rows) {
 
 Target target_of(TextScanner& scanner, const TargetRow& row, size_t cells) {
     const auto [sheet, constant] = row;
-    if (sheet >= scanner.sheets().size() || scanner.sheets()[sheet].cells() != cells) {
+    if (sheet >= scanner.sheets().size() || scanner.sheets()[sheet].cells.size() != cells) {
         throw nb::value_error("no sheet of this size");
     }
-    return {sheet, constant};
+    const bool is_exit = (constant & TextScanner::kExit) != 0;
+    if ((constant & ~TextScanner::kExit) > INT32_MAX || (is_exit && cells != kCallCells)) {
+        throw nb::value_error("no such constant");
+    }
+    return {sheet, static_cast<uint32_t>(constant), is_exit};
 }
 
 size_t cells_of(Conclusion conclusion) {
@@ -346,11 +350,12 @@ void lanescope::bind::levelzero(nb::module_& m) {
                 kind.conclusion = made ? named<Conclusion>(conclusion, names) : Conclusion::unknown;
                 if (made && kind.conclusion == Conclusion::creation) {
                     const auto [sheet, constant] = *made;
-                    if (sheet >= self.sheets().size() || self.sheets()[sheet].cells() == 0 ||
+                    if (constant > INT32_MAX) throw nb::value_error("no such constant");
+                    if (sheet >= self.sheets().size() || self.sheets()[sheet].cells.size() == 0 ||
                         cells.size() < 2) {
                         throw nb::value_error("no sheet or handle of what is created");
                     }
-                    kind.conclusion_target = {sheet, constant};
+                    kind.conclusion_target = {sheet, static_cast<uint32_t>(constant)};
                 } else if (made) {
                     kind.conclusion_target = target_of(self, *made, cells_of(kind.conclusion));
                 }
@@ -402,16 +407,31 @@ void lanescope::bind::levelzero(nb::module_& m) {
             "Take records from a place on: of each its kind, its row among the fields of the kind, position, time and thread; "
             "counts are of records by kind. Return the place of the first that is left.")
         .def(
+            "add_call",
+            [](TextScanner& self, uint32_t sheet, uint64_t seq, int64_t ts, uint64_t thread, uint32_t function,
+               bool is_exit, std::optional<uint64_t> result) {
+                if (thread >= kMaxThreads || function > INT32_MAX) throw nb::value_error("no such thread or function");
+                const Target target = target_of(self, {sheet, function | (is_exit ? TextScanner::kExit : 0)}, kCallCells);
+                self.add_call(target, seq, ts, thread, result);
+            },
+            "sheet"_a, "seq"_a, "ts"_a, "thread"_a, "function"_a, "is_exit"_a, "result"_a.none(),
+            "Add a row of a call that was read elsewhere.")
+        .def(
             "count", [](TextScanner& self, size_t sheet) { return self.sheets().at(sheet).count(); }, "sheet"_a)
         .def(
             "take",
             [](TextScanner& self, size_t sheet) {
                 Sheet& from = self.sheets().at(sheet);
                 nb::list columns;
-                for (auto& column : from.columns) columns.append(bind::to_numpy(column));
+                for (Growing<uint64_t>* column : {&from.seq, &from.ts}) columns.append(bind::to_numpy(*column));
+                for (Growing<uint32_t>* column : {&from.thread, &from.constant, &from.present}) {
+                    columns.append(bind::to_numpy(*column));
+                }
+                for (auto& column : from.cells) columns.append(bind::to_numpy(column));
                 return nb::make_tuple(columns, bind::to_numpy(from.lists));
             },
-            "sheet"_a, "Take the columns of a sheet out, uint64 [rows] each, and its lists, uint64 [n].")
+            "sheet"_a, "Take the columns of a sheet out, [rows] each: uint64 position and time, uint32 thread, constant and bits of the "
+            "cells that are there, uint64 cells; and its lists, uint64 [n].")
         .def(
             "enter",
             [](TextScanner& self, uint64_t thread, uint32_t function, uint64_t seq, int64_t ts, uint64_t token) {

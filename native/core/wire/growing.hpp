@@ -35,7 +35,8 @@ public:
     Growing& operator=(const Growing&) = delete;
     Growing(Growing&& other) noexcept
         : data_(std::exchange(other.data_, nullptr)), mapped_(std::exchange(other.mapped_, 0)),
-          size_(std::exchange(other.size_, 0)), room_(std::exchange(other.room_, 0)), expected_(other.expected_) {}
+          size_(std::exchange(other.size_, 0)), room_(std::exchange(other.room_, 0)), expected_(other.expected_),
+          is_clear_(std::exchange(other.is_clear_, false)) {}
     ~Growing() { Memory{data_, mapped_}.free(); }
 
     void push_back(T value) {
@@ -46,6 +47,11 @@ public:
     bool is_full() const { return size_ == room_; }
     void grow(size_t least = 0) { make_room(std::max<size_t>({kFirst, 2 * room_, expected_, least})); }
     void push_within(T value) { data_[size_++] = value; }
+    // A zero for such a column: the system's memory has it already, so that pages of nothing else are never taken.
+    void push_zero_within() {
+        if (!is_clear_) data_[size_] = T{};
+        ++size_;
+    }
     size_t room() const { return room_; }
     void append(const T* values, size_t count) {
         if (count > room_ - size_) [[unlikely]] grow(size_ + count);
@@ -57,7 +63,10 @@ public:
     void fill_up(size_t count, T value) {
         while (size_ < count) push_back(value);
     }
-    void shorten(size_t count) { size_ = std::min(size_, count); }
+    void shorten(size_t count) {
+        is_clear_ = is_clear_ && count >= size_;
+        size_ = std::min(size_, count);
+    }
     size_t size() const { return size_; }
     bool empty() const { return size_ == 0; }
     T& operator[](size_t i) { return data_[i]; }
@@ -72,6 +81,7 @@ public:
         const size_t used = std::max((size_ * sizeof(T) + page - 1) / page * page, page);
         if (mapped_ > used && ::munmap(reinterpret_cast<char*>(data_) + used, mapped_ - used) == 0) mapped_ = used;
         room_ = 0;
+        is_clear_ = false;
         return {Memory{std::exchange(data_, nullptr), std::exchange(mapped_, 0)}, std::exchange(size_, 0)};
     }
 
@@ -109,6 +119,7 @@ private:
         }
         const size_t wanted = (bytes + kPage - 1) / kPage * kPage;
         void* found = space(wanted);
+        const size_t mapped_before = mapped_;
 #ifdef MREMAP_FIXED
         if (mapped_ != 0) {
             if (::mremap(data_, mapped_, mapped_, MREMAP_MAYMOVE | MREMAP_FIXED, found) == MAP_FAILED) fail();
@@ -120,6 +131,8 @@ private:
             if (size_ != 0) std::memcpy(found, data_, size_ * sizeof(T));
             Memory{data_, mapped_}.free();
         }
+        // What was shortened may still stand where it moved from.
+        is_clear_ = is_clear_ || mapped_before == 0;
         data_ = static_cast<T*>(found);
         mapped_ = wanted;
         room_ = wanted / sizeof(T);
@@ -130,6 +143,7 @@ private:
     size_t size_ = 0;
     size_t room_ = 0;
     size_t expected_ = 0;
+    bool is_clear_ = false;  // whether all behind the values is zero
 };
 
 }  // namespace lanescope

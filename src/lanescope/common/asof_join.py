@@ -1,7 +1,7 @@
 """As-of joins: the last record before, or the first after, another record of the same key.
 
-Records of all tables share one order, their ``seq``. A join is one sort of integers that hold key and position, so it
-costs the same whatever the keys are, and no row is looked at on its own.
+Records of all tables share one order, their ``seq``. Groups are one sort of integers that hold key and position; a join
+goes through both sides in their order once and counts by key.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from lanescope._native import core
 from lanescope.declaration import frozen_class
 
 Int64 = npt.NDArray[np.int64]
@@ -108,10 +109,10 @@ class Join:
     """For each left row, its place among the right rows of the same key.
 
     Attributes:
-        rows: int64 [right], the right rows sorted by key and time.
-        at: int64 [left], how many of ``rows`` come before the left row, those of smaller keys included.
+        rows: int64 [right], the right rows, those of a key together, sorted by time.
+        at: int64 [left], the place in ``rows`` behind those of its key that come before the left row.
         low: int64 [left], where the right rows of its key begin in ``rows``.
-        high: int64 [left], where they end.
+        high: int64 [left], where they end; all three are 0 where no right row has the key.
     """
 
     rows: Int64
@@ -160,18 +161,10 @@ def join(
         nothing = np.zeros(lefts, np.int64)
         rows = group(right, right_seq).order if rights else np.empty(0, np.int64)
         return Join(rows, nothing, nothing, nothing)
-    parts = (left, right) if strict else (right, left)
-    seqs = (left_seq, right_seq) if strict else (right_seq, left_seq)
-    groups = group([np.concatenate(pair) for pair in zip(*parts, strict=True)], np.concatenate(seqs))
-    is_right = groups.order >= lefts if strict else groups.order < rights
-    seen = np.cumsum(is_right)
-    starts = np.flatnonzero(groups.first)
-    before: Int64 = seen[starts] - is_right[starts]
-    sizes = np.diff(np.append(starts, len(is_right)))
-    is_left = ~is_right
-    which = groups.order[is_left] - (0 if strict else rights)
+    rows = np.empty(rights, np.int64)
     at, low, high = (np.empty(lefts, np.int64) for _ in range(3))
-    at[which] = seen[is_left]
-    low[which] = np.repeat(before, sizes)[is_left]
-    high[which] = np.repeat(np.append(before[1:], rights), sizes)[is_left]
-    return Join(groups.order[is_right] - (lefts if strict else 0), at, low, high)
+    keys = ([np.ascontiguousarray(column) for column in side] for side in (left, right))
+    sequences = (np.ascontiguousarray(seq, np.int64) for seq in (left_seq, right_seq))
+    (of_left, of_right), (left_order, right_order) = keys, sequences
+    core.asof_join(of_left, left_order, of_right, right_order, strict, rows, at, low, high)
+    return Join(rows, at, low, high)

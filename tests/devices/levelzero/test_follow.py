@@ -184,7 +184,7 @@ def test_following_ends_with_the_recorder(fake_ze, recorded, tmp_path):
         assert time.monotonic() < deadline
         time.sleep(0.01)
     done = subprocess.run(
-        [sys.executable, "-m", "lanescope", "summary", "--by", "tally", "--csv", "--follow", folder],
+        [sys.executable, "-m", "lanescope", "summary", "--csv", "--follow", folder],
         capture_output=True,
         text=True,
         timeout=120,

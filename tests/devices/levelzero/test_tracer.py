@@ -209,6 +209,19 @@ def test_a_signal_that_cannot_be_handed_on_is_never_given_up_silently(fake_ze, t
     assert done.returncode == -6
 
 
+@pytest.mark.parametrize(("world", "call"), [("works", 1), ("sticky", 1), ("sticky", 2)])
+def test_a_probe_that_is_answered_late_leaves_nothing_behind(fake_ze, timed, tmp_path, world, call):
+    """The program finds its context as it left it; its operations are timed by its own events then."""
+    stats = tmp_path / "stats"
+    fail = f"zeEventHostSynchronize:{call}=1"
+    done, folder, _ = timed(fake_ze.app, "resubmit", 3, host_reset=world, fail=fail, stats=stats)
+    assert done.stdout == "resubmit: right\n"
+    counts = json.loads(stats.read_text())
+    assert counts["calls.zeContextDestroy"] > 0
+    assert [counts.get(f"live.{kind}", 0) for kind in ("event", "pool", "list", "context")] == [0] * 4
+    assert stats_of(lanescope.open(folder)) == {}, done.stderr
+
+
 @pytest.mark.parametrize("world", ["sticky", "view"])
 @pytest.mark.parametrize("options", [(), ("--host-timestamps",)], ids=["inline", "host read"])
 def test_unordered_lists_that_run_again_are_timed_where_resets_do_nothing(fake_ze, timed, world, options):

@@ -22,6 +22,43 @@ bool is_plain(std::span<const uint8_t> bytes) {
     return std::ranges::all_of(bytes, [](uint8_t c) { return c >= 32 && c < 127 && c != '"' && c != '\\'; });
 }
 
+// Of a text that is looked at for a name and a colon: what follows a value, a name or a text is never a colon.
+bool has_mark(std::string_view text, std::string_view mark) {
+    for (size_t at = text.find(mark); at != std::string_view::npos; at = text.find(mark, at + 1)) {
+        if (text.substr(at + mark.size()).starts_with(": ")) return true;
+    }
+    return false;
+}
+
+// Whether the text of a value may contain a name and a colon.
+bool may_contain(const Field& field, std::string_view mark) {
+    const bool is_any_text = field.form == Form::text || field.form == Form::written;
+    return is_any_text || std::ranges::any_of(field.members, [&](const Member& member) { return member.name.ends_with(mark); }) ||
+           std::ranges::any_of(field.labels, [&](const auto& label) { return has_mark(label.second, mark); });
+}
+
+// Whether it does.
+bool contains(const Field& field, std::span<const uint8_t> data, size_t row, std::string_view mark) {
+    const uint64_t value = field.values[row], length = field.extents[row] - 1;
+    std::span<const uint8_t> part;
+    switch (field.form) {
+        case Form::text:
+            return within(data, value, length, 1, &part) && has_mark({reinterpret_cast<const char*>(part.data()), part.size()}, mark);
+        case Form::written:
+            return value <= field.written.size() && length <= field.written.size() - value &&
+                   has_mark(field.written.substr(value, length), mark);
+        case Form::structure:
+            return std::ranges::any_of(field.members, [&](const Member& member) {
+                return member.name.ends_with(mark) && member.offset <= length && member.size <= length - member.offset &&
+                       member.size <= sizeof(uint64_t);
+            });
+        default: {
+            const auto label = field.labels.find(value);
+            return label != field.labels.end() && has_mark(label->second, mark);
+        }
+    }
+}
+
 }  // namespace
 
 bool EventPlaces::read(size_t row) {
@@ -62,11 +99,12 @@ void PayloadColumns::prepare() {
         for (const Field& other : fields_) {
             if (&field != &other && field.name == other.name) has_plain_names_ = false;
         }
-        // Members, labels and texts are searched for names where they stand.
-        has_texts_ = has_texts_ || field.form == Form::text || field.form == Form::written || field.form == Form::structure ||
-                     !field.labels.empty();
         for (size_t mark = 0; mark < kMarks.size(); ++mark) {
-            if (field.name.ends_with(kMarks[mark])) marked_[mark].push_back(&field);
+            if (field.name.ends_with(kMarks[mark])) {
+                marked_[mark].push_back(&field);
+            } else if (may_contain(field, kMarks[mark])) {
+                searched_[mark].push_back(&field);
+            }
         }
     }
 }
@@ -88,10 +126,9 @@ bool PayloadColumns::mentions(size_t row, Mark mark) {
     for (const Field* field : marked_[number]) {
         if (field->extents[at] != 0) return true;
     }
-    if (!has_texts_) return false;
-    scratch_.clear();
-    if (!write(row, &scratch_)) return false;
-    return scratch_.find(std::string(kMarks[number]) + ": ") != std::string::npos;
+    return std::ranges::any_of(searched_[number], [&](const Field* field) {
+        return field->extents[at] != 0 && contains(*field, data_, at, kMarks[number]);
+    });
 }
 
 PayloadColumns::Plan& PayloadColumns::plan_of(const Shape& shape) {

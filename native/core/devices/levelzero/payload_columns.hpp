@@ -100,10 +100,9 @@ private:
     std::unique_ptr<EventPlaces> events_;  // none: columns have a row for each event
     size_t loaded_ = kNoRow;
     bool has_plain_names_ = true;         // no two fields have one name, and there are not too many
-    bool has_texts_ = false;              // whether a field may contain any text
-    std::array<std::vector<const Field*>, 2> marked_;
+    // By mark: the fields that have its name, and others whose values may contain it.
+    std::array<std::vector<const Field*>, 2> marked_, searched_;
     std::vector<Plan> plans_;
-    std::string scratch_;
 };
 
 }  // namespace lanescope::levelzero

@@ -174,7 +174,7 @@ void TextScanner::expect(const std::vector<const Kind*>& kinds, const std::vecto
         if (kinds[i]->conclusion != Conclusion::unknown) rows[kinds[i]->conclusion_target.sheet] += counts[i];
     }
     for (size_t i = 0; i < rows.size(); ++i) {
-        for (auto& column : sheets_[i].columns) column.expect(rows[i]);
+        sheets_[i].expect(rows[i]);
     }
 }
 
@@ -223,7 +223,7 @@ bool TextScanner::read_context(std::string_view* line) {
 }
 
 void TextScanner::add(const Target& target, const Stamp& stamp, uint32_t present, std::span<const uint64_t> cells) {
-    sheets_[target.sheet].add({stamp.seq, static_cast<uint64_t>(stamp.ts), stamp.thread, target.constant, present}, cells);
+    sheets_[target.sheet].add(stamp.seq, stamp.ts, stamp.thread, target.constant, target.is_exit ? present | kExitRow : present, cells);
 }
 
 bool TextScanner::take_record(const Kind& kind, const Stamp& stamp, const Payload& payload) {
@@ -292,9 +292,9 @@ bool TextScanner::take_scope(const Kind& kind, const Stamp& stamp, const Payload
     const uint64_t function = kind.functions[word] - 1;
     const bool is_sized = has(1) && has(3);
     if (values_.cells[0] & 1) {
-        add({kind.target.sheet, function}, stamp, is_sized ? 2 : 0, std::array<uint64_t, 2>{0, is_sized ? values_.cells[3] : 0});
+        add({kind.target.sheet, static_cast<uint32_t>(function)}, stamp, is_sized ? 2 : 0, std::array<uint64_t, 2>{0, is_sized ? values_.cells[3] : 0});
     }
-    if (values_.cells[0] & 2) add({kind.target.sheet, function | kExit}, stamp, 0, std::array<uint64_t, 2>{});
+    if (values_.cells[0] & 2) add({kind.target.sheet, static_cast<uint32_t>(function), true}, stamp, 0, std::array<uint64_t, 2>{});
     return true;
 }
 
@@ -306,7 +306,7 @@ bool TextScanner::take_task(const Kind& kind, const Stamp& stamp, const Payload&
     uint64_t function = 0;
     if (kind.is_end) {
         if (on == nullptr || on->open.empty()) return !kind.is_strict;
-        function = on->open.back() | kExit;
+        function = on->open.back();
         on->open.pop_back();
     } else {
         const auto name = names_.find({stamp.thread, kind.lanes, values_.cells[has_name ? 1 : 0]});
@@ -314,7 +314,8 @@ bool TextScanner::take_task(const Kind& kind, const Stamp& stamp, const Payload&
         function = name->second;
         on->open.push_back(function);
     }
-    add({kind.target.sheet, function}, {stamp.seq, stamp.ts, on->thread}, 0, std::array<uint64_t, 2>{});
+    add({kind.target.sheet, static_cast<uint32_t>(function), kind.is_end}, {stamp.seq, stamp.ts, on->thread}, 0,
+        std::array<uint64_t, 2>{});
     return true;
 }
 
@@ -366,7 +367,7 @@ bool TextScanner::conclude(const Kind& kind, const Stamp& stamp, const Open& cal
             }
             break;
         case Conclusion::creation: {
-            const size_t given = sheets_[target.sheet].cells() - 1;
+            const size_t given = sheets_[target.sheet].cells.size() - 1;
             if ((values_.present & 2) == 0 || call.list.size() != given + 1) return false;
             std::array<uint64_t, Shape::kMaxCells> cells{values_.cells[1]};
             std::copy(call.list.begin() + 1, call.list.end(), cells.begin() + 1);

@@ -22,27 +22,50 @@ namespace lanescope::levelzero {
 // Rows of one layout, as columns: position in the stream, time, thread, constant, bits of the cells that are present, and
 // the cells, 0 where they are not.
 struct Sheet {
-    static constexpr size_t kHead = 5;
-
-    std::vector<Growing<uint64_t>> columns;
+    Growing<uint64_t> seq, ts;
+    Growing<uint32_t> thread, constant, present;
+    std::vector<Growing<uint64_t>> cells;
     Growing<uint64_t> lists;  // of the cells that are lists, row by row
 
-    explicit Sheet(size_t cells) : columns(kHead + cells) {}
-    size_t count() const { return columns[0].size(); }
-    size_t cells() const { return columns.size() - kHead; }
-    void add(const std::array<uint64_t, kHead>& head, std::span<const uint64_t> cells) {
-        if (columns[0].is_full()) [[unlikely]] {
-            for (auto& column : columns) column.grow();
+    explicit Sheet(size_t count) : cells(count) {}
+    size_t count() const { return seq.size(); }
+    void expect(size_t rows) {
+        each([&](auto& column) { column.expect(rows); });
+    }
+    void add(uint64_t at, int64_t when, uint64_t of_thread, uint32_t what, uint32_t there, std::span<const uint64_t> values) {
+        if (seq.is_full()) [[unlikely]] {
+            seq.grow();
+            each([&](auto& column) {
+                if (column.room() < seq.room()) column.grow(seq.room());
+            });
         }
-        for (size_t i = 0; i < kHead; ++i) columns[i].push_within(head[i]);
-        for (size_t i = 0; i < cells.size(); ++i) columns[kHead + i].push_within((head[4] >> i & 1) != 0 ? cells[i] : 0);
+        seq.push_within(at);
+        ts.push_within(static_cast<uint64_t>(when));
+        thread.push_within(static_cast<uint32_t>(of_thread));
+        constant.push_within(what);
+        present.push_within(there);
+        for (size_t i = 0; i < values.size(); ++i) {
+            if (there >> i & 1) {
+                cells[i].push_within(values[i]);
+            } else {
+                cells[i].push_zero_within();
+            }
+        }
+    }
+
+private:
+    template <class F>
+    void each(F&& use) {
+        use(seq), use(ts), use(thread), use(constant), use(present);
+        for (auto& column : cells) use(column);
     }
 };
 
 // Where rows go, and what stands in their column `constant`.
 struct Target {
     uint32_t sheet;
-    uint64_t constant;
+    uint32_t constant;
+    bool is_exit = false;  // of rows of calls
 };
 
 enum class Role : uint8_t {
@@ -121,6 +144,8 @@ public:
     static constexpr uint64_t kSuccess = uint64_t{1} << 32;
     // Constants of calls: the function's code, and this bit for exits.
     static constexpr uint64_t kExit = uint64_t{1} << 32;
+    // In rows, it is this one of the bits of the cells: calls have few.
+    static constexpr uint32_t kExitRow = uint32_t{1} << 31;
     // Longer lines are left to the reference.
     static constexpr size_t kLongest = size_t{1} << 20;
     static constexpr size_t kDeepest = 256;
@@ -160,6 +185,11 @@ public:
     // Takes records from `place` on; returns the place of the first that it leaves, or nothing where a field
     // of that one reaches beyond the data.
     std::optional<size_t> take_records(const Records& records, size_t place);
+
+    // A row of a call that was read elsewhere.
+    void add_call(const Target& target, uint64_t seq, int64_t ts, uint64_t thread, std::optional<uint64_t> result) {
+        add(target, {seq, ts, thread}, result ? 1 : 0, std::array<uint64_t, 2>{result.value_or(0), 0});
+    }
 
     std::vector<Sheet>& sheets() { return sheets_; }
     size_t texts() const { return texts_.size(); }

@@ -5,6 +5,7 @@
 #include <bit>
 #include <cstring>
 #include <functional>
+#include <unordered_map>
 #include <utility>
 
 namespace lanescope::ctf {
@@ -198,6 +199,7 @@ struct Walker {
     Machine machine;
     std::vector<Lookup> lookups;
     std::vector<uint64_t> carried;
+    std::unordered_multimap<uint64_t, uint32_t> rows;  // of `Walked::carried`, by a hash of the values
     Walked out;
 
     Walker(std::span<const uint8_t> bytes, const Trace& of) : data(bytes), trace(of), machine(bytes, of.program) {
@@ -207,6 +209,37 @@ struct Walker {
 
     void keep(int32_t leaf, uint64_t value) {
         if (static_cast<size_t>(leaf) < carried.size()) carried[static_cast<size_t>(leaf)] = value;
+    }
+
+    // The row of what the next event carries: there are few, and mostly it is the one of the last event.
+    uint32_t context() {
+        const size_t count = carried.size();
+        const auto is_row = [&](uint32_t row) {
+            const uint64_t* values = out.carried.data() + count * row;
+            for (size_t i = 0; i < count; ++i) {
+                if (values[i] != carried[i]) return false;
+            }
+            return true;
+        };
+        if (!out.contexts.empty() && is_row(out.contexts.back())) return out.contexts.back();
+        uint64_t hash = 0;
+        for (const uint64_t value : carried) hash = (hash ^ value) * 0x9E3779B97F4A7C15u, hash ^= hash >> 29;
+        auto [found, end] = rows.equal_range(hash);
+        for (; found != end; ++found) {
+            if (is_row(found->second)) return found->second;
+        }
+        const auto row = static_cast<uint32_t>(out.carried.size() / count);
+        rows.emplace(hash, row);
+        out.carried.insert(out.carried.end(), carried.begin(), carried.end());
+        return row;
+    }
+
+    // All columns of events have the room of the first.
+    void grow() {
+        out.kinds.grow();
+        out.times.grow(out.kinds.room());
+        out.places.grow(out.kinds.room());
+        if (!carried.empty()) out.contexts.grow(out.kinds.room());
     }
 
     // Returns where the next packet may begin; the end if nothing says so.
@@ -312,10 +345,11 @@ struct Walker {
                 packet.unknown = row == UINT32_MAX;
                 is_read = row != UINT32_MAX && machine.run(trace.events[row].step, place, limit, first, carry) && place > start;
                 if (is_read) {
-                    out.kinds.push_back(row);
-                    out.times.push_back(time);
-                    out.places.push_back(start);
-                    out.carried.insert(out.carried.end(), carried.begin(), carried.end());
+                    if (out.kinds.is_full()) [[unlikely]] grow();
+                    if (!carried.empty()) out.contexts.push_within(context());
+                    out.kinds.push_within(row);
+                    out.times.push_within(time);
+                    out.places.push_within(start);
                 }
             }
             if (!is_read) {
@@ -343,11 +377,7 @@ struct Walker {
     void run(Window& window) {
         // As many as there are where events are small; memory that is not filled costs none.
         const size_t rest = data.size() - std::min<size_t>(window.begin, data.size());
-        const size_t events = static_cast<size_t>(std::min<uint64_t>({rest / 24, uint64_t{1} << 24, window.most}));
-        out.kinds.reserve(events);
-        out.times.reserve(events);
-        out.places.reserve(events);
-        out.carried.reserve(events * trace.carried);
+        out.kinds.expect(static_cast<size_t>(std::min<uint64_t>({rest / 24, uint64_t{1} << 24, window.most})));
         size_t at = window.begin;
         machine.clock = window.clock;
         while (at < data.size() && out.kinds.size() < window.most) {
@@ -450,7 +480,6 @@ LeafReader::~LeafReader() = default;
 bool LeafReader::read(uint64_t place, uint64_t begin) {
     State& state = *state_;
     std::fill(state.extents.begin(), state.extents.end(), 0);
-    std::fill(state.values.begin(), state.values.end(), 0);
     if (begin != state.packet) state.begin_packet(begin);
     if (!state.is_packet_read || place > state.limit || begin > place) return false;
     for (const State::Kept& kept : state.of_packet) {
@@ -475,8 +504,9 @@ bool leaf_columns(std::span<const uint8_t> data, const Extraction& wanted, std::
     for (size_t i = 0; i < count; ++i) {
         all = reader.read(places[i], begins[i]) && all;
         for (size_t leaf = 0; leaf < leaves; ++leaf) {
-            columns[2 * leaf * count + i] = reader.values()[leaf];
-            columns[(2 * leaf + 1) * count + i] = reader.extents()[leaf];
+            const uint64_t extent = reader.extents()[leaf];
+            columns[2 * leaf * count + i] = extent != 0 ? reader.values()[leaf] : 0;
+            columns[(2 * leaf + 1) * count + i] = extent;
         }
     }
     return all;

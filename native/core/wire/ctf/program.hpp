@@ -11,6 +11,8 @@
 #include <span>
 #include <vector>
 
+#include "core/wire/growing.hpp"
+
 namespace lanescope::ctf {
 
 enum class Op : uint8_t {
@@ -100,10 +102,13 @@ inline constexpr uint64_t absent_value = uint64_t{1} << 63;
 struct Walked {
     std::vector<TracePacket> packets;
     std::vector<LostRange> losses;  // bytes between packets
-    std::vector<uint32_t> kinds;    // of each event: row of the table of events
-    std::vector<uint64_t> times;    // values of its stream's clock
-    std::vector<uint64_t> places;   // bit at which its header begins
-    std::vector<uint64_t> carried;  // `Trace::carried` a event: integers of its packet and contexts, or `absent_value`
+    Growing<uint32_t> kinds;   // of each event: row of the table of events
+    Growing<uint64_t> times;   // values of its stream's clock
+    Growing<uint64_t> places;  // bit at which its header begins
+    Growing<uint32_t> contexts;  // row of `carried`; of no event if nothing is carried
+    // Integers of packets and contexts, or `absent_value`: `Trace::carried` of them for each combination, in the order in
+    // which they come.
+    std::vector<uint64_t> carried;
     uint64_t decoded = 0, padding = 0, lost = 0;  // bytes; they add up to the file
 };
 
@@ -134,8 +139,8 @@ public:
     // that were not reached are missing then.
     bool read(uint64_t place, uint64_t begin);
 
-    // By leaf: the value of an integer, the first byte of a text or the first bit of an array; and 0 where the event has
-    // no such field, else 1, the bytes of a text plus 1 or the elements of an array plus 1.
+    // By leaf: the value of an integer, the first byte of a text or the first bit of an array, anything where the event has
+    // no such field; and 0 there, else 1, the bytes of a text plus 1 or the elements of an array plus 1.
     std::span<const uint64_t> values() const;
     std::span<const uint64_t> extents() const;
 

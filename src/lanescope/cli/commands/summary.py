@@ -55,8 +55,8 @@ def configure(parser: argparse.ArgumentParser, families: Sequence[Family], argum
     add_dataset(parser)
     own = [summary.name for family in families for summary in family.summaries]
     choices = dict.fromkeys((*_GROUPS, *_ANALYSES, *_UNITS, *own, *_OF_DATASETS))
-    text = f"grouping or analysis (default: name): {', '.join(choices)}"
-    parser.add_argument("--by", metavar="WHAT", choices=tuple(choices), default="name", help=text)
+    text = f"grouping or analysis (default: name; with --follow: tally): {', '.join(choices)}"
+    parser.add_argument("--by", metavar="WHAT", choices=tuple(choices), help=text)
     add_paging(parser)
     parser.add_argument(
         "--within",
@@ -72,7 +72,7 @@ def configure(parser: argparse.ArgumentParser, families: Sequence[Family], argum
         default=[],
         help="names of regions that load, compute, store or wait",
     )
-    parser.add_argument("--follow", action="store_true", help="repeat while the capture grows (with --by tally)")
+    parser.add_argument("--follow", action="store_true", help="repeat the tally while the capture grows")
     # What ``record --live`` starts: it is the program's terminal, and its keys are for the program.
     parser.add_argument("--beside", action="store_true", help=argparse.SUPPRESS)
     add_settings(parser)
@@ -84,6 +84,7 @@ def configure(parser: argparse.ArgumentParser, families: Sequence[Family], argum
 def run(args: argparse.Namespace) -> int:
     """Print the sums."""
     args.input = args.inputs[0]
+    args.by = args.by or ("tally" if args.follow else "name")
     if is_dataset(args.input) and len(args.inputs) == 1:
         from lanescope.cli import dataset_answers
 

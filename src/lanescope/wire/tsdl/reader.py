@@ -67,7 +67,9 @@ class Walk:
         kinds: uint32 [events], row of ``Reader.events``.
         times: uint64 [events], values of the clock.
         places: uint64 [events], bit at which its header begins.
-        carried: int64 [events, n], columns as ``Reader.carried``; ``ABSENT`` where an event has no such field.
+        contexts: uint32 [events], row of ``carried``; of no event if nothing is carried.
+        carried: int64 [m, n], each combination of values once, in the order in which they come; columns as
+            ``Reader.carried``; ``ABSENT`` where events have no such field.
         decoded: bytes of packets and events.
         padding: bytes that are zeros between packets, or behind the content of one.
         lost: all others.
@@ -81,6 +83,7 @@ class Walk:
     kinds: npt.NDArray[np.uint32]
     times: U64
     places: U64
+    contexts: npt.NDArray[np.uint32]
     carried: Int64
     decoded: int
     padding: int
@@ -191,8 +194,8 @@ class Reader:
             clock: value of the clock there.
             most: end behind the packet that reaches so many events.
         """
-        packets, losses, kinds, times, places, carried, *rest = self._native.walk(data, begin, clock, most)
-        return Walk(data, packets, losses, kinds, times, places, carried.view(np.int64), *rest)
+        packets, losses, kinds, times, places, contexts, carried, *rest = self._native.walk(data, begin, clock, most)
+        return Walk(data, packets, losses, kinds, times, places, contexts, carried.view(np.int64), *rest)
 
     def leaves(self, row: int) -> list[Leaf]:
         """Return all fields of events of one kind that columns can be made of: of packets, headers and events."""

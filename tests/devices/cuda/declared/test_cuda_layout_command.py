@@ -277,3 +277,11 @@ def test_check_of_a_full_ring_has_no_empty_positions(capsys, tmp_path):
     assert status == 0
     assert any(line.endswith(" dropped records") for line in lines)
     assert not any("empty positions" in line for line in lines)
+
+
+def test_info_tells_that_recognition_knows_nothing_of_a_layout_that_was_given(capsys):
+    parameters = "max_events=12,groups=2"
+    assert main(["info", str(GOLDEN / "tileops.bin"), "--layout", "tileops", "--layout-params", parameters]) == 0
+    assert "tileops (cuda), as given; recognition: score 0/100: invalid header" in capsys.readouterr().out
+    assert main(["info", MPK]) == 0
+    assert "mirage-mpk (cuda), score" in capsys.readouterr().out

@@ -134,44 +134,68 @@ Reason choose_rerun(const State& all, const Context& context, const Device* devi
 
 namespace {
 
-constexpr u64 longest_probe_ns = 200'000'000;
+// A device that is busy, or a machine that is, answers late; one that does not answer costs this once.
+constexpr u64 longest_probe_ns = 2'000'000'000;
+
+void destroy_probe(Handle list, InjectedEvent& event, Handle plain, Handle pool) {
+    if (plain != nullptr) driver().zeEventDestroy(plain);
+    if (pool != nullptr) driver().zeEventPoolDestroy(pool);
+    driver().zeCommandListDestroy(list);
+    destroy(event);
+}
+
+// Waits for an event of a probe; keeps what was made for it where the device does not answer in time.
+bool is_answered(Probe& probe, Handle list, InjectedEvent& event, Handle plain, Handle pool) {
+    const Result result = driver().zeEventHostSynchronize(plain != nullptr ? plain : event.event, longest_probe_ns);
+    if (result == not_ready) {
+        probe.list = list;
+        probe.event = &event;
+        probe.plain = plain;
+        probe.pool = pool;
+    }
+    return result == success;
+}
 
 // Signals an event, resets it, and asks for its status. Where anything fails, what was made for it is left.
 // `device_resets`: whether a command does and plain events can be reset, where the host's reset does not.
-Resets try_reset(Handle context, Handle device, u32 ordinal, bool& device_resets) {
+Resets try_reset(Handle context, Probe& probe, u32 ordinal, bool& device_resets) {
     const QueueDesc desc = {stype_queue_desc, nullptr, ordinal, 0, 0, queue_mode_asynchronous, 0};
     Handle list = nullptr;
-    if (driver().zeCommandListCreateImmediate(context, device, &desc, &list) != success) return Resets::undecided;
+    if (driver().zeCommandListCreateImmediate(context, probe.device->handle, &desc, &list) != success) return Resets::undecided;
     InjectedEvent* event = make_event(context);
     if (event == nullptr) {
         driver().zeCommandListDestroy(list);
         return Resets::undecided;
     }
     if (driver().zeCommandListAppendBarrier(list, event->event, 0, nullptr) != success ||
-        driver().zeEventHostSynchronize(event->event, longest_probe_ns) != success ||
-        driver().zeEventHostReset(event->event) != success) {
+        !is_answered(probe, list, *event, nullptr, nullptr) || driver().zeEventHostReset(event->event) != success) {
         return Resets::undecided;
     }
     const Resets found = driver().zeEventQueryStatus(event->event) == not_ready ? Resets::work : Resets::fail;
+    Handle plain = nullptr, pool = nullptr;
     if (found == Resets::fail && driver().can_reset()) {
-        Handle plain = nullptr, pool = nullptr;
         if (!make_gate(context, plain, pool)) return found;
         if (driver().zeCommandListAppendEventReset(list, event->event) != success ||
             driver().zeCommandListAppendBarrier(list, plain, 0, nullptr) != success ||
-            driver().zeEventHostSynchronize(plain, longest_probe_ns) != success) {
+            !is_answered(probe, list, *event, plain, pool)) {
             return found;
         }
         device_resets = driver().zeEventQueryStatus(event->event) == not_ready && driver().zeEventHostReset(plain) == success &&
                         driver().zeEventQueryStatus(plain) == not_ready;
-        driver().zeEventDestroy(plain);
-        driver().zeEventPoolDestroy(pool);
     }
-    driver().zeCommandListDestroy(list);
-    destroy(*event);
+    destroy_probe(list, *event, plain, pool);
     return found;
 }
 
 }  // namespace
+
+// The context is about to be destroyed: what a late answer left is not in use any more, once the answer is there.
+void forget_probe(Probe& probe) {
+    if (probe.list == nullptr) return;
+    const Handle awaited = probe.plain != nullptr ? probe.plain : probe.event->event;
+    if (driver().zeEventQueryStatus(awaited) == success) destroy_probe(probe.list, *probe.event, probe.plain, probe.pool);
+    probe.list = nullptr;
+}
 
 void probe_reset_support(Handle context_handle, Device& device, u32 ordinal) {
     State& all = state();
@@ -192,7 +216,7 @@ void probe_reset_support(Handle context_handle, Device& device, u32 ordinal) {
     context->resets = reset_support(*context, nullptr);
     lock.unlock();
     bool device_resets = false;
-    const Resets resets = try_reset(context_handle, device.handle, ordinal, device_resets);
+    const Resets resets = try_reset(context_handle, *found, ordinal, device_resets);
     lock.lock();
     found->device_resets = device_resets;
     found->resets = resets;

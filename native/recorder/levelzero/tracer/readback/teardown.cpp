@@ -82,6 +82,7 @@ void before_context_destroy(Handle handle) {
                 }
                 for (Probe *probe = context->probes, *next = nullptr; probe != nullptr; probe = next) {
                     next = probe->next;
+                    if (!all.has_ended) forget_probe(*probe);
                     delete probe;
                 }
                 delete context;

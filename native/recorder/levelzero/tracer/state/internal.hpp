@@ -48,6 +48,7 @@ Resets reset_support(const Context& context, const Device* device);
 Reason choose_rerun(const State& all, const Context& context, const Device* device, Rerun& rerun);
 // Finds out whether resets work. Without the state mutex.
 void probe_reset_support(Handle context, Device& device, u32 ordinal);
+void forget_probe(Probe& probe);
 
 // --- timed operations (timed_ops.cpp) ------------------------------------------------------------------------------
 

@@ -203,6 +203,9 @@ struct Probe {
     Resets resets = Resets::unknown;
     Probe* next = nullptr;
     bool device_resets = false;  // whether a command of the device does, where the host does not
+    // What was made for it and may still be in use, as the device did not answer in time.
+    Handle list = nullptr, plain = nullptr, pool = nullptr;
+    InjectedEvent* event = nullptr;
 };
 
 struct Context {

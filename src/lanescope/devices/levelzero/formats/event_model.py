@@ -41,6 +41,16 @@ class Rows:
         """Return the texts of a text column."""
         return self._dictionaries[column]
 
+    def loose(self) -> int:
+        """Return how many rows are not packed."""
+        return len(self._rows)
+
+    def withdraw(self, kept: int) -> list[tuple[Any, ...]]:
+        """Take the rows that are not packed back but for the first ``kept``; return them."""
+        taken = self._rows[kept:]
+        del self._rows[kept:]
+        return taken
+
     def pack(self, *, least: int = _BLOCK) -> None:
         """Turn the collected rows into arrays if there are at least so many."""
         if len(self._rows) < max(least, 1):
@@ -57,12 +67,15 @@ class Rows:
         self._blocks.append(block)
         self._rows.clear()
 
-    def add_block(self, columns: Mapping[str, tuple[Array, Array | None]], count: int) -> None:
+    def add_block(
+        self, columns: Mapping[str, tuple[Array, Array | None]], count: int, *, is_cleared: bool = False
+    ) -> None:
         """Add rows that are arrays already; they come before the rows that are not packed yet.
 
         Args:
             columns: values [count] and which of them are known, bool [count]; those that are not given are unknown.
             count: how many rows.
+            is_cleared: values that are not known are 0 already.
         """
         block: list[tuple[Array, Array | None]] = []
         for column in self.spec.columns:
@@ -72,8 +85,8 @@ class Rows:
             values, valid = columns[column.name]
             if valid is not None:
                 valid = None if valid.all() else valid
-            values = values.astype(DTYPES[column.type], copy=False)
-            if valid is not None:
+            values = _converted(values, np.dtype(DTYPES[column.type]))
+            if valid is not None and not is_cleared:
                 values = np.where(valid, values, values.dtype.type(0))
             block.append((values, valid))
         self._blocks.append(block)
@@ -119,6 +132,13 @@ class Rows:
             (block, slice(first, first + size))
             for block, first, size in zip(blocks.tolist(), firsts.tolist(), sizes.tolist(), strict=True)
         ]
+
+
+def _converted(values: Array, dtype: np.dtype[Any]) -> Array:
+    """Return numbers of another type; integers of one size are not moved."""
+    if values.dtype.itemsize == dtype.itemsize and values.dtype.kind + dtype.kind in ("iu", "ui"):
+        return values.view(dtype)
+    return values.astype(dtype, copy=False)
 
 
 def _joined(

@@ -28,6 +28,8 @@ class TextReader(ReferenceTextReader):
     def _new_recorder(self) -> Recorder:
         self._contexts_told = 0
         self._kinds_told: set[bytes] = set()
+        #: Rows of calls that the scanner cannot hold.
+        self._calls_kept = 0
         self._shapes = Shapes(self._rows, self._shrink, self._shift_ns)
         return ScannerRecorder(self._rows, self._thread_process, self._shapes)
 
@@ -53,6 +55,7 @@ class TextReader(ReferenceTextReader):
         self._keep(content[end:])
         for rows in self._rows.values():
             rows.pack()
+        self._calls_kept = self._rows["calls"].loose()
 
     def _scan(self, content: bytes, place: int, last_ts: int) -> int:
         """Let the scanner take lines; return the place of the first that it leaves."""
@@ -72,8 +75,12 @@ class TextReader(ReferenceTextReader):
         return end
 
     def _learn(self) -> None:
-        """Tell the scanner what the last line taught."""
-        scanner = self._shapes.scanner
+        """Tell the scanner what the last line taught, and give it the rows of calls."""
+        scanner, calls = self._shapes.scanner, self._rows["calls"]
+        if calls.loose() > self._calls_kept:
+            for row in self._shapes.keep_calls(calls.withdraw(self._calls_kept)):
+                calls.add(row)
+            self._calls_kept = calls.loose()
         if self._contexts_told < len(self._whose):
             context, thread = next(reversed(self._whose.items()))
             scanner.add_context(context, thread)
@@ -98,6 +105,8 @@ class ScannerRecorder(Recorder):
         self._shapes = shapes
         self._values: dict[int, Any] = {}
         self._next_token = 0
+        #: Whether calls under way were begun or ended, since it was set to False.
+        self.has_moved = False
         shapes.scopes = self.scopes
 
     def itt_named(self, process: int, kind: str, number: int, name: str) -> None:
@@ -128,6 +137,7 @@ class ScannerRecorder(Recorder):
 
     def entered(self, function: str, stamp: Stamp, value: Any) -> None:
         """Remember a call under way."""
+        self.has_moved = True
         token = self._next_token
         self._next_token += 1
         self._values[token] = value
@@ -152,6 +162,7 @@ class ScannerRecorder(Recorder):
 
     def left(self, function: str, thread: int) -> None:
         """Forget a call."""
+        self.has_moved = self.has_moved or self._shapes.scanner.find(thread, REMEMBERED[function]) is not None
         for gone in self._shapes.scanner.leave(thread, REMEMBERED[function]):
             del self._values[gone]
 

@@ -7,6 +7,7 @@ has read it. So texts get their codes in the order in which they come, whoever r
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -265,6 +266,19 @@ class Shapes:
         self.scanner.add_exit(kind, (NUMBERS["calls"], code), cells, number, conclusion, made)
         return made is not None or function not in (*HANDLES, *CREATIONS)
 
+    def keep_calls(self, rows: list[tuple[Any, ...]]) -> list[tuple[Any, ...]]:
+        """Give rows of calls that one record has, read elsewhere, to the scanner, so that all stand in one order.
+
+        Returns:
+            All that it cannot hold: sizes mean something else there where a function waits, and rows of one record stay
+            together.
+        """
+        if any(size is not None for *_, size in rows):
+            return rows
+        for seq, ts, thread, function, is_exit, result, _ in rows:
+            self.scanner.add_call(NUMBERS["calls"], seq, ts, thread, function, is_exit, result)
+        return []
+
     # --- what its rows mean ---------------------------------------------------------------------------------------
 
     def gather(self) -> None:
@@ -277,8 +291,9 @@ class Shapes:
             if len(sheet):
                 getattr(self, f"_gather_{name}")(sheet)
 
-    def _add(self, table: str, sheet: Sheet, columns: Mapping[str, Values]) -> None:
-        self._rows[table].add_block({**sheet.head(), **columns}, len(sheet))
+    def _add(self, table: str, sheet: Sheet, columns: Mapping[str, Values], *, is_cleared: bool = False) -> None:
+        """Add rows to a table; ``is_cleared``: the values are those of cells, which are 0 where they are unknown."""
+        self._rows[table].add_block({**sheet.head(), **columns}, len(sheet), is_cleared=is_cleared)
 
     def _gather_appends(self) -> None:
         ops = Sheet(*self.scanner.take(NUMBERS["ops"]))
@@ -294,7 +309,7 @@ class Shapes:
             columns = {name: ops.cell(cell) for cell, name in enumerate(OP_COLUMNS)}
             waits = filled(columns["waits"])
             columns |= {"kind": (codes[columns["function"][0].astype(np.int64)], None), "waits": (waits, None)}
-            self._add("appends", ops, columns)
+            self._add("appends", ops, columns, is_cleared=True)
             self._add_waits(ops, order, waits, ops.lists)
         if len(entries):
             columns = {name: entries.cell(cell) for cell, name in enumerate(APPEND_COLUMNS) if name}
@@ -304,7 +319,7 @@ class Shapes:
             is_sized = columns["bytes"][1]
             columns |= {
                 "function": (entries.constant, None),
-                "kind": (codes[entries.constant.astype(np.int64)], None),
+                "kind": (codes[entries.constant], None),
                 "waits": (count, None),
                 "dst": (np.where(has_dst, dst, ptr), (has_dst | has_ptr) & is_sized),
                 "src": (columns["src"][0], columns["src"][1] & is_sized),
@@ -323,7 +338,7 @@ class Shapes:
             self._rows["waits"].add_block({"append": (appends, None), "event": (events, None)}, len(events))
 
     def _gather_calls(self, sheet: Sheet) -> None:
-        function, is_exit = sheet.constant_halves()
+        function = sheet.constant
         values, known = sheet.cell(1)
         # What calls wait for, and the fence that they are given, is in the cell of sizes.
         rows = np.flatnonzero(known)
@@ -342,10 +357,12 @@ class Shapes:
                 },
                 len(waits),
             )
-        is_sized = known.copy()
-        is_sized[rows[target != _SIZED]] = False
-        columns = {"function": (function, None), "is_exit": (is_exit != 0, None), "result": sheet.cell(0)}
-        self._add("calls", sheet, {**columns, "bytes": (values, is_sized)})
+        others = rows[target != _SIZED]
+        if len(others):
+            values, known = values.copy(), known.copy()
+            values[others], known[others] = 0, False
+        columns = {"function": (function, None), "is_exit": (sheet.is_exit(), None), "result": sheet.cell(0)}
+        self._add("calls", sheet, {**columns, "bytes": (values, known)}, is_cleared=True)
 
     def _targets(self) -> npt.NDArray[np.int64]:
         """Return by function the code of what it waits for, ``_FENCED`` or ``_SIZED``, int64 [functions]."""
@@ -361,7 +378,8 @@ class Shapes:
 
     def _gather_event_results(self, sheet: Sheet) -> None:
         names = ("event", "status", "timestamp_status", *TICKS)
-        self._add("results", sheet, {name: sheet.cell(cell) for cell, name in enumerate(names)})
+        columns = {name: sheet.cell(cell) for cell, name in enumerate(names)}
+        self._add("results", sheet, columns, is_cleared=True)
 
     def _gather_results(self, sheet: Sheet) -> None:
         rows = self._rows["results"]
@@ -369,8 +387,8 @@ class Shapes:
             column: (np.full(len(sheet), rows.dictionary(column).code(layout.SUCCESS)), None)
             for column in ("status", "timestamp_status")
         }
-        names = ("op_id", "run", *TICKS)
-        self._add("results", sheet, {**states, **{name: sheet.cell(cell) for cell, name in enumerate(names)}})
+        columns = {name: sheet.cell(cell) for cell, name in enumerate(("op_id", "run", *TICKS))}
+        self._add("results", sheet, {**states, **columns}, is_cleared=True)
 
     def _gather_timers(self, sheet: Sheet) -> None:
         # The field hostTimestamp counts on a clock that the records do not use; the record's own time does.

@@ -23,19 +23,21 @@ class Sheet:
     """Rows of one layout.
 
     Args:
-        columns: uint64 [rows] each: position, time, thread, constant, bits of the cells that are present, the cells.
+        columns: [rows] each: uint64 position and time; uint32 thread, constant, bits of the cells that are present, the
+            highest that of exits; uint64 cells, 0 where they are not present.
         lists: uint64 [n], items of the cells that are lists, row by row.
 
     Attributes:
         seq: int64 [rows], position in the stream.
         ts: int64 [rows], time, ns.
-        constant: uint64 [rows].
+        constant: int32 [rows].
         lists: as given.
     """
 
-    def __init__(self, columns: list[UInt64], lists: UInt64) -> None:
-        seq, ts, self._thread, self.constant, self._present, *self._cells = columns
+    def __init__(self, columns: list[Array], lists: UInt64) -> None:
+        seq, ts, thread, constant, self._present, *self._cells = columns
         self.seq, self.ts, self.lists = seq.view(np.int64), ts.view(np.int64), lists
+        self._thread, self.constant = thread.view(np.int32), constant.view(np.int32)
         # Where all rows have the same cells, nothing needs to be looked at for each.
         self._all, self._any = (
             (int(np.bitwise_and.reduce(self._present)), int(np.bitwise_or.reduce(self._present)))
@@ -50,17 +52,17 @@ class Sheet:
         """Return position, time and thread as columns of a table of events."""
         return {"seq": (self.seq, None), "ts": (self.ts, None), "thread_id": (self._thread, None)}
 
-    def constant_halves(self) -> tuple[npt.NDArray[np.int32], npt.NDArray[np.int32]]:
-        """Return the lower and the upper 32 bits of the constants, int32 [rows] each."""
-        halves = self.constant.astype("<u8", copy=False).view("<i4")
-        return np.ascontiguousarray(halves[::2]), np.ascontiguousarray(halves[1::2])
+    def is_exit(self) -> npt.NDArray[np.bool_]:
+        """Return which rows are of exits, bool [rows]."""
+        found: npt.NDArray[np.bool_] = self._present >> np.uint32(31) != 0
+        return found
 
     def has(self, cell: int) -> npt.NDArray[np.bool_]:
         """Return which rows have a cell, bool [rows]."""
         bit = 1 << cell
         if self._all & bit or not self._any & bit:
             return np.full(len(self), bool(self._all & bit))
-        present: npt.NDArray[np.bool_] = (self._present & np.uint64(bit)) != 0
+        present: npt.NDArray[np.bool_] = (self._present & np.uint32(bit)) != 0
         return present
 
     def cell(self, cell: int) -> Values:

@@ -9,8 +9,10 @@ import numpy as np
 import numpy.typing as npt
 
 from lanescope._native import core
+from lanescope.devices.levelzero.formats import layout
 from lanescope.devices.levelzero.formats.event_model import Rows
 from lanescope.devices.levelzero.formats.fields import BadField
+from lanescope.devices.levelzero.formats.text_cells import RECORDS
 from lanescope.devices.levelzero.formats.text_records import Handler
 from lanescope.devices.levelzero.formats.text_scanner import ScannerRecorder
 from lanescope.devices.levelzero.formats.text_shapes import Shapes
@@ -49,33 +51,54 @@ class PayloadReader:
     """
 
     def __init__(self, rows: Mapping[str, Rows], processes: list[int]) -> None:
+        self._rows = rows
         self._shapes = Shapes(rows, 1, 0)
         self._recorder = ScannerRecorder(rows, processes, self._shapes)
         self._told: set[bytes] = set()
+        self._calls = list(rows).index("calls")
 
     def read(self, records: Records) -> dict[int, int]:
         """Read records; return by kind how many have fields that are not what they have to be."""
         bad: dict[int, int] = {}
         place, columns = 0, (records.kinds, records.rows, records.seq, records.ts, records.threads)
         counts = np.bincount(records.kinds, minlength=len(records.names)).tolist()
+        again = -1
         while True:
             place = self._shapes.scanner.take_records(records.names, *columns, records.payloads, counts, place)
             if place == len(records.seq):
                 return bad
             group = int(records.kinds[place])
             stamp = int(records.seq[place]), int(records.ts[place]), int(records.threads[place])
+            before = [rows.loose() for rows in self._rows.values()]
+            self._recorder.has_moved = False
+            is_read = True
             try:
                 payload = records.payloads[group].payload(int(records.rows[place]))
                 records.handlers[group](self._recorder, stamp, payload)
             except BadField:
                 bad[group] = bad.get(group, 0) + 1
-            self._learn(records.names[group].encode())
+                is_read = False
+            has_learned = self._learn(records.names[group])
+            if has_learned and is_read and place != again and not self._recorder.has_moved:
+                # The scanner can take this one too: a table whose rows all stand in one place is never put in order.
+                for rows, count in zip(self._rows.values(), before, strict=True):
+                    rows.withdraw(count)
+                again = place
+                continue
+            calls = self._rows["calls"]
+            for row in self._shapes.keep_calls(calls.withdraw(before[self._calls])):
+                calls.add(row)
             place += 1
 
-    def _learn(self, kind: bytes) -> None:
+    def _learn(self, name: str) -> bool:
+        """Tell the scanner what a record taught; return whether it may take another one that it could not."""
         self._shapes.tell_texts()
+        kind = name.encode()
         if kind not in self._told and self._shapes.tell_kind(kind):
             self._told.add(kind)
+            # Others keep more than rows.
+            return name in RECORDS or name.partition(":")[0] in layout.APIS
+        return False
 
     def finish(self) -> Mapping[int, int]:
         """Add all rows; return the lanes beside threads that were made, and the thread of each."""

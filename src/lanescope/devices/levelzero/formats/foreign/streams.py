@@ -225,8 +225,11 @@ def threads_of(
 ) -> npt.NDArray[np.int32]:
     """Return the thread of each event."""
     count, process_id = len(stream.walk.kinds), -1
+    contexts = stream.walk.contexts
+    # Of each combination of fields.
+    combinations = len(stream.walk.carried) if len(contexts) else min(count, 1)
     pid, tid = _first(stream, _PROCESS), _first(stream, _THREAD)
-    wrong = np.zeros(count, np.bool_)
+    wrong = np.zeros(combinations, np.bool_)
     if pid is None:
         known = stream.trace.about.environment.get("vpid", stream.trace.about.environment.get("pid", -1))
         process_id = known if isinstance(known, int) and 0 <= known <= layout.MOST_PID else -1
@@ -234,24 +237,21 @@ def threads_of(
         pid = _possible(pid, layout.MOST_PID, wrong)
     if tid is None:
         cpu = _first(stream, _CPU)
-        tid = np.full(count, -1 - FIRST_STREAM - stream.number, np.int64)
+        tid = np.full(combinations, -1 - FIRST_STREAM - stream.number, np.int64)
         if cpu is not None:
             tid = -1 - _possible(cpu, FIRST_STREAM - 1, wrong)
     else:
         tid = _possible(tid, layout.MOST_PID, wrong)
-    stream.wide = int(np.count_nonzero(wrong))
-    # Both have 32 bits at most. Few pairs name all events: successive ones are mostly of one thread.
-    keys = (tid & 0xFFFFFFFF) | ((process_id << 32) if pid is None else (pid << 32))
-    begins = np.append(np.zeros(min(count, 1), np.int64), np.flatnonzero(keys[1:] != keys[:-1]) + 1)
-    _, places, which = np.unique(keys[begins], return_index=True, return_inverse=True)
-    rows = np.zeros(len(places), np.int32)
+    stream.wide = int(np.count_nonzero(wrong[contexts])) if wrong.any() else 0
+    rows = np.empty(combinations, np.int32)
     # Threads are numbered as they come.
-    for key in np.argsort(places).tolist():
-        at = begins[places[key]]
-        owner = (stream.trace.host, process_id if pid is None else int(pid[at]))
-        process = processes.setdefault(owner, len(processes))
-        rows[key] = threads.setdefault((process, int(tid[at])), len(threads))
-    found: npt.NDArray[np.int32] = np.repeat(rows[which], np.diff(begins, append=count))
+    owners = [process_id] * combinations if pid is None else pid.tolist()
+    for row, (owner, number) in enumerate(zip(owners, tid.tolist(), strict=True)):
+        process = processes.setdefault((stream.trace.host, owner), len(processes))
+        rows[row] = threads.setdefault((process, number), len(threads))
+    if not len(contexts):
+        return np.repeat(rows, count)
+    found: npt.NDArray[np.int32] = rows[contexts]
     return found
 
 
@@ -265,7 +265,7 @@ def _possible(numbers: Int64, most: int, wrong: npt.NDArray[np.bool_]) -> Int64:
 
 
 def _first(stream: Stream, names: Sequence[str]) -> Int64 | None:
-    """Return the first of several context fields that the first event has, int64 [events]; None if it has none."""
+    """Return the first of some context fields that the first event has, int64 [combinations]; None if it has none."""
     carried, known = stream.walk.carried, stream.trace.reader.carried
     for name in names:
         if name not in known:
