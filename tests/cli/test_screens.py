@@ -174,3 +174,31 @@ def test_a_line_of_context_is_above_tables_of_a_capture(capture, monkeypatch, ca
         assert not empty
         status, text = shown(monkeypatch, capfd, [*verb, capture, "--csv"])
         assert not text.startswith(capture)
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_numbers_are_right_aligned_and_every_column_is_shown_or_named_as_hidden(capture, monkeypatch, capfd, family):
+    numbers = 0
+    for verb in (["summary"], ["summary", "--by", "lane"], ["phases"]):
+        status, piped = shown(monkeypatch, capfd, [*verb, capture])
+        if status in (2, 3):
+            continue
+        head = piped.splitlines()[2]
+        known = cells(head)
+        for width in (80, 110, 160):
+            _, text = shown(monkeypatch, capfd, [*verb, capture], width)
+            _, _, titles, rule, *rows = text.splitlines()
+            hidden = re.search(r"hidden: (.*?) \(--wide\)", " ".join(rows))
+            named = hidden[1].split(", ") if hidden else []
+            where = f"{verb} at {width}\n{text}"
+            assert sorted([*cells(titles), *named]) == sorted(known), where
+            spans = [(match.start(), match.end()) for match in re.finditer("─+", rule)]
+            for row in rows[:5]:
+                if not row.strip() or row[0] == " " or "hidden" in row or len(row) < spans[-2][1]:
+                    break
+                for low, high in spans[1:-1]:
+                    cell = row[low:high]
+                    if re.fullmatch(r" *[\d.,]+( [nµm]?s|%)?", cell.rstrip()):
+                        assert cell == cell.rstrip(), f"{cell!r} in {where}"
+                        numbers += 1
+    assert numbers > 50

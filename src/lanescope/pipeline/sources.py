@@ -59,8 +59,8 @@ def decode(
             progress(fed, main.size)
     for batch in decoder.finish():
         # Where lanes are interleaved, all is read before the first batch: how far that is, is not known.
-        if format_.random_access and progress is not None and 0 < main.reached < main.size:
-            progress(main.reached, main.size)
+        if format_.random_access and progress is not None and 0 < main.reached[0] < main.size:
+            progress(main.reached[0], main.size)
         yield batch
     if format_.random_access and progress is not None:
         progress(main.size, main.size)

@@ -62,7 +62,7 @@ class Source:
         self._digest: Digest | None = None
         self._watch: core.FileWatch | None = None
         self._mapped_state = 0, 0
-        self._reached = [0]
+        self.reached = [0]  # the byte at which the latest read of a reader ended
         self._file, begin = _open(self.path)
         try:
             if begin is not None:
@@ -202,12 +202,7 @@ class Source:
 
     def reader(self) -> Reader:
         """Return what reads the content anywhere, also after this source was closed."""
-        return Reader(os.dup(self._file.fileno()), self.path, self._reached)
-
-    @property
-    def reached(self) -> int:
-        """Where the latest read of a reader ended, in bytes from the begin of the content."""
-        return self._reached[0]
+        return Reader(os.dup(self._file.fileno()), self.path, self.reached)
 
     @property
     def sha256(self) -> str:
@@ -264,12 +259,11 @@ class Reader:
     Args:
         descriptor: of the open file; it is closed with this object.
         path: what messages call it.
-        reached: one number, where the latest read ended, which is kept up to date.
+        reached: one number, where the latest read ended; it is kept up to date.
     """
 
-    def __init__(self, descriptor: int, path: str, reached: list[int] | None = None) -> None:
-        self._descriptor, self._path = descriptor, path
-        self._reached = [0] if reached is None else reached
+    def __init__(self, descriptor: int, path: str, reached: list[int]) -> None:
+        self._descriptor, self._path, self._reached = descriptor, path, reached
 
     def __del__(self) -> None:
         os.close(self._descriptor)
@@ -317,7 +311,7 @@ class SpooledFile:
         if disk.f_bavail * disk.f_frsize < size + disk.f_blocks * disk.f_frsize * _FREE_SHARE:
             self._file.close()
             self._no_space(size)
-        self._reader = Reader(os.dup(self._file.fileno()), "the temporary file")
+        self._reader = Reader(os.dup(self._file.fileno()), "the temporary file", [0])
         self._size = size
 
     def _no_space(self, size: int) -> NoReturn:

@@ -61,7 +61,7 @@ def full_parser() -> Parser:
         of_verb = verbs.add_parser(verb, help=line, allow_abbrev=False)
         of_verb.shown = names
         import_module(f"lanescope.cli.commands.{verb.replace('-', '_')}").configure(of_verb, families, [])
-        of_verb.description = line  # shells show it next to the verb, so nothing but one line of help
+        of_verb.description = line  # which shells show next to the verb
         _hint_all(of_verb, names)
     known = set(cli.COMMANDS)
     for family in families:

@@ -71,7 +71,7 @@ def configure(parser: argparse.ArgumentParser, families: Sequence[Family], argum
         "--height",
         metavar="PIXELS",
         type=_pixels,
-        help="largest height: lanes beyond it are not drawn (default: as needed for 64 lanes)",
+        help="largest height, which limits the number of lanes (default: as needed for 64 lanes)",
     )
     add_settings(parser)
 

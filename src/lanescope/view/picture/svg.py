@@ -12,6 +12,7 @@ from html import escape as html_escape
 from pathlib import PurePath
 
 import numpy as np
+import numpy.typing as npt
 
 from lanescope.io.viewer_names import numbered
 from lanescope.trace import Trace, row_packing
@@ -22,6 +23,8 @@ from lanescope.view.model.numbers import number_text
 from lanescope.view.model.palette import FILLS, LABEL, LIGHT, NEUTRAL
 from lanescope.view.model.view_model import ViewModel
 from lanescope.view.strip_layout import StripLayout
+
+Floats = npt.NDArray[np.float64]
 
 #: Pixels of a picture, of the names of lanes beside it, and around all.
 WIDTH, LEAST_WIDTH = 1200, 480
@@ -293,20 +296,19 @@ class _Picture:
     def _flows(self) -> None:
         """Draw the flows of which both ends lie on what is drawn; too many of them not at all."""
         flows = self.trace.flows
-        ends = [self._ends(side) for side in ("src", "dst")] if len(flows) else []
-        drawn = [
-            (row, *pair)
-            for row, pair in enumerate(zip(*ends, strict=True))
-            if pair[0] is not None and pair[1] is not None
-        ]
-        self.flows_beside = len(flows) - len(drawn)
-        if len(drawn) > FLOWS:
-            self.flows_left_out = len(drawn)
+        if not len(flows):
+            return
+        left, top = self._ends("src")
+        right, bottom = self._ends("dst")
+        rows = np.flatnonzero(~np.isnan(top + bottom))
+        self.flows_beside = len(flows) - len(rows)
+        if len(rows) > FLOWS:
+            self.flows_left_out = len(rows)
             return
         kinds = flows.values("kind")
         lines, heads = [], []
-        for row, source, target in drawn:
-            (x1, y1), (x2, y2) = source, target
+        for row in rows.tolist():
+            x1, y1, x2, y2 = (float(part[row]) for part in (left, top, right, bottom))
             bow = min(max(abs(x2 - x1) / 2, 12.0), 60.0)
             lines.append(f"M{_n(x1)} {_n(y1)}C{_n(x1 + bow)} {_n(y1)} {_n(x2 - bow)} {_n(y2)} {_n(x2)} {_n(y2)}")
             heads.append(f"M{_n(x2)} {_n(y2)}l-5 -2.5v5z")
@@ -317,23 +319,20 @@ class _Picture:
             self.parts.append(f'<path d="{"".join(lines)}" fill="none" stroke="{colour}" opacity="{opacity}"/>')
             self.parts.append(f'<path d="{"".join(heads)}" fill="{colour}"/>')
 
-    def _ends(self, side: str) -> list[tuple[float, float] | None]:
-        """Return where one end of each flow is drawn, None where it lies on nothing that is."""
-        flows, strips, slices = self.trace.flows, self.model.strips, self.trace.slices
-        tracks = self.trace.tracks
-        at = self.left + np.clip((flows.values(f"{side}_ts") - self.lo) / self.span, 0, 1) * self.pixels
-        track = row_packing.rows_of(tracks.values("id"), flows.values(f"{side}_track_id")).tolist()
-        place = RowsById(slices.values("id")).find(flows.values(f"{side}_slice_id"))
-        place = np.where(flows.valid(f"{side}_slice_id"), place, -1)
+    def _ends(self, side: str) -> tuple[Floats, Floats]:
+        """Return x and y of one end of each flow, float64 [flows]; NaN where it lies on nothing that is drawn."""
+        flows, strips, tracks = self.trace.flows, self.model.strips, self.trace.tracks
+        strip_y, lane_y = np.full(len(strips) + 1, np.nan), np.full(len(tracks) + 1, np.nan)  # the last one is for -1
+        strip_y[list(self.strip_y)] = list(self.strip_y.values())
+        lane_y[list(self.lane_y)] = list(self.lane_y.values())
+        row = RowsById(self.trace.slices.values("id")).find(flows.values(f"{side}_slice_id"))
         strip = np.full(len(flows), -1, np.int64)
-        known = place >= 0
-        if len(strips.order):
-            strip[known] = np.searchsorted(strips.start, strips.where[place[known]], side="right") - 1
-        found: list[tuple[float, float] | None] = []
-        for x, own, mine in zip(at.tolist(), track, strip.tolist(), strict=True):
-            y = self.strip_y.get(mine, self.lane_y.get(own))
-            found.append(None if y is None else (x, y))
-        return found
+        known = flows.valid(f"{side}_slice_id") & (row >= 0)
+        strip[known] = np.searchsorted(strips.start, strips.where[row[known]], side="right") - 1
+        y = strip_y[strip]
+        track = row_packing.rows_of(tracks.values("id"), flows.values(f"{side}_track_id"))
+        x = self.left + np.clip((flows.values(f"{side}_ts") - self.lo) / self.span, 0, 1) * self.pixels
+        return x, np.where(np.isnan(y), lane_y[track], y)
 
     def _counter(self, track: int, height: int) -> None:
         counters = self.trace.counters

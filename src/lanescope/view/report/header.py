@@ -149,7 +149,7 @@ def _tracks(model: ViewModel) -> list[list[Any]]:
 
 
 def _short_names(model: ViewModel) -> dict[int, str]:
-    """Return what lanes are called next to their rows, where that is not their name: numbers in place of addresses."""
+    """Return what lanes are called in the list of lanes, where that is not their name: numbers replace addresses."""
     names = model.tracks.names
     shown = numbered((name for name in names if "0x" in name), names)
     return {track: shown[name] for track, name in enumerate(names) if shown.get(name, name) != name}
