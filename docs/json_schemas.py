@@ -304,7 +304,7 @@ def path() -> Schema:
     shares = {"type": "object", "propertyNames": {"enum": list(CAUSES)}, "additionalProperties": NUMBER}
     sensitivity = {"ts": WHOLE, "dur": WHOLE, "cause": {"enum": list(CAUSES)}, "kind": TEXT}
     sensitivity |= {"second_cause": or_null(TEXT), "shares": shares}
-    sink = record({"reason": TEXT, "lane": TEXT, "slice_id": WHOLE, "ts": WHOLE})
+    sink = record({"reason": TEXT, "lane": TEXT, "slice_id": WHOLE, "ts": WHOLE, "passed_over": COUNT})
     window = {"name": TEXT, "begin": WHOLE, "end": WHOLE, "sink": sink, "shares": shares, "explained": NUMBER}
     window |= {"inferred": NUMBER, "outlive": COUNT, "sensitivity": or_null(record(sensitivity))}
     chance = {"type": "object", "additionalProperties": record({"hits": COUNT, "at_random": NUMBER})}
@@ -388,6 +388,25 @@ def register_writes() -> Schema:
         "lanescope.aie-config/1",
         "lanescope aie-config CONFIG --json",
         {"device": TEXT, "writes": listed(record(write))},
+    )
+
+
+def layouts() -> Schema:
+    """What ``cuda-layout check`` and ``find`` print."""
+    params: Schema = {"type": "object", "additionalProperties": WHOLE}
+    layout = {"layout": TEXT, "fits": FLAG, "params": params, "records": COUNT, "matching": COUNT}
+    layout |= {
+        "failed": or_null({**TEXT, "description": "the first test that failed"}),
+        "lane": or_null({**COUNT, "description": "the first lane that fails"}),
+    }
+    counts = ("regions", "instants", "starts_without_an_end", "ends_without_a_start")
+    counts += ("timestamps_before_the_one_before", "ends_before_their_start")
+    counts += ("empty_positions_between_records", "dropped_records")
+    outcome = or_null(record(dict.fromkeys(counts, COUNT)))
+    return document(
+        "lanescope.cuda-layout/1",
+        "lanescope cuda-layout check LAYOUT BUFFER --json, and find BUFFER --json",
+        {"action": {"enum": ["check", "find"]}, "layouts": listed(record(layout)), "outcome": outcome},
     )
 
 
@@ -559,7 +578,7 @@ MADE = (
     ingested, dataset_info, dataset_findings, dataset_summary,
     info, info_folder, findings, summary, sql, time_of_lanes, gaps, path, explain, align, doctor,
     compared, changes_of_series, baseline,
-    path_of_core, waves, register_writes, graph, tasks_around, tally,
+    path_of_core, waves, register_writes, layouts, graph, tasks_around, tally,
 )  # fmt: skip
 
 

@@ -55,6 +55,7 @@ NB_MODULE(core, m) {
     lanescope::bind::cuda_declared(m);
     lanescope::bind::cuda_layouts(m);
     lanescope::bind::foreign_event_pairs(m);
+    lanescope::bind::foreign_lane_nesting(m);
     lanescope::bind::joins(m);
     lanescope::bind::lanes(m);
     lanescope::bind::layout(m);

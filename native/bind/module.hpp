@@ -17,6 +17,7 @@ void cuda_layouts(nanobind::module_& m);
 void joins(nanobind::module_& m);
 void lanes(nanobind::module_& m);
 void foreign_event_pairs(nanobind::module_& m);
+void foreign_lane_nesting(nanobind::module_& m);
 void layout(nanobind::module_& m);
 void levelzero(nanobind::module_& m);
 void perfetto(nanobind::module_& m);

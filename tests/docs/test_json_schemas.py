@@ -192,6 +192,12 @@ def test_commands_of_families_are_valid(told, captures, tmp_path):
     around = told("ascend-deps", captures["ascend"], graph["tasks"][0]["task"])
     assert around["schema"] == "lanescope.ascend-deps/1"
     assert errors(around) == []
+    golden = ROOT / "tests/devices/cuda/golden/declared/mirage_mpk.bin"
+    for words in (["check", "mirage-mpk", golden], ["check", "mirage-transpiler", golden], ["find", golden]):
+        judged = told("cuda-layout", *words, allowed=(0, 1))
+        assert judged["schema"] == "lanescope.cuda-layout/1"
+        assert judged["layouts"]
+        assert errors(judged) == []
     config = tmp_path / "config.json"
     config.write_text('{"device": "aie2", "tiles": [{"col": 0, "row": 2, "type": "core", "events": ["LOCK_STALL"]}]}')
     writes = told("aie-config", config)

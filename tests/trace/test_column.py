@@ -110,3 +110,19 @@ def test_pieces_of_joined_columns_are_not_joined():
     assert [piece.tolist() for piece in joined.pieces()] == [[0, 1], [0, 1, 2]]
     assert joined.values.tolist() == [0, 1, 0, 1, 2]
     assert [piece.tolist() for piece in joined.pieces()] == [[0, 1, 0, 1, 2]]
+
+
+def test_pieces_of_columns_side_by_side_have_the_same_rows():
+    def joined(*lengths):
+        return Column.concat([Column.derived(n, lambda n=n: np.arange(n)) for n in lengths])
+
+    def told(*columns):
+        return [tuple(piece.tolist() for piece in some) for some in Column.pieces_of(*columns)]
+
+    assert told(joined(2, 1), joined(2, 1)) == [([0, 1], [0, 1]), ([0], [0])]
+    assert told(joined(2, 1), joined(1, 2)) == [([0, 1, 0], [0, 0, 1])]
+    assert told(joined(2, 1), Column.array(np.arange(3))) == [([0, 1, 0], [0, 1, 2])]
+    assert told(Column.concat([joined(2, 1), joined(3)]), Column.concat([joined(1, 2), joined(3)])) == [
+        ([0, 1, 0], [0, 0, 1]),
+        ([0, 1, 2], [0, 1, 2]),
+    ]

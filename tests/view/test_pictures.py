@@ -89,6 +89,59 @@ def test_findings_are_marked_with_their_severity():
     assert not [text for text in texts(svg.draw(trace, ignore=["LS"])) if found[0].code in text]
 
 
+def with_flows(count, lanes=2):
+    """Slices one after the other on the first lane, and a flow from each to the one beside it on the last."""
+    builder = TraceBuilder(TimeBase(0, "unix", "ns"))
+    tracks = [builder.track(f"lane {number}", kind="lane", role="core") for number in range(lanes)]
+    ts = [at * 100 for at in range(count)]
+    first = builder.append("slices", track_id=tracks[0], ts=ts, dur=[50] * count, name="cause")
+    second = builder.append("slices", track_id=tracks[-1], ts=[at + 60 for at in ts], dur=[30] * count, name="effect")
+    for track in tracks[1:-1]:
+        builder.append("slices", track_id=track, ts=0, dur=100 * count, name="busy")
+    builder.append(
+        "flows", kind=["signal"] * count, src_track_id=[tracks[0]] * count, src_ts=[at + 50 for at in ts],
+        dst_track_id=[tracks[-1]] * count, dst_ts=[at + 60 for at in ts],
+        src_slice_id=[first + at for at in range(count)], dst_slice_id=[second + at for at in range(count)],
+    )  # fmt: skip
+    return builder.finish()
+
+
+def test_flows_are_arrows_from_lane_to_lane():
+    drawn = svg.draw(with_flows(4), findings=False)
+    lines = [each for each in ET.fromstring(drawn).iter(f"{SVG}path") if each.get("fill") == "none"]
+    (line,) = lines
+    curves = re.findall(r"M([\d.]+) ([\d.]+)C.*?([\d.]+) ([\d.]+)(?=M|$)", line.get("d"))
+    pixels = 1200 - 268 - 16
+    assert len(curves) == 4
+    for at, (x1, y1, x2, y2) in enumerate(curves):
+        span = 3 * 100 + 90
+        assert float(x1) == pytest.approx(268 + (at * 100 + 50) / span * pixels, abs=0.01)
+        assert float(x2) == pytest.approx(268 + (at * 100 + 60) / span * pixels, abs=0.01)
+        assert float(y2) - float(y1) == svg._STRIP + 3
+    assert "signal (4)" in texts(drawn)
+
+
+def test_flows_that_are_not_drawn_are_counted():
+    too_many = svg.draw(with_flows(svg.FLOWS + 1), findings=False)
+    assert f"{svg.FLOWS + 1} flows not drawn: more than {svg.FLOWS}, choose a window" in texts(too_many)
+    assert b'fill="none"' not in too_many
+    low = svg.draw(with_flows(4, lanes=8), height=130, findings=False)
+    (rest,) = [text for text in texts(low) if "not drawn" in text]
+    assert re.fullmatch(r"\d more lanes not drawn; 4 flows to or from lanes that are not drawn", rest)
+
+
+@pytest.mark.parametrize("height", [160, 200, 333, 700, 2000])
+def test_a_height_is_used_up_by_lanes_and_never_passed(height):
+    trace = with_flows(3, lanes=100)
+    drawn = ET.fromstring(svg.draw(trace, height=height, findings=False))
+    found = int(drawn.get("height"))
+    shown = [text for text in ("".join(each.itertext()) for each in drawn.iter(f"{SVG}text")) if "lane " in text]
+    lanes = sum(text.startswith("lane ") for text in shown)
+    assert found <= height
+    assert lanes == 100 or height - found < svg._STRIP + 3
+    assert len(ET.fromstring(svg.draw(trace, findings=False)).findall(f".//{SVG}text")) > svg.LANES
+
+
 def test_an_empty_trace_has_a_picture():
     assert "no lane has anything to draw" in texts(svg.draw(TraceBuilder(TimeBase()).finish()))
 

@@ -112,6 +112,26 @@ def test_null_is_missing_and_the_last_of_a_repeated_key_counts():
     assert events.flags[0] & Bit.REPEATED_KEY
 
 
+@pytest.mark.parametrize(
+    ("arguments", "sound", "odd", "is_repeated"),
+    [
+        ('"bytes": 1, "bytes": null', [], [], True),
+        ('"bytes": 1, "bytes": "many"', [], [0], True),
+        ('"bytes": "many", "bytes": 2', [2], [], True),
+        ('"bytes": null, "bytes": 3', [3], [], True),
+        ('"bytes": 1, "rate": 2, "bytes": 4', [4], [], True),
+        ('"bytes": 1, "Bytes": null', [1], [], False),
+        ('"bytes": 1, "Bytes": 2', [2], [], False),
+    ],
+)
+def test_the_last_value_of_a_repeated_argument_counts_whatever_it_is(arguments, sound, odd, is_repeated):
+    """A key that comes twice is a fault of the file, two names of one argument are not: null says nothing there."""
+    events = one(b'{"ph": "X", "args": {' + arguments.encode() + b"}}")
+    found = events.values["bytes"]
+    assert (found.value.tolist(), found.odd.tolist()) == (sound, odd)
+    assert bool(events.flags[0] & Bit.REPEATED_KEY) == is_repeated
+
+
 def test_values_of_counters():
     events = read(b'[{"ph": "C", "args": {"": 2.5, "a": 3, "b": "x"}}, {"args": {"a": 9}, "ph": "C"}]')
     event, key, found = events.series

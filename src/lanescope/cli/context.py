@@ -228,6 +228,10 @@ class Context:
         self._is_shown = True
         print_table(self._args, columns, rows, title=title)
 
+    def is_csv(self) -> bool:
+        """Return whether the command line asks for CSV."""
+        return bool(vars(self._args).get("csv", False))
+
     def lines(self, lines: Iterable[str]) -> None:
         """Print lines, escaped but for tabs."""
         for line in lines:

@@ -76,6 +76,9 @@ class CommandContext(Protocol):
         With ``--csv``, which commands with ``--json`` have as well, the first table is printed as CSV.
         """
 
+    def is_csv(self) -> bool:
+        """Return whether the command line asks for CSV."""
+
     def lines(self, lines: Iterable[str]) -> None:
         """Print lines on standard output, control characters escaped except tabs."""
 

@@ -8,7 +8,7 @@ A family of one module gives the objects themselves.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, runtime_checkable
 
 from lanescope.errors import UsageError
 from lanescope.families.declaration import Reference, declared_class, load
@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from lanescope.source import Capture, Detection, FileHead
     from lanescope.trace import LazyTable, StatSpec, Table, TableSpec, Trace, TraceBuilder
     from lanescope.trace.column import Mask
+    from lanescope.trace.streams import TracePart
 
 #: The version of this seam; a family that was written for another one is not used.
 API = 1
@@ -45,6 +46,14 @@ class Decoder(Protocol):
 
     def finish(self) -> Iterable[Trace]:
         """End of input: return the rest, with stats and accounting in the last batch."""
+
+
+@runtime_checkable
+class PartDecoder(Protocol):
+    """A decoder that need not make the rows outside of a window; it still accounts for all bytes."""
+
+    def limit(self, part: TracePart) -> None:
+        """Leave out what is outside of a part of the timeline; called before the first byte."""
 
 
 class Simulation(NamedTuple):

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import suppress
+from fnmatch import fnmatchcase
 from typing import Any
 
 from lanescope.declaration import frozen_class
+from lanescope.errors import MissingDependencyError, UsageError
 from lanescope.families import registry
 from lanescope.families.family import Family
 from lanescope.trace import Trace
@@ -18,8 +21,30 @@ def losses(trace: Trace) -> dict[str, int]:
 
 
 def described_losses(trace: Trace) -> dict[str, int]:
-    """Return what was lost, for people: what stats of severity ``data_loss`` count, then units of the accounting."""
-    return _stats(trace, counted, "data_loss") | _lost_units(trace)
+    """Return what was lost, for people: what stats of severity ``data_loss`` count, then units of the accounting.
+
+    Units that a stat counts as well, as it declares, are in its number only.
+    """
+    stats = [row for row in trace.stats.rows() if row["severity"] == "data_loss"]
+    units = dict(_units_counted(trace))
+    left = {}
+    for row in trace.accounting.rows():
+        if row["lost"] and row["scope"] != "producer":
+            counted_too = sum(
+                stat["count"]
+                for stat in stats
+                if stat["input_id"] == row["input_id"]
+                and any(fnmatchcase(row["unit"], unit) for unit in units.get(stat["name"], ()))
+            )
+            left[row["id"]] = max(row["lost"] - counted_too, 0)
+    return _stats(trace, counted, "data_loss") | _lost_units(trace, left)
+
+
+def _units_counted(trace: Trace) -> Iterator[tuple[str, tuple[str, ...]]]:
+    """Yield the stats of the families of a trace with the units that they count as lost."""
+    for name in sorted(set(trace.inputs.values("family").tolist())):
+        with suppress(UsageError, MissingDependencyError):  # a family that is not here, of a folder of Parquet files
+            yield from ((stat.name, stat.lost_units) for stat in registry.family(name).stats if stat.lost_units)
 
 
 def described_contradictions(trace: Trace) -> dict[str, int]:
@@ -35,12 +60,13 @@ def _stats(trace: Trace, text: Callable[[Mapping[str, Any]], str], *severities: 
     return found
 
 
-def _lost_units(trace: Trace) -> dict[str, int]:
+def _lost_units(trace: Trace, left: Mapping[int, int] = {}) -> dict[str, int]:
+    """Return the lost units of the accounting by name; ``left``: how many of a row to count, else all."""
     found: dict[str, int] = {}
     for row in trace.accounting.rows():
-        if row["lost"]:
+        if lost := left.get(row["id"], row["lost"]):
             key = f"{row['unit']}s lost" + (" before they were written" if row["scope"] == "producer" else "")
-            found[key] = found.get(key, 0) + row["lost"]
+            found[key] = found.get(key, 0) + lost
     return found
 
 

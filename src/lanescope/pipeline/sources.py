@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING, Any, Self
 
 from lanescope.errors import MissingDependencyError, UsageError
 from lanescope.families import registry
-from lanescope.families.family import Family, Format
+from lanescope.families.family import Family, Format, PartDecoder
 from lanescope.families.options import resolve_options
 from lanescope.pipeline.detection import capture, detect_family, is_parquet_dataset, named_family
 from lanescope.source import Capture, Detection, Source
 from lanescope.trace import Trace
-from lanescope.trace.streams import Progress, StreamInfo, TraceSource
+from lanescope.trace.streams import Progress, StreamInfo, TracePart, TraceSource
 
 if TYPE_CHECKING:
     from lanescope.analysis.windows.window import Window
@@ -28,6 +28,7 @@ def decode(
     options: Mapping[str, Any],
     *,
     progress: Progress | None = None,
+    part: TracePart | None = None,
 ) -> Iterator[Trace]:
     """Decode an opened capture piece by piece.
 
@@ -36,6 +37,7 @@ def decode(
         family: the family that reads it.
         options: decode options as given; they are checked and completed here.
         progress: is told how many bytes of the main file have been fed so far, of how many.
+        part: the part of the timeline that is wanted: decoders that can leave other rows out.
 
     Raises:
         UsageError: an unknown option.
@@ -43,6 +45,8 @@ def decode(
     resolved = resolve_options(family.options, options, what=family.name)
     format_ = family.format_of(capture)
     decoder = family.decoder(format_, capture, resolved)
+    if part is not None and isinstance(decoder, PartDecoder):
+        decoder.limit(part)
     fed = 0
     main = capture.main
     for chunk in _feed_all(main, format_):
@@ -53,9 +57,13 @@ def decode(
         del chunk  # it may be the whole file: the decoder keeps what it needs, and lets go of it
         if progress is not None:
             progress(fed, main.size)
+    for batch in decoder.finish():
+        # Where lanes are interleaved, all is read before the first batch: how far that is, is not known.
+        if format_.random_access and progress is not None and 0 < main.reached < main.size:
+            progress(main.reached, main.size)
+        yield batch
     if format_.random_access and progress is not None:
         progress(main.size, main.size)
-    yield from decoder.finish()
 
 
 def _feed_all(main: Source, format_: Format) -> Iterator[memoryview]:
@@ -136,8 +144,8 @@ class CaptureSource:
         opened, family, _ = self._open()
         return StreamInfo((family.name,), is_sorted=family.format_of(opened).emits_sorted, size=opened.main.size)
 
-    def all_batches(self, progress: Progress | None = None) -> Iterator[Trace]:
-        """Decode it from the start, whatever the window."""
+    def all_batches(self, progress: Progress | None = None, part: TracePart | None = None) -> Iterator[Trace]:
+        """Decode it from the start, whatever the window; with a part of the timeline, rows outside may be left out."""
         folder = self._folder()
         if folder is not None:
             if self._read is None:
@@ -147,7 +155,7 @@ class CaptureSource:
             yield self._read
             return
         opened, family, _ = self._open()
-        yield from decode(opened, family, self._options, progress=progress)
+        yield from decode(opened, family, self._options, progress=progress, part=part)
 
     def lines(self, stage: str) -> Iterator[str]:
         """Return the lines of a stage of its format, as ``dump`` prints them.
@@ -211,6 +219,10 @@ class _Whole:
     def batches(self, progress: Progress | None = None) -> Iterator[Trace]:
         """Decode it from the start."""
         return self._source.all_batches(progress)
+
+    def batches_near(self, part: TracePart, progress: Progress | None = None) -> Iterator[Trace]:
+        """Decode it from the start; rows outside of a part of the timeline may be left out, and are counted there."""
+        return self._source.all_batches(progress, part)
 
 
 def _windowed(source: TraceSource, window: Window, folder: Callable[[], ParquetFolder | None]) -> TraceSource:

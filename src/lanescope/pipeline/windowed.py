@@ -19,7 +19,7 @@ from lanescope.common.intervals import Intervals
 from lanescope.errors import UsageError
 from lanescope.pipeline.observers import Counts
 from lanescope.trace import Trace
-from lanescope.trace.streams import Progress, StreamInfo
+from lanescope.trace.streams import Progress, StreamInfo, TracePart
 
 if TYPE_CHECKING:
     from lanescope.io.dataset.parquet_folder import ParquetFolder
@@ -76,18 +76,28 @@ class WindowedSource:
             yield _cut_folder(folder, limits)
             return
         cut = WindowCut(limits, at_once=self._is_at_once)
-        batches = _each_once(decoded) if decoded else self._source.batches(progress)
+        part: TracePart | None = None
+        near = getattr(self._source, "batches_near", None)
+        if decoded:
+            batches = _each_once(decoded)
+        elif near is None or self._window.where or (limits.begin == LOWEST and limits.end == HIGHEST):
+            batches = self._source.batches(progress)
+        else:  # a decoder that can leaves out what is outside
+            part = TracePart(limits.begin, limits.end)
+            batches = near(part, progress)
         if self._window.where:
             whole = Trace.concat(batches)
             cut.add(whole, matching_slices(whole, self._window.where))
             del whole
         else:
             for batch in batches:
-                part = cut.add(batch)
+                found = cut.add(batch)
                 del batch
-                if part is not None:
-                    yield part
-                del part
+                if found is not None:
+                    yield found
+                del found
+        if part is not None:
+            cut.leave_out(part.rows, Intervals(*part.hulls()))
         yield cut.finish()
 
     def _resolved(self, decoded: list[Trace], progress: Progress | None) -> Limits:

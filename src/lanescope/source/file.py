@@ -62,6 +62,7 @@ class Source:
         self._digest: Digest | None = None
         self._watch: core.FileWatch | None = None
         self._mapped_state = 0, 0
+        self._reached = [0]
         self._file, begin = _open(self.path)
         try:
             if begin is not None:
@@ -201,7 +202,12 @@ class Source:
 
     def reader(self) -> Reader:
         """Return what reads the content anywhere, also after this source was closed."""
-        return Reader(os.dup(self._file.fileno()), self.path)
+        return Reader(os.dup(self._file.fileno()), self.path, self._reached)
+
+    @property
+    def reached(self) -> int:
+        """Where the latest read of a reader ended, in bytes from the begin of the content."""
+        return self._reached[0]
 
     @property
     def sha256(self) -> str:
@@ -258,10 +264,12 @@ class Reader:
     Args:
         descriptor: of the open file; it is closed with this object.
         path: what messages call it.
+        reached: one number, where the latest read ended, which is kept up to date.
     """
 
-    def __init__(self, descriptor: int, path: str) -> None:
+    def __init__(self, descriptor: int, path: str, reached: list[int] | None = None) -> None:
         self._descriptor, self._path = descriptor, path
+        self._reached = [0] if reached is None else reached
 
     def __del__(self) -> None:
         os.close(self._descriptor)
@@ -287,6 +295,7 @@ class Reader:
                     hint=_RUN_AGAIN,
                 )
             done += count
+        self._reached[0] = offset + size
         return found
 
 

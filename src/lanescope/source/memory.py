@@ -59,6 +59,7 @@ class MemorySource(Source):
             data = _unpacked(data, name)
         self.size = len(data)
         self._hashes = True
+        self._reached = [0]
         self._data = data
         self._hex = ""
 

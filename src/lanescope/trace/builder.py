@@ -136,11 +136,11 @@ class TraceBuilder:
     def tracks(
         self,
         *,
-        parent_id: npt.NDArray[np.int64],
+        parent_id: Column,
         kind: Column,
         role: Column,
-        name: npt.NDArray[np.object_],
-        sort_key: npt.NDArray[np.int64],
+        name: Column,
+        sort_key: Column,
         nesting: Column,
         clock_id: Column,
         input_id: int,
@@ -148,11 +148,11 @@ class TraceBuilder:
         """Add many tracks at once, column by column, and return the id of the first; the others follow it.
 
         Args:
-            parent_id: int64 [n], ids of tracks, those of earlier ones of these among them.
+            parent_id: int64 column [n], ids of tracks, those of earlier ones of these among them.
             kind: text column [n].
             role: text column [n].
-            name: str [n].
-            sort_key: int64 [n].
+            name: str column [n].
+            sort_key: int64 column [n].
             nesting: text column [n].
             clock_id: int64 column [n], unknown without a clock.
             input_id: the input of all of them.
@@ -160,13 +160,13 @@ class TraceBuilder:
         known, count = self._tracks, len(name)
         first = len(known)
         columns = {
-            "id": Column.array(np.arange(first, first + count)),
-            "parent_id": Column.array(parent_id),
+            "id": Column.derived(count, lambda: np.arange(first, first + count, dtype=np.int64)),
+            "parent_id": parent_id,
             "input_id": Column.constant(input_id, count, np.int64),
             "kind": kind,
             "role": role,
-            "name": Column.array(name),
-            "sort_key": Column.array(sort_key),
+            "name": name,
+            "sort_key": sort_key,
             "nesting": nesting,
             "clock_id": clock_id,
             "unit": Column.constant(0, count, np.int32, dictionary=Dictionary([""])),

@@ -204,6 +204,17 @@ class Column:
         for part in parts:
             yield from part.pieces()
 
+    @staticmethod
+    def pieces_of(*columns: Column) -> Iterator[tuple[Array, ...]]:
+        """Yield ``pieces`` of columns of one length side by side, those with the same rows together."""
+        parts = [column._parts for column in columns]
+        lengths = {tuple(map(len, some)) for some in parts}
+        if len(lengths) > 1 or not parts[0]:
+            yield tuple(column.read_once() for column in columns)
+            return
+        for some in zip(*parts, strict=True):
+            yield from Column.pieces_of(*some)
+
     @property
     def valid(self) -> Mask | None:
         """Bool [n], False where unknown; None when every value is known."""
@@ -289,9 +300,14 @@ class Column:
     @staticmethod
     def _concat_texts(columns: Sequence[Column], valid: Mask | None) -> Column:
         united = Dictionary()
-        codes = []
-        for column in columns:
-            source = column.dictionary or Dictionary()
-            mapping = united.codes(source.texts)
-            codes.append(mapping[column.values] if len(mapping) else np.zeros(len(column), np.int32))
-        return Column.array(np.concatenate(codes), valid=valid, dictionary=united)
+        mappings = [united.codes([] if column.dictionary is None else column.dictionary.texts) for column in columns]
+
+        def codes() -> Array:
+            return np.concatenate(
+                [
+                    mapping[column.read_once()] if len(mapping) else np.zeros(len(column), np.int32)
+                    for column, mapping in zip(columns, mappings, strict=True)
+                ]
+            )
+
+        return Column.derived(sum(map(len, columns)), codes, valid=valid, dictionary=united)

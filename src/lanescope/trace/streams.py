@@ -10,6 +10,9 @@ from collections.abc import Callable, Iterator
 from functools import cache
 from typing import Literal, NamedTuple, Protocol, TypeVar
 
+import numpy as np
+import numpy.typing as npt
+
 from lanescope.trace.schema import CORE_TABLES
 from lanescope.trace.table import Table
 from lanescope.trace.trace import SHARED, Trace
@@ -38,6 +41,53 @@ class StreamInfo(NamedTuple):
     is_sorted: bool = False
     is_whole: bool = False
     size: int = 0
+
+
+class TracePart:
+    """A part of the timeline, and what a decoder left out because it lies outside.
+
+    Args:
+        begin: its first moment, in the unit of the trace.
+        end: the first moment after it.
+
+    Attributes:
+        begin: its first moment.
+        end: the first moment after it.
+        rows: how many slices and instants were left out.
+    """
+
+    def __init__(self, begin: int, end: int) -> None:
+        self.begin, self.end = begin, end
+        self.rows = 0
+        self._hulls: list[tuple[npt.NDArray[np.int64], ...]] = []
+
+    def holds(self, begin: npt.NDArray[np.int64], end: npt.NDArray[np.int64]) -> npt.NDArray[np.bool_]:
+        """Return which intervals share time with the part, bool [n]; a point does from its start on, before its end."""
+        first = np.int64(self.begin)
+        return (begin < np.int64(self.end)) & ((end > first) | (begin >= first))
+
+    def leave_out(self, track: npt.NDArray[np.int64], begin: npt.NDArray[np.int64], end: npt.NDArray[np.int64]) -> None:
+        """Count rows that are left out.
+
+        Args:
+            track: int64 [n], their tracks.
+            begin: int64 [n], their begins.
+            end: int64 [n], their ends.
+        """
+        if not len(track):
+            return
+        self.rows += len(track)
+        order = np.argsort(track, kind="stable")
+        starts = np.flatnonzero(np.diff(track[order], prepend=-2))
+        firsts = np.minimum.reduceat(begin[order], starts)
+        self._hulls.append((track[order][starts], firsts, np.maximum.reduceat(end[order], starts)))
+
+    def hulls(self) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64], npt.NDArray[np.int64]]:
+        """Return tracks, and the first begin and last end of what was left out of them, int64 [n]; some repeat."""
+        none = np.empty(0, np.int64)
+        parts = list(zip(*self._hulls, strict=True)) or [()] * 3
+        track, first, last = (np.concatenate([none, *part]) for part in parts)
+        return track, first, last
 
 
 class TraceSource(Protocol):

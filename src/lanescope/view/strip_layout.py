@@ -120,8 +120,8 @@ class StripLayout:
         self.left_out = [lane for lane in lanes if lane not in chosen]
         is_counter = self.trace.tracks.values("kind") == "counter"
         counters = [track for track in self.tree.order.tolist() if is_counter[track] and track in self.used]
-        chosen.update(counters[:_COUNTERS_SHOWN])
-        self.counters = set(counters[:_COUNTERS_SHOWN])
+        self.counters = set(counters[: min(_COUNTERS_SHOWN, max(rows // 4, 1))])  # room is for lanes first
+        chosen |= self.counters
         self.counters_left_out = len(counters) - len(self.counters)
         return [track for track in self.tree.order.tolist() if track in chosen]
 

@@ -149,8 +149,11 @@ class Reference:
         waits = defaultdict(list)
         for node in self.nodes:
             if self.is_whole_wait(node):
-                waits[self.rows[node[0]][3]].append(self.step(node))
-        self.wait_floors = {name: min(found) if len(found) >= ENOUGH else 0 for name, found in waits.items()}
+                waits[self.rows[node[0]][3]].append(None if self.is_needed(node) else self.step(node))
+        self.wait_floors = {
+            name: min((each for each in found if each is not None), default=0) if len(found) >= ENOUGH else 0
+            for name, found in waits.items()
+        }
         self.bound = {}
         for node in self.nodes:
             if self.piece[node] == WORK:
@@ -174,6 +177,10 @@ class Reference:
             and self.owner[node] == row
             and self.before[node] == (row, BEGIN, self.rows[row][1])
         )
+
+    def is_needed(self, node):
+        """Whether something that the wait before a node waited for came after its begin."""
+        return any(start[2] > self.before[node][2] for start, _ in self.into[node])
 
     def least_wait(self, node):
         if not self.is_whole_wait(node):

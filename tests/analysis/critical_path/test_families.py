@@ -9,6 +9,7 @@ import pytest
 import lanescope
 from analysis.critical_path.paths import checked, longest, shares, simulated
 from lanescope.analysis.critical_path.answer import CriticalPath
+from lanescope.analysis.critical_path.event_graph import CAUSES
 from lanescope.analysis.critical_path.windows import WindowChoice
 from lanescope.devices.cuda.schema import TABLES
 from lanescope.trace import TimeBase, TraceBuilder
@@ -215,10 +216,14 @@ def test_levelzero_waiting_calls_end_with_operations_that_their_thread_gave(tmp_
 
 
 def corpus(*names):
+    return producers("..", "foreign", *names)
+
+
+def producers(*names):
     folder = os.environ.get("LANESCOPE_CORPUS")
     if not folder:
         pytest.skip("LANESCOPE_CORPUS names no captures")
-    found = Path(folder).joinpath("foreign", *names)
+    found = Path(folder).joinpath("producers", *names)
     if not found.exists():
         pytest.skip(f"no {found.name} in LANESCOPE_CORPUS")
     return found
@@ -261,3 +266,14 @@ def test_the_second_forward_pass_of_simple_add():
         ("aten::clamp_min_", 15_000),
         ("aten::relu_", 32_000),
     ]
+
+
+@pytest.mark.parametrize("of", ["vec_l4", "pa_l3"])
+def test_paths_of_the_producer_s_captures_do_not_end_in_closing_records(of):
+    found = sorted(producers("ascend", of).glob("*/chip_swimlane_records.json"))
+    assert found
+    for capture in found:
+        path = checked(lanescope.open(capture))
+        assert path.longest.window.passed_over == 3
+        assert path.longest.shares[CAUSES.index("no known cause")] < 0.05
+        assert path.longest.explained > 0.1

@@ -211,7 +211,11 @@ def test_what_causes_of_a_kind_cost_at_least_can_change():
 def test_waits_have_floors_by_name():
     path = CriticalPath(queue_of(30))
     assert list(path.waits.rows()) == [
-        {"id": 0, "name": "cudaStreamSynchronize", "count": 30, "floor": 10, "floor_count": 30}
+        {"id": 0, "name": "cudaStreamSynchronize", "count": 30, "floor": 0, "floor_count": 0}
+    ]  # each of them waited for something: none tells what one costs by itself
+    needless = [("d/c", 100 * number, 100 * number + 4 + number, "cudaDeviceSynchronize") for number in range(20)]
+    assert list(CriticalPath(made(needless)).waits.rows()) == [
+        {"id": 0, "name": "cudaDeviceSynchronize", "count": 20, "floor": 4, "floor_count": 20}
     ]
     (few,) = CriticalPath(queue_of(5)).waits.rows()
     assert (few["count"], few["floor"], few["floor_count"]) == (5, 0, 0)
@@ -325,3 +329,20 @@ def test_of_lanes_that_end_together_one_with_causes_is_the_sink():
     path = CriticalPath(made(rows, [(1, 10, 2, 12)]))
     assert [part[3] for part in listed(path)] == ["first", "second", "second"]
     assert [part[3] for part in listed(CriticalPath(made(rows)))] == ["alone"]
+
+
+def test_closing_records_that_take_no_time_are_passed_over_as_sinks():
+    rows = [("d/a", 0, 10, "first"), ("d/b", 12, 30, "second"), ("d/a", 90, 90, "closing"), ("d/b", 95, 95, "closing")]
+    path = CriticalPath(made(rows, [(0, 10, 1, 12)]))
+    window = path.paths[0].window
+    assert (window.begin, window.end, window.passed_over, window.passed_until) == (0, 30, 2, 95)
+    assert [part[3] for part in listed(path)] == ["first", "second", "second"]
+    # Where a window is asked for, it stays what it is.
+    asked = CriticalPath(path.trace, WindowChoice(end=92)).paths[0].window
+    assert (asked.end, asked.passed_over, path.made.graph.time[asked.sink]) == (92, 1, 30)
+    # One that something caused, or that caused something, ends the run; so does one where there is nothing else.
+    for cause in ((1, 30, 2, 90), (2, 90, 3, 95)):
+        window = CriticalPath(made(rows, [(0, 10, 1, 12), cause])).paths[0].window
+        assert (window.end, window.passed_over) == (max(cause[1], cause[3]), 1 if cause[3] == 90 else 0)
+    (window,) = [each.window for each in CriticalPath(made(rows[2:])).paths]
+    assert (window.end, window.passed_over) == (95, 0)

@@ -57,6 +57,47 @@ def test_sums_over_ranks_are_those_of_the_captures(call, whole):
         assert int(found[record.path]["total_ns"]) == int(slices.values("dur").sum())
 
 
+def test_names_of_many_captures_are_summed_up_exactly(call, whole):
+    """Medians of all captures together, and the time that a name covers in each of them, as plain loops tell them."""
+    lengths, unfinished, covered, busy = defaultdict(list), Counter(), Counter(), 0
+    for record in Catalog(open_store(str(whole))).captures:
+        lanes = defaultdict(list)
+        for row in session.open(record.path).slices.rows("track_id", "name", "ts", "dur", "last_known_ts"):
+            ts, dur = row["ts"], row["dur"]
+            if dur is None:
+                unfinished[row["name"]] += 1
+                end = max(ts, row["last_known_ts"] if row["last_known_ts"] is not None else ts)
+            else:
+                lengths[row["name"]].append(dur)
+                end = ts + max(dur, 0)
+            for key in (row["name"], None):
+                lanes[key, row["track_id"]].append((ts, end))
+        for (key, _), times in lanes.items():
+            last, length = -(1 << 63), 0
+            for ts, end in sorted(times):
+                length += max(0, end - max(ts, last))
+                last = max(last, end)
+            if key is None:
+                busy += length
+            else:
+                covered[key] += length
+    found = {row["name"]: row for row in rows(call("summary", whole, "--csv").out)}
+    assert set(found) == {*lengths, *unfinished}
+    assert max(map(len, lengths.values())) > 100
+    for name, row in found.items():
+        known = sorted(lengths[name])
+        count = len(known)
+        assert (int(row["count"]), int(row["unfinished"]), int(row["total_ns"])) == (
+            count,
+            unfinished[name],
+            sum(known),
+        )
+        ranks = [int(row[f"{key}_ns"]) if row[f"{key}_ns"] else None for key in ("min", "median", "p99", "max")]
+        places = (0, -(-count // 2) - 1, -(-count * 99 // 100) - 1, -1)
+        assert ranks == [known[at] if known else None for at in places]
+        assert float(row["share"]) == covered[name] / busy
+
+
 def test_a_slow_rank_is_a_straggler(call, tmp_path):
     """One of eight ranks takes half as long again: it comes first, and is marked."""
     for rank in range(8):

@@ -29,7 +29,9 @@ def test_trailing_garbage_is_counted_and_found(healthy, garbage, pack, tmp_path,
 
     path.write_bytes(pack(healthy + garbage))
     assert main(["check", str(path)]) == 1
-    found = capsys.readouterr().out
+    found, warning = capsys.readouterr()
+    assert f"unreadable bytes outside of the list of events ({len(garbage):,})" in warning
+    assert "bytes lost" not in warning
     assert "LS002" in found
     assert f"lost or inconsistent data, {len(garbage):,}" in found.splitlines()[1]  # once
     assert "bytes lost" not in found

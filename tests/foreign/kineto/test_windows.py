@@ -7,7 +7,6 @@ import numpy as np
 import pytest
 
 from foreign.kineto.oracle import FILES
-from lanescope.common.intervals import Intervals
 from lanescope.errors import InputError
 from lanescope.families import registry
 from lanescope.families.options import resolve_options
@@ -134,7 +133,7 @@ def test_lanes_that_clash_are_those_of_all_pairs(seed):
     end = begin + draw.integers(0, 60, count) * draw.integers(0, 2, count)
     nesting = Nesting()
     for rows in np.array_split(np.arange(count), int(draw.integers(1, 5))):
-        nesting.add(Intervals(lane[rows], begin[rows], end[rows]))
+        nesting.add(lane[rows].astype(np.int32), begin[rows], (end - begin)[rows])
     renamed = {
         place * STRIDE + UNKNOWN: place * STRIDE + (layout.OP if place % 2 else layout.RANGE) for place in range(6)
     }

@@ -273,3 +273,13 @@ def test_a_missing_critical_path_is_stated(monkeypatch):
     assert Decoded(page(trace)).head["left_out"] == []
     monkeypatch.setattr(view_model, "_PATH", 2)
     assert "critical path" in Decoded(page(trace)).head["left_out"][0]
+
+
+def test_beside_the_rows_numbers_stand_for_addresses_and_paths_keep_them():
+    builder = TraceBuilder(TimeBase())
+    names = ["list 0x5500000c1680, index 1", "list 0x5500000c1700, index 0", "core 0"]
+    for name in names:
+        builder.append("slices", track_id=builder.track(name, kind="lane", role="core"), ts=0, dur=5, name="load")
+    head = Decoded(page(builder.finish())).head
+    assert [track[2] for track in head["tracks"]] == names
+    assert head["short"] == {"0": "list 0, index 1", "1": "list 1, index 0"}

@@ -12,6 +12,14 @@ bool Graph::is_whole_wait(size_t v) const {
            event[v - 1] == Event::begin;
 }
 
+// How long a wait took that had nothing to wait for; the largest number where what it waited for came after its begin.
+int64_t Graph::needless_wait(size_t v) const {
+    for (uint32_t e = first[v]; e < first[v + 1]; ++e) {
+        if (time[at(source[e])] > time[v - 1]) return std::numeric_limits<int64_t>::max();
+    }
+    return step(v);
+}
+
 int64_t Graph::wait_floor(size_t v) const {
     if (!is_whole_wait(v)) return 0;
     return std::min(waits_at_least[static_cast<size_t>(row_name[at(row[v])])], step(v));
@@ -30,7 +38,7 @@ class Floors {
     }
     int64_t of(size_t group) const {
         if (given_[group] >= 0) return given_[group];
-        return count_[group] >= kEnough ? least_[group] : 0;
+        return count_[group] >= kEnough && least_[group] != std::numeric_limits<int64_t>::max() ? least_[group] : 0;
     }
 
   private:
@@ -46,7 +54,7 @@ void bind(Graph& graph, const Rules& rules) {
     Floors lags(rules.floors), waits(rules.wait_floors);
     for (size_t e = 0; e < edges; ++e) lags.add(static_cast<size_t>(graph.group[e]), graph.lag(e));
     for (size_t v = 0; v < n; ++v) {
-        if (graph.is_whole_wait(v)) waits.add(static_cast<size_t>(graph.row_name[Graph::at(graph.row[v])]), graph.step(v));
+        if (graph.is_whole_wait(v)) waits.add(static_cast<size_t>(graph.row_name[Graph::at(graph.row[v])]), graph.needless_wait(v));
     }
     graph.waits_at_least.resize(rules.wait_floors.size());
     for (size_t name = 0; name < graph.waits_at_least.size(); ++name) graph.waits_at_least[name] = waits.of(name);

@@ -81,6 +81,7 @@ struct Graph {
     int64_t lag(size_t e) const { return time[at(target[e])] - time[at(source[e])]; }
     bool is_whole_wait(size_t v) const;
     int64_t wait_floor(size_t v) const;
+    int64_t needless_wait(size_t v) const;
     static size_t at(int32_t i) { return static_cast<size_t>(i); }
 
   private:

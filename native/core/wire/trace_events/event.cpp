@@ -64,7 +64,7 @@ Scanner::Step Scanner::event(const char*& at) {
     const char* const begin = at;
     fresh_ = {};
     seen_ = 0;
-    found_.clear();
+    clear_found();
     ++at;
     int32_t key = Keys::kNone;
     Step step;
@@ -280,7 +280,7 @@ Scanner::Step Scanner::scoped_id(const char*& at) {
 Scanner::Step Scanner::args(const char*& at) {
     fresh_.args_begin = at;
     fresh_.flags &= ~(kTooDeep | kHasArguments);
-    found_.clear();
+    clear_found();
     bool is_deep = false;
     Step step = Step::done;
     if (*at == '{') {
@@ -291,9 +291,9 @@ Scanner::Step Scanner::args(const char*& at) {
             if (*at == '{' || *at == '[') {
                 const char* inner = at;
                 if (step = skip_nested(at, &is_deep); step != Step::done) return step;
-                if (known.role == Role::wanted) step = wanted(inner, known.column);
+                if (known.role == Role::wanted) step = wanted(inner, key, known.column);
             } else {
-                step = known.role == Role::wanted ? wanted(at, known.column) : skip(at);
+                step = known.role == Role::wanted ? wanted(at, key, known.column) : skip(at);
             }
             if (step != Step::done) return step;
         }
@@ -308,9 +308,21 @@ Scanner::Step Scanner::args(const char*& at) {
     return Step::done;
 }
 
-Scanner::Step Scanner::wanted(const char*& at, uint32_t column) {
+// The last value of a column counts. One key that comes twice is a fault; several keys of one column are not, and where one
+// of them says nothing the other one counts.
+bool Scanner::replaces(const Found& found) {
+    for (Found& before : found_) {
+        if (before.column != found.column) continue;
+        if (before.key == found.key) fresh_.flags |= kRepeatedKey;
+        if (before.key == found.key || found.is != Is::null) before = found;
+        return true;
+    }
+    return false;
+}
+
+Scanner::Step Scanner::wanted(const char*& at, int32_t key, uint32_t column) {
     const ValueKind kind = values[column].kind;
-    Found found{column, false, {1, 1, 1}};
+    Found found{static_cast<uint16_t>(column), Is::sound, key, {1, 1, 1}};
     const char* const begin = at;
     const char* end = nullptr;
     if (kind == ValueKind::integer) end = small_integer(at, &found.value[0]);
@@ -321,35 +333,41 @@ Scanner::Step Scanner::wanted(const char*& at, uint32_t column) {
     }
     if (end != nullptr) {
         at = end;
-        found_.push_back(found);
+        find(found);
         return Step::done;
     }
     if (const Step step = skip(at); step != Step::done) return step;
     const bool is_text = *begin == '"';
     std::string_view value(begin, static_cast<size_t>(at - begin));
-    if (value == "null") return Step::done;
+    if (value == "null") {
+        found.is = Is::null;
+        find(found);
+        return Step::done;
+    }
     if (is_text) value = content_of(value);
     double number = 0;
+    bool is_odd = false;
     switch (kind) {
         case ValueKind::integer:
-            found.is_odd = !integer(value, &found.value[0]);
+            is_odd = !integer(value, &found.value[0]);
             break;
         case ValueKind::number:
-            found.is_odd = is_text || !real(value, &number);
+            is_odd = is_text || !real(value, &number);
             found.value[0] = std::bit_cast<int64_t>(number);
             break;
         case ValueKind::text:
             found.value[0] = texts.code(value);
             break;
         case ValueKind::triple:
-            found.is_odd = is_text || !triple(value, found.value);
+            is_odd = is_text || !triple(value, found.value);
             break;
         case ValueKind::boolean:
-            found.is_odd = is_text || (value != "true" && value != "false");
+            is_odd = is_text || (value != "true" && value != "false");
             found.value[0] = value == "true";
             break;
     }
-    found_.push_back(found);
+    if (is_odd) found.is = Is::odd;
+    find(found);
     return Step::done;
 }
 
@@ -433,14 +451,12 @@ void Scanner::keep(const char* begin, const char* end) {
     add_id(bind_ids, fresh_.bind_id, kHasBindId);
     for (const Found& found : found_) {
         Values& column = values[found.column];
-        const size_t count = column.kind == ValueKind::triple ? 3 : 1;
-        if (found.is_odd) {
-            column.odd.push_back(number);
-        } else if (column.event.size() != 0 && column.event[column.event.size() - 1] == number) {
-            for (size_t i = 0; i < count; ++i) column.value[column.value.size() - count + i] = found.value[i];
-        } else {
+        if (found.is == Is::sound) {
+            const size_t count = column.kind == ValueKind::triple ? 3 : 1;
             column.event.push_back(number);
             for (size_t i = 0; i < count; ++i) column.value.push_back(found.value[i]);
+        } else if (found.is == Is::odd) {
+            column.odd.push_back(number);
         }
     }
     const bool has_args = (fresh_.flags & kHasArguments) != 0;

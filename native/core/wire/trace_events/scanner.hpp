@@ -248,9 +248,11 @@ private:
         uint64_t value = 0;
         uint8_t kind = 0;
     };
+    enum class Is : uint8_t { sound, odd, null };
     struct Found {
-        uint32_t column = 0;
-        bool is_odd = false;
+        uint16_t column = 0;
+        Is is = Is::sound;
+        int32_t key = 0;
         int64_t value[3] = {};
     };
     // A text that was read last, with its code: often it comes again.
@@ -316,7 +318,18 @@ private:
     Step id(const char*& at, Id* out, uint8_t scope);
     Step scoped_id(const char*& at);
     Step args(const char*& at);
-    Step wanted(const char*& at, uint32_t column);
+    Step wanted(const char*& at, int32_t key, uint32_t column);
+    void find(const Found& found) {
+        const uint64_t bit = uint64_t{1} << (found.column & 63);
+        if ((found_columns_ & bit) != 0 && replaces(found)) [[unlikely]] return;
+        found_columns_ |= bit;
+        found_.push_back(found);
+    }
+    bool replaces(const Found& found);
+    void clear_found() {
+        found_.clear();
+        found_columns_ = 0;
+    }
     bool triple(std::string_view text, int64_t* out) const;
     void counters();
     void make_room();
@@ -326,7 +339,8 @@ private:
     Keys member_keys_, arg_keys_, id_keys_;
     Fresh fresh_;  // the event being read
     uint32_t seen_ = 0;  // its keys, by role
-    std::vector<Found> found_;  // its wanted arguments
+    std::vector<Found> found_;  // its wanted arguments, at most one of each column
+    uint64_t found_columns_ = 0;  // a bit for the columns of `found_`, by number modulo 64
     std::vector<int32_t> place_slots_;
     int32_t last_place_ = -1;
     Last last_process_, last_thread_;

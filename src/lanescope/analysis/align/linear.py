@@ -17,9 +17,12 @@ import numpy as np
 from lanescope.analysis.align.limits import Bound, Limits, Pairs, lowest_by_moment
 from lanescope.common.distinct import distinct
 from lanescope.common.intervals import Ints
+from lanescope.trace.column import Mask
 
 #: Rounds in which points above the line between their neighbors are dropped before corners are looked for one by one.
 _ROUNDS = 64
+#: Limits of a block, and rounds in which such points are dropped inside of blocks.
+_BLOCK, _THINNED = 1024, 8
 #: So few points are looked at one by one.
 _FEW = 64
 #: Products of differences are exact as floating-point numbers below this.
@@ -181,14 +184,8 @@ def hull_corners(at: Ints, most: Ints) -> Ints:
     for _ in range(_ROUNDS):
         if len(rows) <= _FEW:
             break
-        runs, rises = np.diff(at[rows]).astype(np.float64), np.diff(most[rows]).astype(np.float64)
-        before, behind = rises[:-1] * runs[1:], rises[1:] * runs[:-1]
-        size = np.abs(before) + np.abs(behind)
-        above = before - behind
-        # A point on the line between two others is not a corner; where rounding leaves that open, it stays.
-        drop = (above > size * 1e-15) | ((above >= 0) & (size < _EXACT))
         keep = np.ones(len(rows), bool)
-        keep[1:-1] = ~drop
+        keep[1:-1] = ~_is_above(at[rows], most[rows])
         if keep.all():
             break
         rows = rows[keep]
@@ -205,6 +202,19 @@ def hull_corners(at: Ints, most: Ints) -> Ints:
     return rows[np.array(corners, np.int64)]
 
 
+def _is_above(at: Ints, most: Ints) -> Mask:
+    """Return which points but the first and the last are not below the line between their neighbors, bool [n - 2].
+
+    A point on that line is not a corner; where rounding leaves open on which side it is, it counts as below.
+    """
+    runs, rises = np.diff(at).astype(np.float64), np.diff(most).astype(np.float64)
+    before, behind = rises[:-1] * runs[1:], rises[1:] * runs[:-1]
+    size = np.abs(before) + np.abs(behind)
+    above = before - behind
+    found: Mask = (above > size * 1e-15) | ((above >= 0) & (size < _EXACT))
+    return found
+
+
 def straight_segments(pairs: Pairs, rate: Fraction) -> list[tuple[int, int, StraightClock]]:
     """Cut time where no line satisfies all pairs: each segment is the longest that one does from where it begins.
 
@@ -216,8 +226,9 @@ def straight_segments(pairs: Pairs, rate: Fraction) -> list[tuple[int, int, Stra
         The first and last moment of each segment, and its clock. Segments with pairs of one side only are left out, as
         are moments whose own pairs contradict each other.
     """
-    above, below = (lowest_by_moment(side) for side in pairs)
-    moments = distinct(np.concatenate([above.at, below.at]))
+    lowest = [lowest_by_moment(side) for side in pairs]
+    moments = distinct(np.concatenate([side.at for side in lowest]))
+    above, below = (_Blocks(side) for side in lowest)
     found: list[tuple[int, int, StraightClock]] = []
     begin = 0
     while begin < len(moments):
@@ -229,13 +240,13 @@ def straight_segments(pairs: Pairs, rate: Fraction) -> list[tuple[int, int, Stra
 
 
 def _longest(
-    above: Limits, below: Limits, moments: Ints, begin: int, rate: Fraction
+    above: _Blocks, below: _Blocks, moments: Ints, begin: int, rate: Fraction
 ) -> tuple[int, StraightClock | None]:
     """Return how far a line from a moment on satisfies all pairs, and the lines that do."""
 
     def clock_until(end: int) -> tuple[bool, StraightClock | None]:
         first, last = moments[begin], moments[end - 1]
-        some = Pairs(*(_between(side, int(first), int(last)) for side in (above, below)))
+        some = Pairs(*(side.between(int(first), int(last)) for side in (above, below)))
         if not len(some.above.at) or not len(some.below.at):
             return True, None
         clock = StraightClock.of(some, rate)
@@ -262,6 +273,24 @@ def _longest(
     return good, best
 
 
-def _between(limits: Limits, first: int, last: int) -> Limits:
-    low, high = np.searchsorted(limits.at, first), np.searchsorted(limits.at, last, "right")
-    return limits.take(np.arange(low, high))
+class _Blocks:
+    """Limits of which those that are on no hull of a whole block are left out where all of the block is asked for."""
+
+    def __init__(self, limits: Limits) -> None:
+        self._limits = limits
+        rows, at, most = np.arange(len(limits.at)), limits.at, limits.most
+        for _ in range(_THINNED if len(rows) > _BLOCK else 0):
+            keep = np.ones(len(rows), bool)
+            is_end = (rows % _BLOCK == 0) | (rows % _BLOCK == _BLOCK - 1)
+            keep[1:-1] = ~_is_above(at[rows], most[rows]) | is_end[1:-1]
+            rows = rows[keep]
+        self._rows = rows
+
+    def between(self, first: int, last: int) -> Limits:
+        """Return the limits of moments from ``first`` to ``last`` that may be corners of their hull."""
+        low, high = np.searchsorted(self._limits.at, [first, last + 1]).tolist()
+        begin, end = -(-low // _BLOCK) * _BLOCK, high // _BLOCK * _BLOCK
+        if begin >= end:
+            return self._limits.take(np.arange(low, high))
+        inner = self._rows[slice(*np.searchsorted(self._rows, [begin, end]).tolist())]
+        return self._limits.take(np.concatenate([np.arange(low, begin), inner, np.arange(end, high)]))

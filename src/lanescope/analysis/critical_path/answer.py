@@ -284,6 +284,11 @@ class CriticalPath:
         end = graph.end_of
         whole = graph.rows.waits & (end == graph.begin_of + 1) & (graph.nodes["linked"][end] != 0)
         counts = np.bincount(graph.rows.name[whole], minlength=len(self.made.cache.names))
+        # What a wait costs is known from those that had nothing to wait for.
+        source, target = graph.edges["source"], graph.edges["target"]
+        is_needed = np.zeros(len(graph.time), bool)
+        is_needed[target[graph.time[source] > graph.time[np.maximum(target - 1, 0)]]] = True
+        needless = np.bincount(graph.rows.name[whole & ~is_needed[end]], minlength=len(counts))
         floors = graph.native.wait_floors()
         names = np.flatnonzero(counts)
         spec = tables.waits_spec(self.made.cache.unit)
@@ -294,7 +299,7 @@ class CriticalPath:
             name=Column.array(names.astype(np.int32), dictionary=Dictionary(self.made.cache.names.texts)),
             count=counts[names],
             floor=np.where(enough, floors[names], 0),
-            floor_count=np.where(enough, counts[names], 0),
+            floor_count=np.where(enough, needless[names], 0),
         )
 
     def _slack_of(self, kind: str) -> Ints:

@@ -138,7 +138,8 @@ class EventGraph:
         kinds: their kinds; those that bind before others come first.
         nestings: of each lane ``free``, ``disjoint`` or ``nested``.
         floors: what a cause of a kind costs at least, by name; else the shortest lag where 20 are known.
-        wait_floor: what a wait costs at least; else the shortest of its name where 20 are known.
+        wait_floor: what a wait costs at least; else the shortest of its name that had nothing to wait for, where 20 of
+            that name are known.
     """
 
     def __init__(

@@ -94,7 +94,12 @@ def waits_spec(unit: str) -> TableSpec:
             _ID,
             ColumnSpec("name", "text", "name"),
             ColumnSpec("count", "int64", "such slices"),
-            ColumnSpec("floor", "int64", "duration of the shortest; 0 where there are fewer than 20", unit=unit),
+            ColumnSpec(
+                "floor",
+                "int64",
+                "duration of the shortest that had nothing to wait for; 0 without one, or of fewer than 20 slices",
+                unit=unit,
+            ),
             ColumnSpec("floor_count", "int64", "slices that were compared; 0 where they are too few"),
         ),
     )

@@ -30,6 +30,8 @@ class PathWindow(NamedTuple):
         cut: the node behind it whose piece reaches over the window's end; -1: nothing runs there.
         reason: why the path ends there.
         outlive: slices of it that begin inside and end behind.
+        passed_over: slices without length, cause and effect that are later than the sink.
+        passed_until: the last of their times; the sink's without any.
     """
 
     name: str
@@ -39,6 +41,8 @@ class PathWindow(NamedTuple):
     cut: int
     reason: str
     outlive: int
+    passed_over: int = 0
+    passed_until: int = 0
 
 
 class WindowChoice(NamedTuple):
@@ -70,9 +74,38 @@ class _Sinks:
         self.row, self.event, self.linked = nodes["row"], nodes["event"], nodes["linked"]
         self.has_edges = np.zeros(len(made.cache.trace.tracks), bool)
         self.has_edges[self.rows.lane[self.row[graph.edges["target"]]]] = True
+        # What takes no time, and that nothing caused and causes nothing, ends nothing: a scheduler's closing
+        # record. Where there is nothing else, it counts.
+        self.is_mark = self.rows.begin == self.rows.end
+        self.is_mark[made.given.source] = self.is_mark[made.given.target] = False
 
-    def find(self, name: str, begin: int, end: int, lanes: Mask | None, reason: str) -> PathWindow:
+    def whole(self, name: str, lanes: Mask | None, reason: str, *, of: Mask | None = None) -> PathWindow:
+        """Return the window of all rows, or of those on some tracks, up to the last that may be a sink.
+
+        Args:
+            name: what it is called.
+            lanes: the tracks whose events may be the sink, bool [tracks]; None: all.
+            reason: why the path ends there.
+            of: the tracks of the window, bool [tracks]; None: all.
+        """
+        rows = self.rows
+        inside = np.ones(len(rows.lane), bool) if of is None else of[rows.lane]
+        ending = inside & ~self.is_mark
+        end = int(rows.end[ending if ending.any() else inside].max())
+        return self.find(name, int(rows.begin[inside].min()), end, lanes, reason, reach=int(rows.end[inside].max()))
+
+    def find(
+        self, name: str, begin: int, end: int, lanes: Mask | None, reason: str, *, reach: int | None = None
+    ) -> PathWindow:
         """Return the window whose path ends with the last event at or before its end.
+
+        Args:
+            name: what it is called.
+            begin: its begin.
+            end: its end.
+            lanes: the tracks whose events may be the sink, bool [tracks]; None: all.
+            reason: why it ends there.
+            reach: until when rows count as passed over; None: the end.
 
         Raises:
             UsageError: nothing begins before the end.
@@ -82,6 +115,9 @@ class _Sinks:
         of_node = inside[self.row] & (self.time <= end)
         if not of_node.any():
             raise UsageError(f"no slice starts before the end of the window at {end:,}", hint="use a later --to")
+        counts = of_node & ~self.is_mark[self.row]
+        if counts.any():
+            of_node = counts
         outlive = inside & (rows.begin >= begin) & (rows.begin < end) & (rows.end > end)
         last = int(self.time[of_node].max())
         running = np.flatnonzero(inside & (rows.begin < end) & (rows.end > end)) if last < end else ()
@@ -97,7 +133,10 @@ class _Sinks:
             row = self.row[nodes]
             order = np.lexsort((row, self.event[nodes] != _END, ~self.has_edges[rows.lane[row]]))
             sink = int(nodes[order[0]])
-        return PathWindow(name, begin, end, sink, cut, reason, int(np.count_nonzero(outlive)))
+        found = PathWindow(name, begin, end, sink, cut, reason, int(np.count_nonzero(outlive)))
+        ts = int(self.time[sink])
+        over = rows.begin[inside & self.is_mark & (rows.begin > ts) & (rows.begin <= (end if reach is None else reach))]
+        return found._replace(passed_over=len(over), passed_until=int(over.max(initial=ts)))
 
     def at_end_of(self, name: str, row: int, begin: int, end: int, reason: str) -> PathWindow:
         """Return the window whose path ends with the end of a row."""
@@ -121,8 +160,8 @@ def windows(made: TraceGraph, choice: WindowChoice) -> list[PathWindow]:
     why += f" on device {choice.device}" if choice.device else ""
     if choice.name:
         return [_named(made, sinks, choice.name, lanes, why)]
-    first, last = int(rows.begin.min()), int(rows.end.max())
     if choice.begin is not None or choice.end is not None:
+        first, last = int(rows.begin.min()), int(rows.end.max())
         begin = first if choice.begin is None else _time_of(made, "--from", choice.begin, is_end=False)
         end = last if choice.end is None else _time_of(made, "--to", choice.end, is_end=True)
         if begin >= end:
@@ -134,13 +173,8 @@ def windows(made: TraceGraph, choice: WindowChoice) -> list[PathWindow]:
         parts = _unjoined_devices(made)
         if len(parts) > 1:
             tree = made.cache.time.tree
-            found = []
-            for device, mask in parts:
-                mine = mask[rows.lane]
-                begin, end = int(rows.begin[mine].min()), int(rows.end[mine].max())
-                found.append(sinks.find(tree.path(device), begin, end, mask, "last end of the device"))
-            return found
-    return [sinks.find("", first, last, lanes, why)]
+            return [sinks.whole(tree.path(device), mask, "last end of the device", of=mask) for device, mask in parts]
+    return [sinks.whole("", lanes, why)]
 
 
 def _time_of(made: TraceGraph, option: str, given: str | int, *, is_end: bool) -> int:

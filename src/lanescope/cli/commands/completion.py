@@ -6,6 +6,7 @@ The script contains the flags of all installed families: print it again after in
 from __future__ import annotations
 
 import argparse
+import re
 from collections.abc import Sequence
 from importlib import import_module
 from typing import Any
@@ -24,6 +25,8 @@ EXAMPLES = (
     "lanescope completion zsh",
 )
 
+#: Words of the name of an argument that say that it is a file, or a folder.
+_FILES, _FOLDERS = {"FILE", "BUFFER", "WAVE"}, {"DIR", "FOLDER", "DATASET"}
 _SHELLS = ("bash", "zsh", "fish", "tcsh")
 
 
@@ -58,6 +61,7 @@ def full_parser() -> Parser:
         of_verb = verbs.add_parser(verb, help=line, allow_abbrev=False)
         of_verb.shown = names
         import_module(f"lanescope.cli.commands.{verb.replace('-', '_')}").configure(of_verb, families, [])
+        of_verb.description = line  # shells show it beside the verb, so nothing but one line of help
         _hint_all(of_verb, names)
     known = set(cli.COMMANDS)
     for family in families:
@@ -83,5 +87,9 @@ def hint(action: Any, families: Sequence[str]) -> None:
     """Set the completion of an argument: families, files."""
     if action.dest in ("family", "help_family"):
         action.choices = list(families)
-    elif action.dest in ("input", "inputs", "output"):
-        action.complete = shtab.FILE
+    elif action.choices is None and action.nargs != 0:
+        words = set(re.findall(r"[A-Z]+", str(action.metavar)))
+        if words & _FOLDERS:
+            action.complete = shtab.DIRECTORY
+        elif words & _FILES or action.dest in ("input", "inputs", "output", "layout"):
+            action.complete = shtab.FILE

@@ -68,7 +68,10 @@ def configure(parser: argparse.ArgumentParser, families: Sequence[Family], argum
     pictures = parser.add_argument_group("pictures (.svg, .png)")
     pictures.add_argument("--width", metavar="PIXELS", type=_pixels, help="width (default: 1200)")
     pictures.add_argument(
-        "--height", metavar="PIXELS", type=_pixels, help="largest height: fewer lanes are drawn (default: as needed)"
+        "--height",
+        metavar="PIXELS",
+        type=_pixels,
+        help="largest height: lanes that it has no room for are left out (default: as needed for 64 lanes)",
     )
     add_settings(parser)
 

@@ -146,6 +146,11 @@ def _lines(path: CriticalPath, chosen: WindowPath) -> list[str]:
         f"sink: {window.reason}, on {lane} at {int(made.graph.time[window.sink]):,} {unit}",
         f"explained: {chosen.explained:.1%} of the window (work, latency, resource); inferred: {chosen.inferred:.1%}",
     ]
+    if window.passed_over:
+        lines.append(
+            f"passed over as sinks: {window.passed_over:,} slices without length, cause or effect,"
+            f" the last at {window.passed_until:,} {unit}"
+        )
     found = chosen.sensitivity()
     if found is not None:
         what = CAUSES[found.cause] + (f" of {found.kind}" if found.kind else "")
@@ -202,6 +207,7 @@ def _print_json(args: argparse.Namespace, path: CriticalPath, answers: Table | N
                     "lane": made.cache.time.tree.path(int(made.graph.rows.lane[row])),
                     "slice_id": int(made.slice_of[row]),
                     "ts": int(made.graph.time[window.sink]),
+                    "passed_over": window.passed_over,
                 },
                 "shares": {cause: share for cause, share in zip(CAUSES, each.shares, strict=True) if share},
                 "explained": each.explained,

@@ -70,11 +70,13 @@ def run(args: argparse.Namespace) -> int:
     with opened(args.input, args, hashes=args.json) as source:
         last = passed(source, args.input, refuses=False, observers=[counts, span]).last
         content = _content(counts.result(), span.result(), last, source, () if args.json else _INPUTS)
+        # Of a family or a layout that the user gave, recognition may know nothing.
+        given = "" if source.match.is_recognized else "as given; recognition: "
     content["stats"], page = part(args, "info", content["stats"], of="stats")
     if args.json:
         print_json("lanescope.info/1", **page.described(), **content)
     else:
-        _print(content, last, args)
+        _print(content, last, args, given)
         page.state()
         if not content["rows"]["slices"] and not content["rows"]["instants"] and not any(empty_inputs(last)):
             warn("no events decoded; inspect the bytes with 'lanescope dump --stage packet'")
@@ -134,7 +136,7 @@ def _content(
     }
 
 
-def _print(content: dict[str, Any], last: Trace, args: argparse.Namespace) -> None:
+def _print(content: dict[str, Any], last: Trace, args: argparse.Namespace, given: str) -> None:
     if args.csv:
         accounting = [[row[name] for name in _ACCOUNTING] for row in content["accounting"]]
         print_table(args, [column(*each) for each in _ACCOUNTING.items()], accounting)
@@ -146,7 +148,7 @@ def _print(content: dict[str, Any], last: Trace, args: argparse.Namespace) -> No
     room = look_of(args).room(sys.stdout)
     main = content["inputs"][0]["path"] if content["inputs"] else args.input
     print(titled(main, room))
-    for line in block(_overview(content, last), room):
+    for line in block(_overview(content, last, given), room):
         print(line)
     print()
     names = _names(content["inputs"])
@@ -158,14 +160,14 @@ def _print(content: dict[str, Any], last: Trace, args: argparse.Namespace) -> No
             print(line)
 
 
-def _overview(content: dict[str, Any], last: Trace) -> list[tuple[str, str]]:
+def _overview(content: dict[str, Any], last: Trace, given: str) -> list[tuple[str, str]]:
     """Return what a capture is, as keys and values."""
     from lanescope.pipeline.diagnostics import described_contradictions, described_losses
 
     time, tracks, found = content["time"], content["tracks"], content["detection"]
     unit, begin, end = time["unit"], time["start"], time["end"]
     family = f" ({content['family']})" if content["family"] else ""
-    rows = [("format", f"{content['format']}{family}, score {found['score']}/100: {found['reason']}")]
+    rows = [("format", f"{content['format']}{family}, {given}score {found['score']}/100: {found['reason']}")]
     files = [row for row in content["inputs"] if row["role"] == "main"]
     several = f" in {len(files):,} files" if len(files) > 1 else ""
     rows.append(("size", format_bytes(sum(row["size"] for row in files)) + several))

@@ -18,7 +18,7 @@ import numpy.typing as npt
 
 from lanescope._native import core
 from lanescope.devices.aie import config, schema
-from lanescope.devices.aie.emit.rows import RowEmitter, ShardRows
+from lanescope.devices.aie.emit.rows import RowEmitter, ShardRows, register_records
 from lanescope.devices.aie.emit.runs import Runs
 from lanescope.devices.aie.emit.summary import STOP, Summary
 from lanescope.devices.aie.emit.tracks import TileTracks
@@ -35,7 +35,8 @@ if TYPE_CHECKING:
     from fractions import Fraction
 
     from lanescope.source import Capture, Source
-    from lanescope.trace import Table, Trace
+    from lanescope.trace import Trace
+    from lanescope.trace.streams import TracePart
 
 I64 = npt.NDArray[np.int64]
 U32 = npt.NDArray[np.uint32]
@@ -151,7 +152,7 @@ class AieDecoder:
         self._entries = np.empty((_ENTRIES, 4), np.int32)
         # Those of one block are decoded while the next ones are dealt out.
         self._dealt = [np.empty((SHARDS, _ENTRIES, 4), np.int32) for _ in range(2)]
-        _register_records(self._builder, capture, self._header)
+        register_records(self._builder, capture, self._header)
 
     def _add_part(self, part: str, source: Source) -> None:
         """Record a sidecar file, which is read completely."""
@@ -173,6 +174,10 @@ class AieDecoder:
         return min(_TICK_LIMIT, (1 << 61) * self._frequency.numerator // (1_000_000_000 * self._frequency.denominator))
 
     # --- input ------------------------------------------------------------------------------------------------
+
+    def limit(self, part: TracePart) -> None:
+        """Make no rows of slices outside of a part of the timeline."""
+        self._rows.part = part
 
     def feed(self, data: memoryview) -> list[Trace]:
         """Take the next bytes; a batch comes when enough slices are together."""
@@ -345,8 +350,9 @@ class AieDecoder:
         """Return whether every shard can write what the next block is likely to bring."""
         busy = self._busy()
         arenas = [arena for shard in busy for arena in (shard.slices, shard.points)]
-        rows = sum(arena.used + arena.recent for arena in arenas)
-        has_room = rows <= BATCH_ROWS and all(shard.has_room for shard in busy)
+        has_room = sum(arena.used + arena.recent for arena in arenas) <= BATCH_ROWS and all(
+            shard.has_room for shard in busy
+        )
         for arena in arenas:
             arena.recent = 0
         return has_room
@@ -436,8 +442,7 @@ class AieDecoder:
     def _add_lanes(self, waiting: list[LaneNote], until: tuple[int, int, int] | None) -> None:
         """Make the lanes that wait and lie before a place in the dump; None: all."""
         while waiting and (until is None or waiting[0][:3] < until):
-            *_, segment, slot = heappop(waiting)
-            self._tracks.add_lane(segment, slot)
+            self._tracks.add_lane(*heappop(waiting)[-2:])
 
     def _add_segment(self, source: int, row: list[int]) -> None:
         mode, is_restart = row[notes.DETAIL] >> 1 & 3, row[notes.DETAIL] & 1
@@ -465,8 +470,9 @@ class AieDecoder:
         summary.add_coverage(events, columns, groups)
         summary.add_segments(columns, counts, groups, self._scanner.headers, self._runs.placed)
         self._runs.finish(self._builder, self._input, self._word_count)
-        over_limit = [shard.timeline.over_limit for shard in self._shards]
-        summary.add_input_stats(self._scanner.tallies, over_limit, self._text)
+        summary.add_input_stats(
+            self._scanner.tallies, [shard.timeline.over_limit for shard in self._shards], self._text
+        )
         summary.add_segment_stats(events, columns, counts)
         self._derived.finish(columns, has_stop=columns["ending"] == STOP, runs=self._runs.runs)
         shard_words = [shard.timeline.words for shard in self._shards]
@@ -485,14 +491,3 @@ def _hertz(value: Any) -> Fraction | None:
     if not _HERTZ[0] <= frequency <= _HERTZ[1]:
         raise UsageError(f"invalid value {value} for --frequency: must be {_HERTZ[0]:,} to {_HERTZ[1]:,} Hz")
     return frequency
-
-
-def _register_records(builder: TraceBuilder, capture: Capture, header: int | None) -> None:
-    path = capture.main.path
-
-    def frames() -> Table:
-        from lanescope.devices.aie.formats.raw_frames import frames_of_file
-
-        return frames_of_file(path, header)
-
-    builder.records("aie.frame", frames)

@@ -19,6 +19,7 @@ from lanescope.devices.cuda.interpret import names
 from lanescope.errors import UsageError, flag
 from lanescope.source import Capture
 from lanescope.trace import Trace
+from lanescope.trace.streams import TracePart
 
 #: Role and ending of the sidecar file that declares a buffer's layout.
 LAYOUT_PART, LAYOUT_SIDECAR = "layout", ".layout.toml"
@@ -46,6 +47,11 @@ class CudaDecoder:
         self._names = names.given(capture, options["events"], options["groups"])
         self._data = np.empty(0, np.uint8)
         self._size = 0
+        self._part: TracePart | None = None
+
+    def limit(self, part: TracePart) -> None:
+        """Make no rows of regions outside of a part of the timeline."""
+        self._part = part
 
     def _check_options(self) -> None:
         options = self._options
@@ -111,7 +117,7 @@ class CudaDecoder:
         else:
             content = content_in(main.reader(), main.size)
         buffer = layout_detection.read(content, self._options)
-        return batches(self._capture, self._options, self._names, buffer, content)
+        return batches(self._capture, self._options, self._names, buffer, content, self._part)
 
 
 def with_layout(capture: Capture, options: Mapping[str, Any]) -> dict[str, Any]:

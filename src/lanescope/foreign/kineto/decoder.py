@@ -29,6 +29,7 @@ from lanescope.wire.trace_events import TraceEventReader, TraceEvents
 if TYPE_CHECKING:
     from lanescope.source import Capture
     from lanescope.source.file import Reader
+    from lanescope.trace.streams import TracePart
 
 
 #: Slices of a batch.
@@ -36,7 +37,7 @@ _BATCH = 1 << 18
 #: Bytes of text of which all events are kept: larger files are read twice.
 WHOLE = 256 << 20
 #: Bytes of text whose events are kept at a time.
-WINDOW = 32 << 20
+WINDOW = 16 << 20
 _PIECE = 1 << 20
 
 
@@ -56,6 +57,11 @@ class KinetoDecoder:
         self._reader = TraceEventReader(layout.ARGS, expected=min(size, self._window))
         self._survey = Survey()
         self._fed = 0  # bytes whose events are not surveyed yet
+        self._part: TracePart | None = None
+
+    def limit(self, part: TracePart) -> None:
+        """Make no rows of slices outside of a part of the timeline, and read no arguments of them."""
+        self._part = part
 
     def feed(self, data: memoryview) -> list[Trace]:
         """Read the next bytes."""
@@ -113,6 +119,8 @@ class KinetoDecoder:
         joined = survey.rows(kept, classes, tracks)
         backward = join_flows(kept, layout.BACKWARD_FLOWS)
         operators = rows.Operators(joined.ts[np.concatenate([backward.start, backward.end])])
+        named = rows.Names.of(builder)
+        numbers = rows.Numbers(self._part, survey.slices)
         done = seen = 0
         for events in (kept,) if survey.is_whole else _read_parts(reader, main.size, WINDOW):
             meaning, made = classes, joined
@@ -120,19 +128,21 @@ class KinetoDecoder:
                 meaning = classify(events, devices)
                 made = rows.place_slices(events, meaning, tracks, events.ts - first, done)
             seen += len(events)
-            for begin in range(0, len(made.slices), _BATCH):
-                part = made.slices[begin : begin + _BATCH]
-                rows.add_slices(builder, events, made, part)
-                details.add_details(builder, events, meaning, made, part)
-                details.add_arguments(builder, events, made, part, read)
-                done += len(part)
-                if done < survey.slices:
+            done += len(made.slices)
+            near, made = numbers.split(events, made)
+            for begin in range(0, len(near.slices), _BATCH):
+                part = near.slices[begin : begin + _BATCH]
+                rows.add_slices(builder, events, near, part, named)
+                details.add_details(builder, events, meaning, near, part)
+                details.add_arguments(builder, events, near, part, read)
+                if done < survey.slices or begin + _BATCH < len(near.slices):
                     yield builder.batch()
-            rows.add_instants(builder, events, meaning, tracks, made)
+            rows.add_instants(builder, events, meaning, tracks, made, named)
             survey.counters.add(builder, events, made.ts)
             operators.add(events, meaning, made)
         if (seen, done) != (survey.events, survey.slices):
             raise InputError(f"{main.path}: file changed while it was read", hint="run the command again")
+        joined = numbers.of_rows(joined)
         launches = join_launches(kept, classes)
         rows.add_flows(builder, launches, joined)
         unplaced = rows.add_backward(builder, kept, tracks, backward, joined.ts, operators)

@@ -10,7 +10,7 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from lanescope.common.intervals import Intervals
+from lanescope.common.distinct import distinct
 from lanescope.foreign.kineto.emit.counters import Counters
 from lanescope.foreign.kineto.emit.facts import Tally
 from lanescope.foreign.kineto.emit.rows import Rows, instant_lanes, lanes_of, place_slices
@@ -66,20 +66,20 @@ class Survey:
         classes = classify(events)
         timed = events.has_ts & ~events.of_phase("M")
         if timed.any():
-            first = int(events.ts[timed].min())
+            first = int(events.ts.min(where=timed, initial=np.iinfo(np.int64).max))
             self._first = first if self._first is None else min(first, self._first)
         self._devices.append(device_places(events, classes))
         is_slice = events.of_phase("X") & events.has_ts
-        rows = np.flatnonzero(is_slice)
-        intervals = _extents(events, classes, rows)
-        self._nesting.add(intervals)
-        self._free.update(np.flatnonzero(np.bincount(intervals.group[classes.is_free[rows]], minlength=1)).tolist())
+        lane = _lanes(events, classes, is_slice)
+        self._nesting.add(lane, events.ts, events.dur)
+        if classes.is_free.any():
+            self._free.update(distinct(lane[classes.is_free & is_slice]).tolist())
         self._instants.update(dict.fromkeys(instant_lanes(events, classes)[1].tolist()))
-        self.has_work |= bool(classes.is_work[rows].any())
+        self.has_work |= bool((classes.is_work & is_slice).any())
         self.counters.see(events)
         self.tally.add(events, classes)
         self._keep(events, classes, is_slice, is_whole=is_whole)
-        self.slices += len(rows)
+        self.slices += int(np.count_nonzero(is_slice))
         self.events += len(events)
 
     def _keep(self, events: TraceEvents, classes: Classes, is_slice: Mask, *, is_whole: bool) -> None:
@@ -150,7 +150,10 @@ class Survey:
         return [divmod(lane, _CLASSES) for lane in self._instants]
 
 
-def _extents(events: TraceEvents, classes: Classes, rows: Int64) -> Intervals:
-    begin = events.ts[rows]
-    of = np.where(classes.is_unknown[rows], UNKNOWN, classes.of[rows])
-    return Intervals(events.place[rows].astype(np.int64) * STRIDE + of, begin, begin + np.maximum(events.dur[rows], 0))
+def _lanes(events: TraceEvents, classes: Classes, is_slice: Mask) -> npt.NDArray[np.int32]:
+    """Return the lane of each slice, -1 for other events, int32 [n]."""
+    of = np.where(classes.is_unknown, np.int8(UNKNOWN), classes.of) if classes.is_unknown.any() else classes.of
+    lane: npt.NDArray[np.int32] = events.place * np.int32(STRIDE)
+    lane += of
+    lane[~is_slice] = -1
+    return lane

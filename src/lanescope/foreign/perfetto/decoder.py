@@ -17,6 +17,7 @@ from lanescope.foreign.perfetto.formats import layout
 from lanescope.foreign.perfetto.formats.packets import PacketReader
 from lanescope.source import Capture
 from lanescope.trace import Trace
+from lanescope.trace.streams import TracePart
 
 
 class PerfettoDecoder:
@@ -31,6 +32,11 @@ class PerfettoDecoder:
         self._capture, self._options = capture, dict(options)
         self._reader = PacketReader(capture.main.size)
         self._fed = 0
+        self._part: TracePart | None = None
+
+    def limit(self, part: TracePart) -> None:
+        """Make no rows of slices outside of a part of the timeline, and keep none of their arguments."""
+        self._part = part
 
     def feed(self, data: memoryview) -> list[Trace]:
         """Read the next bytes."""
@@ -71,6 +77,7 @@ class PerfettoDecoder:
             options=self._options,
         )
         builder.add_bytes(decoded=found.decoded, padding=found.padding, lost=found.lost, input_id=input_id)
+        timeline.part = self._part
         timeline.draw(builder, input_id)
         builder.records("perfetto.events", Records(self._capture.main.reader(), found.size))
         timeline.add_clocks(builder)

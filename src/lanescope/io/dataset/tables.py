@@ -10,11 +10,13 @@ from typing import Any
 import duckdb
 import msgspec
 
+from lanescope.declaration import replace
 from lanescope.errors import InputError, UsageError
 from lanescope.io import parquet
 from lanescope.io.dataset.parts import stored_spec
 from lanescope.io.dataset.records import CaptureRecord, Catalog, File
-from lanescope.trace import ColumnSpec, Table, TableSpec, TimeBase, Trace
+from lanescope.trace import Column, ColumnSpec, Table, TableSpec, TimeBase, Trace
+from lanescope.trace.column import DTYPES
 from lanescope.trace.schema import CORE_TABLES
 
 CAPTURES = TableSpec(
@@ -202,13 +204,16 @@ def read_tracks(catalog: Catalog, record: CaptureRecord) -> Table:
     return read_capture(catalog, record, ("tracks",)).tracks
 
 
-def read_capture(catalog: Catalog, record: CaptureRecord, names: Sequence[str] = ()) -> Trace:
+def read_capture(
+    catalog: Catalog, record: CaptureRecord, names: Sequence[str] = (), columns: Sequence[str] = ()
+) -> Trace:
     """Return one capture as a trace, as it was decoded.
 
     Args:
         catalog: the dataset.
         record: the capture.
         names: tables to read; empty: all. Others have no rows.
+        columns: columns of slices to read; empty: all. Others are unknown in every row.
 
     Raises:
         InputError: a file of it is missing or broken.
@@ -226,7 +231,15 @@ def read_capture(catalog: Catalog, record: CaptureRecord, names: Sequence[str] =
                 tables[name] = Table.empty(spec)
                 continue
             paths = [catalog.store.sql_path(file.name) for file in files.get(name, [])]
-            read = parquet.read_table(connection, stored_spec(spec), rows, paths, f"{name} of {record.path}", where)
-            columns = zip(spec.names, read.spec.names, strict=True)
-            tables[name] = Table(spec, {own: read.column(each) for own, each in columns})
+            wanted = stored_spec(spec)
+            if columns and name == "slices":
+                wanted = replace(wanted, columns=tuple(each for each in wanted.columns if each.name in columns))
+            read = parquet.read_table(connection, wanted, rows, paths, f"{name} of {record.path}", where)
+            tables[name] = Table(
+                spec,
+                {
+                    each.name: read.column(stored) if stored in wanted.names else Column.null(rows, DTYPES[each.type])
+                    for each, stored in zip(spec.columns, stored_spec(spec).names, strict=True)
+                },
+            )
     return Trace(TimeBase(**record.time), tables, {name: each for name, each in tables.items() if name not in core})

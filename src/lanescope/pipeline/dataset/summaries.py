@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
+from lanescope.analysis.covered_time import KeyedIntervals, united_by_key
 from lanescope.analysis.summary import GROUPS, spec
 from lanescope.analysis.track_tree import Tree
+from lanescope.common.intervals import Intervals, Ints, known_extents, sums, union
 from lanescope.declaration import replace
 from lanescope.io.dataset import tables
 from lanescope.io.dataset.records import CaptureRecord, Catalog
-from lanescope.trace import ColumnSpec, Table, TableSpec
+from lanescope.trace import Column, ColumnSpec, Table, TableSpec
 
 if TYPE_CHECKING:
     import duckdb
@@ -22,16 +27,21 @@ OUTLIER_SCORE = 3.5
 #: Ranks that a median and a spread can be told from.
 LEAST_RANKS = 4
 
-#: Up to when each slice is known to have run, as ``common.intervals.known_extents`` has it.
-_EXTENTS = """
-select capture, run, rank, track_id, name, category, dur, greatest(dur, 0) as length, ts,
-    case when dur is null then greatest(coalesce(last_known_ts, ts), ts) else ts + greatest(dur, 0) end as until
-from slices"""
-#: Time that is covered at least once, by capture, lane and key, without that which an earlier slice covers.
-_FRESH = """
-sum(greatest(0, until - greatest(ts, coalesce(earlier, ts)))) as covered from (
-    select {key} as key, ts, until, max(until) over (
-        partition by {parts} order by ts rows between unbounded preceding and 1 preceding) as earlier from extents)"""
+#: Lengths of each group and how often they occur, then what they say of it: exact, without all lengths in memory.
+_STATISTICS = """
+with counted as (select {key} as key, dur, count(*) as times from slices{joined} group by all),
+ranked as (select *, sum(times) over (partition by key order by dur) as upto, sum(times) over (partition by key) as of
+    from counted where dur is not null),
+known as (select key, max(of)::bigint as count, sum(dur::hugeint * times)::bigint as total, min(dur) as least,
+    min(dur) filter (2 * upto >= of) as median, min(dur) filter (100 * upto >= 99 * of) as p99, max(dur) as most
+    from ranked group by 1),
+unfinished as (select key, times from counted where dur is null),
+keys as (select distinct key from counted)
+select keys.key, coalesce(count, 0), coalesce(times, 0), coalesce(total, 0), least, median, p99, most
+from keys left join known on keys.key is not distinct from known.key
+    left join unfinished on keys.key is not distinct from unfinished.key"""
+#: What the covered time of slices follows from.
+_COVERING = ("track_id", "name", "category", "ts", "dur", "last_known_ts")
 
 
 def summary(catalog: Catalog, records: Sequence[CaptureRecord], by: str, unit: str) -> Table:
@@ -46,20 +56,10 @@ def summary(catalog: Catalog, records: Sequence[CaptureRecord], by: str, unit: s
     Returns:
         One row per group, the largest total first. Lanes and devices have the run and the rank before their paths.
     """
-    with tables.connect(catalog, records, "slices tracks captures") as connection:
-        key = _key(connection, catalog, records, by)
-        connection.execute(f"create temp view extents as select *, {key} as group_key from ({_EXTENTS}){_joined(by)}")
-        rows = connection.execute(
-            "select group_key, count(dur), count(*) - count(dur), coalesce(sum(dur), 0)::bigint, min(dur), "
-            "quantile_disc(dur, 0.5), quantile_disc(dur, 0.99), max(dur) from extents group by 1"
-        ).fetchall()
-        parts = "capture, track_id" + (", group_key" if by in ("name", "category") else "")
-        fresh = _FRESH.format(key="group_key", parts=parts)
-        covered = dict(connection.execute(f"select key, {fresh} group by 1").fetchall())
-        busy = sum(covered.values())
-        if by in ("name", "category"):
-            found = connection.execute(f"select {_FRESH.format(key='1', parts='capture, track_id')}").fetchone()
-            busy = (found[0] if found else 0) or 0
+    with tables.connect(catalog, records, "slices") as connection:
+        statistics = _STATISTICS.format(key=_key(connection, catalog, records, by), joined=_joined(by))
+        rows = connection.execute(statistics).fetchall()
+    covered, busy = _covered(catalog, records, by)
     texts = _texts(catalog, records, by)
     rows.sort(key=lambda row: (-row[3], -(row[1] + row[2]), str(row[0])))
     declared = spec(by if by in GROUPS else "name", unit)
@@ -68,7 +68,7 @@ def summary(catalog: Catalog, records: Sequence[CaptureRecord], by: str, unit: s
     names = [each.name for each in columns]
     values: dict[str, list[Any]] = {name: [] for name in names}
     for at, row in enumerate(rows):
-        share = int(covered[row[0]]) / int(busy) if busy else None
+        share = covered[row[0]] / busy if busy else None
         for name, value in zip(names, (at, texts(row[0]), *row[1:], share), strict=True):
             values[name].append(value)
     return Table.from_arrays(TableSpec("summary", declared.doc, tuple(columns)), values)
@@ -105,14 +105,55 @@ def _lanes(catalog: Catalog, records: Sequence[CaptureRecord], by: str) -> Table
     """Return the group of each lane of each capture: its path, or that of its device."""
     found: dict[str, list[Any]] = {name: [] for name in _LANES.names}
     for record in records:
-        tree = Tree(tables.read_tracks(catalog, record))
-        where = record.run + ("" if record.rank is None else f"/rank {record.rank}")
-        for track in range(len(tree)):
-            found["capture"].append(record.capture)
-            found["track_id"].append(track)
-            path = tree.path(tree.device(track) if by == "device" else track)
-            found["lane_group"].append(f"{where}/{path}")
+        groups = _lane_groups(record, tables.read_tracks(catalog, record), by)
+        found["capture"] += [record.capture] * len(groups)
+        found["track_id"] += range(len(groups))
+        found["lane_group"] += groups
     return Table.from_arrays(_LANES, found)
+
+
+def _lane_groups(record: CaptureRecord, tracks: Table, by: str) -> list[str]:
+    """Return the group of each lane of a capture."""
+    tree = Tree(tracks)
+    where = record.run + ("" if record.rank is None else f"/rank {record.rank}")
+    return [f"{where}/{tree.path(tree.device(track) if by == 'device' else track)}" for track in range(len(tree))]
+
+
+def _covered(catalog: Catalog, records: Sequence[CaptureRecord], by: str) -> tuple[Counter[Any], int]:
+    """Return the time that slices cover, by group, and by all lanes together; one capture is in memory at a time."""
+    covered: Counter[Any] = Counter()
+    busy = 0
+    for record in records:
+        trace = tables.read_capture(catalog, record, ("slices", "tracks"), _COVERING)
+        if not len(trace.slices):
+            continue
+        lane, begin, end = known_extents(trace.slices)
+        if by in ("name", "category"):
+            keys, key = _text_keys(trace.slices.column(by))
+            time = united_by_key([KeyedIntervals(key, lane, begin, end)])
+            lengths = sums(time.key, time.end - time.begin, len(keys))
+            covered.update(dict(zip(keys, lengths.tolist(), strict=True)))
+        by_lane = union(Intervals(lane, begin, end))
+        lengths = by_lane.end - by_lane.begin
+        if by in ("lane", "device"):
+            groups = _lane_groups(record, trace.tracks, by)
+            is_track = (by_lane.group >= 0) & (by_lane.group < len(groups))
+            by_track = sums(by_lane.group[is_track], lengths[is_track], len(groups))
+            for group, length in zip(groups, by_track.tolist(), strict=True):
+                covered[group] += length
+            lengths = by_track
+        elif by in OF_DATASETS:
+            rank = None if record.rank is None else str(record.rank)
+            covered[{"rank": rank, "run": record.run, "capture": record.capture}[by]] += int(lengths.sum())
+        busy += int(lengths.sum())
+    return covered, busy
+
+
+def _text_keys(column: Column) -> tuple[list[str | None], Ints]:
+    """Return the texts of a column, and the number of that of each row, int64 [n]; unknown ones are the last."""
+    texts = [] if column.dictionary is None else list(column.dictionary.texts)
+    codes = column.values.astype(np.int64) if texts else np.zeros(len(column), np.int64)
+    return [*texts, None], codes if column.valid is None else np.where(column.valid, codes, len(texts))
 
 
 def _texts(catalog: Catalog, records: Sequence[CaptureRecord], by: str) -> Any:

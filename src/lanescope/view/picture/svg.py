@@ -14,8 +14,9 @@ from pathlib import PurePath
 import numpy as np
 
 from lanescope.io.viewer_names import numbered
-from lanescope.trace import Trace
-from lanescope.view.formatting import display_width, escape, fit_width, format_count, format_total
+from lanescope.trace import Trace, row_packing
+from lanescope.trace.row_packing import RowsById
+from lanescope.view.formatting import display_width, escape, fit_width, format_bytes, format_count, format_total
 from lanescope.view.model.lod import LABELLED, OPACITIES, Detail, Rectangle
 from lanescope.view.model.numbers import number_text
 from lanescope.view.model.palette import FILLS, LABEL, LIGHT, NEUTRAL
@@ -26,12 +27,17 @@ from lanescope.view.strip_layout import StripLayout
 WIDTH, LEAST_WIDTH = 1200, 480
 _NAMES, _SHARES, _EDGE = 200, 52, 16
 _STRIP, _COUNTER, _MARKS, _HEADING, _RULER = 15, 26, 12, 18, 24
-#: Strips of a lane, lanes and names of the legend that are drawn at most.
-_STRIPS, LANES, _LEGEND, _RULES = 6, 32, 12, 6
+#: Strips of a lane, names of the legend and rules that are drawn at most.
+_STRIPS, _LEGEND, _RULES = 6, 12, 6
+#: Lanes that are drawn at most: without a height, so that the picture fits a page; with one it decides, up to this.
+LANES, _MOST_LANES = 64, 2000
+#: Of more flows between what is drawn none is: they would hide what they join. Of more than a few all are fainter. And
+#: the kinds of flows that the legend names.
+FLOWS, _FEW, _KINDS = 300, 60, 3
 #: Lanes of more strips than this have low ones, without labels.
 _TALL, _LOW = 3, 6
 #: Width of a character by the size of its font, about.
-_CHARACTER = 0.58
+_CHARACTER = 0.6
 _LONGEST = 400
 _FONT = "Inter, system-ui, -apple-system, 'Segoe UI', 'Helvetica Neue', Arial, 'DejaVu Sans', sans-serif"
 _SEVERITIES = {"error": LIGHT["bad"], "warning": LIGHT["warn"], "notice": LIGHT["accent"]}
@@ -51,19 +57,31 @@ def draw(
     Args:
         trace: the trace, or a window of it.
         width: pixels.
-        height: pixels at most; fewer lanes are drawn where it is too small for them, one at least. None: as needed.
+        height: pixels at most: as many lanes are drawn as it has room for, one at least. None: as needed for 64 lanes.
         findings: draw what ``check`` finds.
         select: codes, or beginnings of codes, of the rules to apply; empty: all.
         ignore: codes to leave out.
     """
     model = ViewModel(trace, select=tuple(select), ignore=tuple(ignore))
-    lanes = LANES
-    while True:
-        picture = _Picture(model, max(width, LEAST_WIDTH), lanes, has_findings=findings)
-        excess = 0 if height is None else picture.height - height
-        if excess <= 0 or lanes == 1:
-            return picture.text().encode("utf-8", "replace")
-        lanes = max(min(len(picture.layout.shown), lanes) - max(math.ceil(excess / 2 / _STRIP), 1), 1)
+
+    def drawn(lanes: int) -> _Picture:
+        return _Picture(model, max(width, LEAST_WIDTH), lanes, has_findings=findings)
+
+    if height is None:
+        return drawn(LANES).text()
+    # Headings, levels and marks of findings decide how many lanes fit, so the number is searched for.
+    best, too_many = drawn(1), min(max(height // _STRIP, 1), _MOST_LANES) + 1
+    fitting = 1
+    while too_many - fitting > 1:
+        lanes = (fitting + too_many) // 2
+        picture = drawn(lanes)
+        if picture.height <= height:
+            best, fitting = picture, lanes
+            if not picture.layout.left_out:
+                break
+        else:
+            too_many = lanes
+    return best.text()
 
 
 class _Picture:
@@ -90,6 +108,10 @@ class _Picture:
             ((escape(name), short) for name, short in shown.items()), key=lambda pair: -len(pair[0])
         )
         self.looks: set[str] = set()
+        self.lane_y: dict[int, float] = {}  # where flows meet a lane, and a strip of it
+        self.strip_y: dict[int, float] = {}
+        self.kinds: dict[str, int] = {}
+        self.flows_left_out = self.flows_beside = 0
         self.parts: list[str] = []
         self.y = 0.0
         self._title()
@@ -101,11 +123,12 @@ class _Picture:
             self._text(_EDGE, self.y + 14, "no lane has anything to draw")
             self.y += 22
         self.parts[0:0] = self._ruler(top, self.y)
+        self._flows()
         self._legend()
         self.height = math.ceil(self.y + _EDGE / 2)
 
-    def text(self) -> str:
-        """Return the document."""
+    def text(self) -> bytes:
+        """Return the document, UTF-8."""
         head = (
             f'<svg xmlns="http://www.w3.org/2000/svg" width="{self.width}" height="{self.height}"'
             f' viewBox="0 0 {self.width} {self.height}" font-family="{_FONT}" font-size="11" fill="{LIGHT["ink"]}"'
@@ -118,7 +141,8 @@ class _Picture:
         )
         back = f'<rect width="{self.width}" height="{self.height}" fill="{LIGHT["background"]}"/>'
         named = f"<title>{_safe(self.name)}</title>"
-        return "\n".join([head, named, f"<defs>{hatches}</defs>", back, *self.parts, "</svg>", ""])
+        document = "\n".join([head, named, f"<defs>{hatches}</defs>", back, *self.parts, "</svg>", ""])
+        return document.encode("utf-8", "replace")
 
     # --- pieces ---------------------------------------------------------------------------------------------------
 
@@ -154,9 +178,11 @@ class _Picture:
         for number in range(int(self.span / size / step) + 1):
             x = self.left + number * step * size / self.span * self.pixels
             text = f"{number * step:,.10g}" + (f" {unit}" if not number else "")
+            is_last = x + len(text) * 11 * _CHARACTER > self.width - 2
+            anchor = ' text-anchor="end"' if is_last else ""
             found.append(
                 f'<path d="M{_n(x)} {_n(top + 14)}V{_n(bottom)}" stroke="{LIGHT["line"]}"/>'
-                f'<text x="{_n(x)}" y="{_n(top + 11)}" fill="{LIGHT["dim"]}">{_safe(text)}</text>'
+                f'<text x="{_n(x)}" y="{_n(top + 11)}" fill="{LIGHT["dim"]}"{anchor}>{_safe(text)}</text>'
             )
         return found
 
@@ -200,7 +226,9 @@ class _Picture:
                 x = self.left - 8
                 self._text(x, self.y + 11, number_text(share, "share"), colour=LIGHT["dim"], anchor="end")
             self._hatch(track, height)
+            self.lane_y[track] = self.y + height / 2
             for level, strip in enumerate(strips[:rows]):
+                self.strip_y[strip] = self.y + level * strip_height + (strip_height - 2) / 2
                 self._strip(strip, self.y + level * strip_height, strip_height)
             self._instants(track)
         self.y += height + 3
@@ -262,6 +290,51 @@ class _Picture:
             path = "".join(f"M{self.left + column} {_n(self.y)}v4" for column in columns)
             self.parts.append(f'<path d="{path}" stroke="{LIGHT["ink"]}"/>')
 
+    def _flows(self) -> None:
+        """Draw the flows of which both ends lie on what is drawn; too many of them not at all."""
+        flows = self.trace.flows
+        ends = [self._ends(side) for side in ("src", "dst")] if len(flows) else []
+        drawn = [
+            (row, *pair)
+            for row, pair in enumerate(zip(*ends, strict=True))
+            if pair[0] is not None and pair[1] is not None
+        ]
+        self.flows_beside = len(flows) - len(drawn)
+        if len(drawn) > FLOWS:
+            self.flows_left_out = len(drawn)
+            return
+        kinds = flows.values("kind")
+        lines, heads = [], []
+        for row, source, target in drawn:
+            (x1, y1), (x2, y2) = source, target
+            bow = min(max(abs(x2 - x1) / 2, 12.0), 60.0)
+            lines.append(f"M{_n(x1)} {_n(y1)}C{_n(x1 + bow)} {_n(y1)} {_n(x2 - bow)} {_n(y2)} {_n(x2)} {_n(y2)}")
+            heads.append(f"M{_n(x2)} {_n(y2)}l-5 -2.5v5z")
+            kind = str(kinds[row])
+            self.kinds[kind] = self.kinds.get(kind, 0) + 1
+        if lines:
+            colour, opacity = LIGHT["flow"], 0.55 if len(lines) <= _FEW else 0.3
+            self.parts.append(f'<path d="{"".join(lines)}" fill="none" stroke="{colour}" opacity="{opacity}"/>')
+            self.parts.append(f'<path d="{"".join(heads)}" fill="{colour}"/>')
+
+    def _ends(self, side: str) -> list[tuple[float, float] | None]:
+        """Return where one end of each flow is drawn, None where it lies on nothing that is."""
+        flows, strips, slices = self.trace.flows, self.model.strips, self.trace.slices
+        tracks = self.trace.tracks
+        at = self.left + np.clip((flows.values(f"{side}_ts") - self.lo) / self.span, 0, 1) * self.pixels
+        track = row_packing.rows_of(tracks.values("id"), flows.values(f"{side}_track_id")).tolist()
+        place = RowsById(slices.values("id")).find(flows.values(f"{side}_slice_id"))
+        place = np.where(flows.valid(f"{side}_slice_id"), place, -1)
+        strip = np.full(len(flows), -1, np.int64)
+        known = place >= 0
+        if len(strips.order):
+            strip[known] = np.searchsorted(strips.start, strips.where[place[known]], side="right") - 1
+        found: list[tuple[float, float] | None] = []
+        for x, own, mine in zip(at.tolist(), track, strip.tolist(), strict=True):
+            y = self.strip_y.get(mine, self.lane_y.get(own))
+            found.append(None if y is None else (x, y))
+        return found
+
     def _counter(self, track: int, height: int) -> None:
         counters = self.trace.counters
         mine = np.flatnonzero(counters.values("track_id") == track)
@@ -282,8 +355,9 @@ class _Picture:
         path = f"M{_n(self.left + int(at[0]))} {_n(base)}{steps}H{self.left + self.pixels}V{_n(base)}Z"
         self.parts.append(f'<path fill="{LIGHT["area"]}" d="{path}"/>')
         unit = str(self.trace.tracks.values("unit")[track])
-        self._text(self.left - 8, self.y + 11, f"to {high:.3g}", colour=LIGHT["dim"], anchor="end")
-        if unit:
+        most = format_bytes(int(high)) if unit == "bytes" else f"{high:,.0f}" if abs(high) >= 1000 else f"{high:.3g}"
+        self._text(self.left - 8, self.y + 11, f"to {most}", colour=LIGHT["dim"], anchor="end")
+        if unit not in ("", "1", "bytes"):
             self._text(self.left - 8, self.y + 22, self._fit(escape(unit), _SHARES - 8, size=9), colour=LIGHT["dim"],
                        anchor="end", size=9)  # fmt: skip
 
@@ -326,9 +400,15 @@ class _Picture:
                 entries.append((box, words))
         if "instant" in self.looks:
             entries.append((f'<path d="M5 1v6" stroke="{LIGHT["ink"]}"/>', "instant"))
+        if self.kinds:
+            most = sorted(self.kinds, key=lambda kind: (-self.kinds[kind], kind))
+            named = ", ".join(f"{escape(kind[:_LONGEST])} ({self.kinds[kind]:,})" for kind in most[:_KINDS])
+            more = ", ..." if len(most) > _KINDS else ""
+            arrow = f'<path d="M0 5h9" stroke="{LIGHT["flow"]}"/><path d="M10 5l-5 -2.5v5z" fill="{LIGHT["flow"]}"/>'
+            entries.append((arrow, fit_width(f"{named}{more}", 60).rstrip()))
         x = float(_EDGE)
         for box, text in entries:
-            wide = display_width(text) * 11 * _CHARACTER + (16 if box else 0) + 14
+            wide = display_width(text) * 11 * (_CHARACTER + 0.04) + (16 if box else 0) + 14  # nothing cuts these
             if x > _EDGE and x + wide > self.width - _EDGE:
                 x, self.y = float(_EDGE), self.y + 17
             if box:
@@ -344,9 +424,13 @@ class _Picture:
         if len(self.rules) > _RULES:
             rest.append(format_count(len(self.rules) - _RULES, "more rule"))
         if self.layout.left_out:
-            rest.append(f"{format_count(len(self.layout.left_out), 'more lane')} not drawn")
+            rest.append(f"{format_total(len(self.layout.left_out), 'more lane')} not drawn")
         if self.layout.counters_left_out:
             rest.append(f"{format_count(self.layout.counters_left_out, 'more counter')} not drawn")
+        if self.flows_left_out:
+            rest.append(f"{format_total(self.flows_left_out, 'flow')} not drawn: more than {FLOWS}, choose a window")
+        if self.flows_beside:
+            rest.append(f"{format_total(self.flows_beside, 'flow')} to or from lanes that are not drawn")
         if rest:
             self._text(_EDGE, self.y + 9, "; ".join(rest), colour=LIGHT["dim"])
             self.y += 16

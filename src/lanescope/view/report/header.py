@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from lanescope.io.viewer_names import numbered
 from lanescope.trace import Flag
 from lanescope.trace.stats import counted
 from lanescope.view.model.findings import Place, RolledFinding
@@ -59,6 +60,7 @@ def header(model: ViewModel, rows: Rows, title: str) -> dict[str, Any]:
         "lost": _lost(model),
         "accounting": _accounting(model),
         "tracks": _tracks(model),
+        "short": _short_names(model),
         "tree": [[list(row.chain), row.depth, int(row.is_open), list(row.other)] for row in model.tree],
         "side": model.side,
         "sides": [{**side._asdict(), "low": str(side.low)} for side in model.sides],
@@ -144,6 +146,13 @@ def _tracks(model: ViewModel) -> list[list[Any]]:
         ]
         for track in range(len(tree))
     ]
+
+
+def _short_names(model: ViewModel) -> dict[int, str]:
+    """Return what lanes are called beside their rows, where that is not their name: numbers in place of addresses."""
+    names = model.tracks.names
+    shown = numbered((name for name in names if "0x" in name), names)
+    return {track: shown[name] for track, name in enumerate(names) if shown.get(name, name) != name}
 
 
 def _finding(found: RolledFinding, rows: Rows, low: int) -> dict[str, Any]:

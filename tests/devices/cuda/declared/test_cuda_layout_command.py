@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import csv
+import json
 import struct
 from pathlib import Path
 
@@ -73,6 +75,33 @@ def test_a_copy_is_changed_for_an_older_version_that_does_not_come_with_lanescop
     assert sorted(trace.instants.values("ts_ticks").tolist()) == sorted(int(tick) for tick in slots[slots > 0])
 
 
+@pytest.mark.parametrize(
+    ("words", "status", "fitting"),
+    [
+        (("check", "mirage-mpk", MPK), 0, ["mirage-mpk"]),
+        (("check", "mirage-transpiler", MPK), 1, ["mirage-mpk"]),
+        (("find", MPK), 0, ["mirage-mpk"]),
+        (("find", __file__), 1, []),
+    ],
+)
+def test_forms_for_programs_have_the_same_layouts_and_status(capsys, words, status, fitting):
+    got, lines, _ = run(capsys, *words, "--json")
+    document = json.loads("\n".join(lines))
+    rows = document["layouts"]
+    assert (got, document["action"]) == (status, words[0])
+    assert [row["layout"] for row in rows if row["fits"]] == fitting
+    assert all((row["failed"] is None) == row["fits"] for row in rows)
+    if words[:2] == ("check", "mirage-transpiler"):
+        assert (rows[0]["layout"], rows[0]["records"], rows[0]["matching"]) == (words[1], 1600, 4)
+    assert (document["outcome"] is not None) == (words[:2] == ("check", "mirage-mpk"))
+    if document["outcome"]:
+        assert (document["outcome"]["regions"], document["outcome"]["instants"]) == (800, 0)
+    got, lines, _ = run(capsys, *words, "--csv")
+    assert got == status
+    told = [(row["layout"], row["fits"], row["records"]) for row in csv.DictReader(lines)]
+    assert told == [(row["layout"], str(row["fits"]).lower(), str(row["records"])) for row in rows]
+
+
 def test_losses_are_part_of_the_answer(capsys):
     path = str(GOLDEN / "nuggets_legacy.bin")
     status, lines, _ = run(capsys, "check", "nuggets-legacy", path, "--layout-params", "max_events=16")
@@ -100,6 +129,8 @@ def test_explain_shows_fields_with_their_places_and_reasons(capsys):
     ("words", "status", "error"),
     [
         (("explain", "mirage-mpk"), 2, "explain requires a buffer"),
+        (("explain", "mirage-mpk", MPK, "--json"), 2, "--json is a form of check and find"),
+        (("check", "mirage-mpk", "--csv"), 2, "--csv is a form of check and find"),
         (("explain", "mirage-mpk", MPK, "--lane", "400"), 3, "lane 400 not found"),
         (("check", "nope"), 2, "unknown layout 'nope'"),
         (("check", "mirage-mpk", "missing.bin"), 3, "missing.bin"),
@@ -246,3 +277,11 @@ def test_check_of_a_full_ring_has_no_empty_positions(capsys, tmp_path):
     assert status == 0
     assert any(line.endswith(" dropped records") for line in lines)
     assert not any("empty positions" in line for line in lines)
+
+
+def test_info_tells_that_recognition_knows_nothing_of_a_layout_that_was_given(capsys):
+    parameters = "max_events=12,groups=2"
+    assert main(["info", str(GOLDEN / "tileops.bin"), "--layout", "tileops", "--layout-params", parameters]) == 0
+    assert "tileops (cuda), as given; recognition: score 0/100: invalid header" in capsys.readouterr().out
+    assert main(["info", MPK]) == 0
+    assert "mirage-mpk (cuda), score" in capsys.readouterr().out

@@ -115,6 +115,18 @@ def test_tokens_pair_across_the_lanes_of_a_block(tmp_path):
     assert len(trace.flows) == 1
 
 
+def test_tokens_pair_in_a_block_whatever_the_numbers_of_its_groups(tmp_path):
+    text = LAYOUT.replace(
+        'lanes = [["block", "blocks"]]',
+        'pairing = "token"\ngroup = "3 * warp"\nlanes = [["block", "2"], ["warp", "blocks // 2"]]',
+    )
+    text = text.replace("64 * block", "64 * lane")
+    buffer = np.zeros(32, np.uint64)
+    buffer[:16], buffer[16:] = words((0, 0, 0, 5, 100), (1, 0, 1, 5, 164)), words((0, 0, 0, 5, 110), (1, 0, 1, 5, 120))
+    trace = cuda.decode(buffer, layout=layout(tmp_path, text), layout_params={"blocks": 4})
+    assert sorted(row["dur"] for row in trace.slices.rows()) == [10, 64]
+
+
 @pytest.mark.parametrize(
     ("old", "new", "error"),
     [

@@ -206,9 +206,55 @@ def test_a_lane_that_is_cut_is_reported(layout):
     made.arrays["buffer"] = np.frombuffer(array[: 2 * lane + lane // 2 // 8 * 8], np.uint8)
     trace = decode(made, layout)
     counted = [row["count"] for row in trace.stats.rows() if row["name"] == "cuda_trailing_bytes"]
-    assert counted == [lane // 2 // 8 * 8]
+    # The counts of the lanes that are missing are an array of their own.
+    assert counted == [lane // 2 // 8 * 8 + (3 * 4 if layout == "ikp" else 0)]
     [lowest] = [row for row in trace.accounting.rows() if row["layer"] == 0 and row["scope"] != "producer"]
     assert lowest["lost"] == counted[0]
+
+
+@pytest.mark.parametrize("layout", ["mori", "ikp", "tt-metal"])
+def test_lanes_that_only_one_array_has_are_reported(layout):
+    made = WRITERS[layout][0](Shape(blocks=4, groups=1, capacity=16, regions=6))
+    words = made.arrays["buffer"].reshape(-1)
+    made.arrays["buffer"] = words[: len(words) // 2]
+    trace = decode(made, layout)
+    assert stats(trace)["cuda_trailing_bytes"] > 0
+    [lowest] = [row for row in trace.accounting.rows() if row["layer"] == 0 and row["scope"] != "producer"]
+    assert lowest["lost"] == stats(trace)["cuda_trailing_bytes"]
+
+
+@pytest.mark.parametrize("layout", ["nanotrace", "nanotrace-static", "flydsl", "flydsl-static", "nuggets-compact"])
+@pytest.mark.parametrize("anchor", [(1 << 64) - 1, 1 << 63, (1 << 63) - 1])
+def test_an_anchor_that_no_counter_reads_is_a_header_that_is_none(layout, anchor):
+    made = WRITERS[layout][0](Shape(blocks=3, groups=1, capacity=16, regions=6))
+    at = 8 if layout.startswith("nanotrace") else 0
+    lane = made.arrays["buffer"].nbytes // 3
+    data = bytearray(made.arrays["buffer"].tobytes())
+    data[lane + at : lane + at + 8] = anchor.to_bytes(8, "little")
+    if layout.startswith("flydsl"):
+        data[lane + 8 : lane + 16] = anchor.to_bytes(8, "little")
+    made.arrays["buffer"] = np.frombuffer(data, np.uint8)
+    trace = decode(made, layout)
+    assert stats(trace)["cuda_bad_lane_header"] == 1
+    kept = [tuple(row) for row in made.spans if row[0] != 1]
+    assert rows_of(trace) == sorted(kept, key=str)
+
+
+def test_a_file_without_a_byte_has_no_records():
+    trace = cuda.decode(b"", layout="npkit", layout_params={"gpu_mhz": 2000})
+    assert stats(trace)["cuda_no_records"] == 1
+
+
+def test_groups_may_have_any_number():
+    made = WRITERS["nuggets-legacy"][0](Shape(blocks=8, capacity=4, regions=20))
+    words = made.arrays["buffer"]
+    units = words.reshape(8, -1)
+    units[:, 0] = 0  # static slots: nothing is counted
+    units[:, 4::4] = 1 << 61
+    units[4:, -4:] = 0
+    trace = decode(made, "nuggets-legacy")
+    assert set(trace.details["cuda_lanes"].values("group").tolist()) == {1 << 61}
+    assert stats(trace)["cuda_lane_may_be_lost"] == 4
 
 
 SITES = """

@@ -349,7 +349,7 @@ async function sideBySide(page) {
   const errors = [];
   cell.on('pageerror', (error) => errors.push(String(error)));
   cell.on('console', (message) => { if (message.type() === 'error') errors.push(message.text()); });
-  await cell.setViewport({ width: 1200, height: 1700 });
+  await cell.setViewport({ width: 1200, height: 3000 });  // all of it: what is out of sight is drawn once it is seen
   await cell.goto(pathToFileURL(notebook).href);
   const frame = await (await cell.waitForSelector('iframe')).contentFrame();
   await frame.waitForFunction('globalThis.lanescope?.drawn.frames > 0', { timeout: 20000 });

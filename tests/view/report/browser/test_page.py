@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-import lanescope
+from view import executed_notebook
 
 HERE = Path(__file__).parent
 ROOT = HERE.parents[3]
@@ -59,9 +59,8 @@ def happened(require_tool, seen, tmp_path_factory):
         for seed in (1, 2):
             command("sim", "cuda", "--blocks", 2 + 2 * seed, "--seed", seed, "-o", folder / f"{seed}.npy")
         command("report", folder / "1.npy", folder / "2.npy", "-o", folder / "pair.html")
-        trace = lanescope.open(folder / "lost.npy")
-        cell = f"<!doctype html><meta charset=utf-8>{trace._repr_html_()}{trace.view(inline=True)._repr_html_()}"
-        (folder / "cell.html").write_text(cell)
+        shown = executed_notebook.execute(folder / "lost.npy")
+        (folder / "cell.html").write_text(executed_notebook.page(shown))
         SHOTS.mkdir(parents=True, exist_ok=True)
         done = subprocess.run(
             [str(node), str(HERE / "drive.cjs"), *(folder / f"{page}.html" for page in PAGES), SHOTS],

@@ -11,16 +11,16 @@ from lanescope.analysis.check.model import CheckContext
 from lanescope.common.clock_order import UNKNOWN_ERROR, ClockErrors
 from lanescope.common.intervals import Ints, bounds, order
 from lanescope.families.rules import Rule, Violation
-from lanescope.trace import Flag, Table
+from lanescope.trace import Column, Flag, Table
 from lanescope.trace.column import Mask
 
 
 def _effect_first(subject: CheckContext) -> Iterator[Violation]:
     """Flows whose effect precedes their cause, by the lane of the effect."""
     flows = subject.trace.flows
-    effect, begin, found = flows.values("dst_ts"), 0, []
-    for cause in flows.column("src_ts").pieces():  # no other rule reads them
-        found.append(np.flatnonzero(effect[begin : begin + len(cause)] < cause) + begin)
+    begin, found = 0, []
+    for cause, effect in Column.pieces_of(flows.column("src_ts"), flows.column("dst_ts")):  # no other rule reads all
+        found.append(np.flatnonzero(effect < cause) + begin)
         begin += len(cause)
     rows = np.concatenate(found)
     if not len(rows):

@@ -18,7 +18,9 @@ if TYPE_CHECKING:
     from fractions import Fraction
 
     from lanescope.devices.aie.emit.tracks import TileTracks
-    from lanescope.trace import TraceBuilder
+    from lanescope.source import Capture
+    from lanescope.trace import Table, TraceBuilder
+    from lanescope.trace.streams import TracePart
 
 I64 = npt.NDArray[np.int64]
 U32 = npt.NDArray[np.uint32]
@@ -69,6 +71,7 @@ class RowEmitter:
         self._builder = builder
         self._tracks = tracks
         self._frequency = frequency
+        self.part: TracePart | None = None  # the part of the timeline whose slices are made; None: all
 
     def to_ts(self, ticks: I64) -> I64:
         """Return trace time for ticks since Start."""
@@ -82,6 +85,15 @@ class RowEmitter:
             begin = begin + begins[tag >> 7]
         builder, lanes, frequency = self._builder, self._tracks.lanes, self._frequency
         track, name, category = lanes.track, lanes.name, lanes.category
+        if self.part is not None:
+            first, last = self.to_ts(begin), self.to_ts(begin + duration)
+            is_near = self.part.holds(first, last)
+            far = ~is_near
+            self.part.leave_out(track[segments[tag[far] >> 7] << 3 | tag[far] & 7], first[far], last[far])
+            begin, duration, tag = begin[is_near], duration[is_near], tag[is_near]
+            count = len(tag)
+            if not count:
+                return
 
         def by_lane(of: Callable[[I64], npt.NDArray[Any]]) -> Callable[[], npt.NDArray[Any]]:
             """Return what makes a column from lanes: where tags are few, by a table of them."""
@@ -191,3 +203,15 @@ class RowEmitter:
 
 def _counting(first: int, count: int) -> Column:
     return Column.derived(count, lambda: np.arange(first, first + count, dtype=np.int64))
+
+
+def register_records(builder: TraceBuilder, capture: Capture, header: int | None) -> None:
+    """Let frames be read from the file when somebody asks for them; ``header``: that of a stream without one."""
+    path = capture.main.path
+
+    def frames() -> Table:
+        from lanescope.devices.aie.formats.raw_frames import frames_of_file
+
+        return frames_of_file(path, header)
+
+    builder.records("aie.frame", frames)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -20,6 +20,8 @@ if TYPE_CHECKING:
 #: Exit status where a layout does not fit.
 _DOES_NOT_FIT = 1
 _BLANK = "blank"
+#: What is told of each layout, in forms for programs.
+_COLUMNS = ("layout", "fits", "params", "records", "matching", "failed", "lane")
 
 
 def _params(text: str) -> dict[str, int]:
@@ -35,15 +37,22 @@ def run(context: CommandContext, values: Values) -> int:
     tests whether a layout fits a buffer, and names the first test that fails and the shipped layouts that fit better;
     without a buffer only the file is checked. `explain LAYOUT BUFFER` prints each field that the layout reads, with its
     place. `find BUFFER` searches the shipped layouts for those that a buffer may have, with their parameters. A layout
-    is a TOML file or the name of a shipped layout. The status is 1 if a layout does not fit.
+    is a TOML file or the name of a shipped layout. The status is 1 if a layout does not fit. With --json and --csv,
+    check and find print one row for each layout; of a check the layout that was asked for comes first.
     """
     action, name, path = values["action"], values["layout"], values["buffer"]
+    form = "json" if values["json"] else "csv" if context.is_csv() else ""
+    if form and (action not in ("check", "find") or (action == "check" and path is None)):
+        raise UsageError(
+            f"--{form} is a form of check and find, which judge a buffer",
+            hint=f"use lanescope cuda-layout find BUFFER --{form}",
+        )
     if action == "new":
         return _new(context, name, values["from"])
     if action == "find":
         if path is not None:
             raise UsageError("find takes only a buffer", hint="use lanescope cuda-layout find BUFFER")
-        return _find(context, name)
+        return _find(context, name, form)
     from lanescope.devices.cuda.formats.declared import catalog
 
     declaration = catalog.load(name)
@@ -61,7 +70,7 @@ def run(context: CommandContext, values: Values) -> int:
         arrays = arrays_of(content, declaration)
         context.lines(explain.lines(declaration, arrays, params, lane=values["lane"], limit=values["limit"]))
         return 0
-    return _check(context, declaration, content, params)
+    return _check(context, declaration, content, params, form)
 
 
 def _new(context: CommandContext, target: str, origin: str) -> int:
@@ -94,7 +103,9 @@ def _content(path: str) -> WordSource:
         source.close()
 
 
-def _check(context: CommandContext, declaration: Declaration, content: WordSource, params: dict[str, int]) -> int:
+def _check(
+    context: CommandContext, declaration: Declaration, content: WordSource, params: dict[str, int], form: str
+) -> int:
     from lanescope.devices.cuda.formats.declared import recognition, search
     from lanescope.devices.cuda.formats.declared.arrays import arrays_of
     from lanescope.devices.cuda.formats.declared.geometry import require
@@ -102,33 +113,42 @@ def _check(context: CommandContext, declaration: Declaration, content: WordSourc
     arrays = arrays_of(content, declaration)
     require(declaration, params)
     fit = recognition.judge(declaration, arrays, params)
-    lines: list[str] = []
+    total: dict[str, int] = {}
     if not fit.failed:
         odd, total = recognition.order(declaration, arrays, params)
-        lines = _outcome(total)
         failed = recognition.kinds_that_miss(declaration, total)
         if odd > recognition.MOST_ODD * fit.used:
             failed = f"{odd:,} of {fit.used:,} records are out of order"
         failed = failed or recognition.unread(declaration, arrays, params)
         fit = replace(fit, failed=failed, score=0.0) if failed else fit
-    context.lines([_verdict(fit), *lines])
+    others: list[Fit] = []
+    better: list[Fit] = []
+    if fit.failed:
+        others = [other for other in recognition.fits(content, content.length) if other.name != declaration.name]
+        better = [other for other in others if not other.failed] + search.search(content, content.length)
+    status = _DOES_NOT_FIT if fit.failed else 0
+    if form:
+        _for_programs(context, form, "check", [fit, *(better or others[:2])], total)
+        return status
+    context.lines([_verdict(fit), *_outcome(total)])
     if not fit.failed:
-        return 0
+        return status
     if fit.advice:
         context.lines([f"hint: {fit.advice}"])
     if fit.lane is not None:
         context.lines([f"first in lane {fit.lane}: use lanescope cuda-layout explain with --lane {fit.lane}"])
-    others = [other for other in recognition.fits(content, content.length) if other.name != declaration.name]
-    better = [other for other in others if not other.failed] + search.search(content, content.length)
     near = [f"fits: {_verdict(other)}" for other in better] or [f"closest: {_verdict(other)}" for other in others[:2]]
     context.lines(near or ["no shipped layout comes close"])
-    return _DOES_NOT_FIT
+    return status
 
 
-def _outcome(total: dict[str, int]) -> list[str]:
-    """Return what becomes of the records."""
-    found = f"{total['slices'] - total['open']:,} regions, {total['instants'] - total['unmatched']:,} instants"
-    odd = {
+def _counts(total: Mapping[str, int]) -> dict[str, int]:
+    """Return what becomes of the records, by what it is; nothing if no record was read."""
+    if not total:
+        return {}
+    return {
+        "regions": total["slices"] - total["open"],
+        "instants": total["instants"] - total["unmatched"],
         "starts without an end": total["open"],
         "ends without a start": total["unmatched"],
         "timestamps before the one before": total["backward"],
@@ -136,16 +156,42 @@ def _outcome(total: dict[str, int]) -> list[str]:
         "empty positions between records": total["missing"],
         "dropped records": total["dropped"],
     }
-    return [found, *(f"{count:,} {what}" for what, count in odd.items() if count)]
 
 
-def _find(context: CommandContext, path: str) -> int:
+def _outcome(total: Mapping[str, int]) -> list[str]:
+    """Return what becomes of the records, as lines."""
+    if not total:
+        return []
+    regions, instants, *odd = ((f"{count:,} {what}", count) for what, count in _counts(total).items())
+    return [f"{regions[0]}, {instants[0]}", *(line for line, count in odd if count)]
+
+
+def _for_programs(
+    context: CommandContext, form: str, action: str, fits: Sequence[Fit], total: Mapping[str, int]
+) -> None:
+    """Print how layouts fit as JSON, with what becomes of the records, or as CSV."""
+    rows = [
+        (fit.name, not fit.failed, dict(fit.params), fit.used, fit.good, fit.failed or None, fit.lane) for fit in fits
+    ]
+    if form == "json":
+        layouts = [dict(zip(_COLUMNS, row, strict=True)) for row in rows]
+        outcome = {what.replace(" ", "_"): count for what, count in _counts(total).items()} or None
+        context.json("lanescope.cuda-layout/1", action=action, layouts=layouts, outcome=outcome)
+        return
+    given = (",".join(f"{name}={value}" for name, value in row[2].items()) or None for row in rows)
+    context.show(_COLUMNS, [(*row[:2], params, *row[3:]) for row, params in zip(rows, given, strict=True)])
+
+
+def _find(context: CommandContext, path: str, form: str) -> int:
     """Print the layouts that a buffer may have, the best one first."""
     from lanescope.devices.cuda.formats.declared import recognition, search
 
     content = _content(path)
     known = list(recognition.fits(content, content.length))
     good = [fit for fit in known if not fit.failed and fit.is_enough] + search.search(content, content.length)
+    if form:
+        _for_programs(context, form, "find", good or known[:2], {})
+        return 0 if good else _DOES_NOT_FIT
     context.lines(f"{fit.options}  ({fit.reason})" for fit in good)
     if good:
         return 0
@@ -169,6 +215,7 @@ ARGUMENTS = (
     Argument("--lane", "explain: number of the lane", parse=non_negative_int, default=0, metavar="NUMBER"),
     Argument("--limit", "explain: positions of the lane to print", parse=positive_int, default=8, metavar="NUMBER"),
     Argument("--from", "new: shipped layout to copy", default=_BLANK, metavar="NAME"),
+    Argument("--json", "check, find: one JSON document, schema lanescope.cuda-layout/1", bool),
 )
 
 _TEMPLATE = """# A layout of an in-kernel profiler's buffer. All strings on the right are integer expressions:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import cached_property
+
 import numpy as np
 import numpy.typing as npt
 
@@ -126,9 +128,9 @@ class Joined:
         lane, token = rows.lane[at], special.token[at]
         by_event = not making.buffer.has_tokens
         key = (rows["launch"][at].astype(np.int64) * _EVENTS + rows["event"][at]) * _TOKENS + token
-        # Lanes of one block follow each other. A caller's token may leave its lane; no token stays there.
+        # A caller's token may leave its lane; no token stays there.
         return region_matching.pair(
-            lane.astype(np.int64) // making.grid.num_groups,
+            self._block_of[lane],
             key,
             rows["tick"][at],
             lane,
@@ -138,6 +140,12 @@ class Joined:
             is_lossy=self._lossy()[lane],
             by_event=by_event,
         )
+
+    @cached_property
+    def _block_of(self) -> I64:
+        """Number of the block of each lane, rising, int64 [lanes]: lanes of one block follow each other."""
+        block = self._making.grid.block
+        return np.cumsum(np.diff(block, prepend=block[:1]) != 0)
 
     def _lossy(self) -> Mask:
         """Return which lanes lost records, or may have."""

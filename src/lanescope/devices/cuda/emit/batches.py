@@ -12,12 +12,14 @@ from lanescope.devices.cuda.emit import gaps, metadata
 from lanescope.devices.cuda.emit.async_rows import Joined
 from lanescope.devices.cuda.emit.trace_assembly import TraceAssembly
 from lanescope.devices.cuda.formats.buffer import Buffer, Summary
+from lanescope.devices.cuda.formats.lane_columns import LaneColumns, end_to_end
 from lanescope.devices.cuda.formats.lanes import I64, STEP_BACK, Decoded, Rows
 from lanescope.devices.cuda.formats.word_source import WordSource
 from lanescope.devices.cuda.interpret import names
 from lanescope.devices.cuda.schema import MARKS, REGIONS
 from lanescope.source import Capture
 from lanescope.trace import Column, Flag, Trace
+from lanescope.trace.streams import TracePart
 
 Mask = npt.NDArray[np.bool_]
 
@@ -40,7 +42,12 @@ _FLAG_STATS = {
 
 
 def batches(
-    capture: Capture, options: Mapping[str, Any], given: names.UserNames, buffer: Buffer, content: WordSource
+    capture: Capture,
+    options: Mapping[str, Any],
+    given: names.UserNames,
+    buffer: Buffer,
+    content: WordSource,
+    part: TracePart | None = None,
 ) -> Iterator[Trace]:
     """Yield the trace of one buffer in batches of about ``PART_RECORDS`` records.
 
@@ -50,6 +57,7 @@ def batches(
         given: names of events and groups.
         buffer: the buffer, its headers understood.
         content: where it stands in the file.
+        part: the part of the timeline whose regions are made; None: all. Where records join regions, all are made.
     """
     parts = buffer.parts(PART_RECORDS)
     if len(parts) > _FEW_PARTS:
@@ -62,12 +70,13 @@ def batches(
     making = TraceAssembly(capture, options, given, buffer, content, summary=summary, step=step)
     making.grow(metadata.inputs(making), metadata.clocks(making))
     joined = Joined(making)
-    for number, part in enumerate(parts):
+    wanted = None if buffer.has_special else part
+    for number, lanes in enumerate(parts):
         if decoded is None:
-            decoded = buffer.decode(part, **rules)
+            decoded = buffer.decode(lanes, **rules)
         if decoded.resolution_ticks != step:
             _mark_below_resolution(decoded, step)
-        _part(making, joined, decoded)
+        _part(making, joined, decoded, wanted)
         decoded = None  # its rows are those of the batch from now on
         if number + 1 < len(parts):
             yield making.builder.batch()
@@ -86,37 +95,29 @@ def _all(
     buffer: Buffer, parts: list[tuple[int, int]], rules: Mapping[str, Any]
 ) -> tuple[Summary, int | None, Decoded | None]:
     """Decode all parts; return the summary of all lanes, the step of their clock, and the only part if it is one."""
+    if len(parts) == 1:
+        decoded = buffer.decode(parts[0], **rules)
+        return dict(decoded.summary), decoded.resolution_ticks, decoded
     summaries: list[Summary] = []
     steps: list[int | None] = []
-    decoded: Decoded | None = None
     for part in parts:
-        decoded = None  # its memory is that of the next one
         decoded = buffer.decode(part, **rules)
-        summaries.append(decoded.summary if len(parts) == 1 else {n: _alone(c) for n, c in decoded.summary.items()})
+        summaries.append(LaneColumns(decoded.summary))
         steps.append(decoded.resolution_ticks)
-    summary: Summary = dict(summaries[0])
-    if len(parts) > 1:
-        summary = {name: _end_to_end([s[name] for s in summaries]) for name in summary}
-    return summary, _common_step(summaries, steps), decoded if len(parts) == 1 else None
+        del decoded  # its memory is that of the next one
+    step = _common_step(summaries, steps)
+    summary = LaneColumns({})
+    for name in list(summaries[0]):
+        # Part by part, column by column: what is joined is not kept twice.
+        summary[name] = end_to_end([part.pop(name) for part in summaries])
+    return summary, step, None
 
 
-def _alone(column: I64) -> I64:
-    """Return a column of lanes without those beside it; zeros take no memory."""
-    return column.copy() if column.any() else np.broadcast_to(np.int64(0), len(column))
-
-
-def _end_to_end(parts: list[I64]) -> I64:
-    """Return the parts of a column of lanes as one; zeros take no memory until they are written to."""
-    if any(part.any() for part in parts):
-        return np.concatenate(parts)
-    return np.zeros(sum(map(len, parts)), np.int64)
-
-
-def _part(making: TraceAssembly, joined: Joined, decoded: Decoded) -> None:
+def _part(making: TraceAssembly, joined: Joined, decoded: Decoded, wanted: TracePart | None) -> None:
     lanes = slice(decoded.base, decoded.base + len(decoded.summary["records"]))
     decoded.move(making.turns.ticks[lanes])
     _doubt(making, decoded, lanes)
-    first = _slices(making, decoded)
+    first = _slices(making, decoded, wanted)
     rows, where = decoded.instants, None
     if making.buffer.has_special and len(rows):
         where = joined.add(decoded, first)
@@ -142,8 +143,8 @@ def _doubt(making: TraceAssembly, decoded: Decoded, lanes: slice) -> None:
         decoded.seen |= Flag.CLOCK_SUSPECT
 
 
-def _slices(making: TraceAssembly, decoded: Decoded) -> int:
-    """Add slices; return the id of the first."""
+def _slices(making: TraceAssembly, decoded: Decoded, wanted: TracePart | None) -> int:
+    """Add slices, those of a part of the timeline if one is wanted; return the id of the first."""
     rows, seen = decoded.slices, decoded.seen
     begin, ticks, flags = rows["begin"], rows["dur"], rows["flags"]
     count = len(rows)
@@ -174,12 +175,30 @@ def _slices(making: TraceAssembly, decoded: Decoded) -> int:
     for flag, stat in _FLAG_STATS.items():
         if seen & flag:
             making.stat_flagged(stat, flag, rows, "begin_index", "begin")
+    track_of = making.tree.lane[decoded.base : decoded.base + len(decoded.summary["records"])]
+    if wanted is not None:
+        is_near = _near(
+            wanted,
+            rows,
+            track_of,
+            ts.values,
+            ts.values + dur if last_seen is None else np.maximum(last_seen, ts.values + dur),
+        )
+        if not is_near.any():
+            return 0
+        names = Column.array(names.values[is_near], dictionary=names.dictionary)
+        ts, rows, count = Column.array(ts.values[is_near]), subset(rows, is_near), int(np.count_nonzero(is_near))
+        begin, flags, dur, dur_ticks = begin[is_near], flags[is_near], dur[is_near], dur_ticks[is_near]
+        valid, end_valid, is_open, last_seen = (
+            None if column is None else column[is_near] for column in (valid, end_valid, is_open, last_seen)
+        )
+        quality = quality if isinstance(quality, str) else quality[is_near]
+        length = Column.array(dur, valid=valid)
     ts_ticks = Column.array(begin)
     if last_seen is None and not making.buffer.in_cycles and not making.buffer.has_special:
         # The ticks are read by few and made from the times again, which take their memory.
         begin -= making.t0
         ts, ts_ticks = Column.array(begin), Column.derived(count, lambda: begin + making.t0)
-    track_of = making.tree.lane[decoded.base : decoded.base + len(decoded.summary["records"])]
     first = making.builder.append(
         "slices",
         track_id=rows.lane_column(track_of),
@@ -213,6 +232,22 @@ def _slices(making: TraceAssembly, decoded: Decoded) -> int:
         **making.carried(begins),
     )
     return first
+
+
+def _near(wanted: TracePart, rows: Rows, track_of: I64, begin: I64, end: I64) -> Mask:
+    """Return which slices are in a part of the timeline, bool [n]; the others are counted there.
+
+    Args:
+        wanted: the part.
+        rows: the slices.
+        track_of: int64 [lanes], tracks of their lanes.
+        begin: int64 [n], begins.
+        end: int64 [n], known ends.
+    """
+    is_near = wanted.holds(begin, end)
+    far = ~is_near
+    wanted.leave_out(track_of[rows.lane[far].astype(np.int64) - rows.base], begin[far], end[far])
+    return is_near
 
 
 def _instants(making: TraceAssembly, rows: Rows, where: Mask | None) -> None:
@@ -270,8 +305,8 @@ def subset(rows: Rows, where: Mask) -> Rows:
 def _common_step(summaries: list[Summary], steps: list[int | None]) -> int | None:
     """Return the step that all parts share; their first stamps are so many steps apart too."""
     found = [step for step in steps if step is not None]
-    if len(steps) == 1 or not found:
-        return steps[0] if len(steps) == 1 else None
+    if not found:
+        return None
     firsts = np.concatenate([s["first"][s["records"] > 0] for s in summaries])
     return int(np.gcd.reduce(np.append(firsts - firsts[0], found)))
 

@@ -11,8 +11,10 @@ from lanescope.devices.cuda.emit.trace_assembly import TraceAssembly
 from lanescope.devices.cuda.formats.lanes import Decoded
 from lanescope.devices.cuda.interpret.loss_bounds import LossBounds, bounds
 from lanescope.devices.cuda.schema import LANES
+from lanescope.trace import Column
 
 I64 = npt.NDArray[np.int64]
+Mask = npt.NDArray[np.bool_]
 
 
 def bounds_of(making: TraceAssembly) -> LossBounds:
@@ -110,16 +112,30 @@ def missing(making: TraceAssembly, decoded: Decoded) -> None:
         )
 
 
+def _coverage(making: TraceAssembly) -> None:
+    """Add when lanes were recorded; of a million lanes nothing is kept that can be computed again."""
+    placed, t0, span, lanes = making.placed, making.t0, making.span, making.tree.lane
+    count = int(np.count_nonzero(placed))
+    if count:
+        making.builder.append(
+            "coverage",
+            track_id=Column.derived(count, lambda: lanes[placed]),
+            ts=Column.derived(count, lambda: span["begin"][placed] - t0),
+            dur=Column.derived(count, lambda: (span["end"] - span["begin"])[placed]),
+        )
+
+
 def lane_details(making: TraceAssembly, found: LossBounds) -> None:
     """Add the coverage and the details of every lane that anything is known of."""
     summary, grid, tree = making.summary, making.grid, making.tree
-    used = np.flatnonzero(making.placed)
-    if len(used):
-        making.builder.add_coverage(tree.lane[used], making.begin[used] - making.t0, making.end[used] - making.t0)
-    known = np.flatnonzero(making.known)
-    if not len(known):
+    _coverage(making)
+    known: I64 | slice = np.flatnonzero(making.known)
+    count = int(np.count_nonzero(making.known))
+    if not count:
         return
-    is_all = len(known) == len(making.known)
+    is_all = count == len(making.known)
+    if is_all:
+        known = slice(None)
 
     def of(column: I64) -> Any:
         """Return the values of the known lanes; what is 0 in all of them is one value for a million lanes."""
@@ -140,8 +156,12 @@ def lane_details(making: TraceAssembly, found: LossBounds) -> None:
         if column is not None and grid.counted is not None:
             columns[name], columns[f"{name}_valid"] = column[known], grid.counted[known]
 
-    def time(name: str) -> I64:
-        return making.lane_ns(known, summary[name][known]) - making.t0
+    def time(name: str, valid: Mask) -> Column:
+        def made() -> I64:
+            lanes = np.arange(len(grid), dtype=np.int64)[known]
+            return np.where(valid, making.lane_ns(lanes, summary[name][known]) - making.t0, 0)
+
+        return Column.derived(count, made, valid=valid)
 
     finalized = summary["finalizes"][known] > 0
     making.builder.append(
@@ -149,12 +169,9 @@ def lane_details(making: TraceAssembly, found: LossBounds) -> None:
         track_id=tree.lane[known],
         block=of(grid.block),
         group=of(grid.group),
-        first_ts=time("first"),
-        first_ts_valid=has_time,
-        last_ts=time("last"),
-        last_ts_valid=has_time,
-        finalize_ts=time("finalize") if finalized.any() else None,
-        finalize_ts_valid=finalized if finalized.any() else None,
+        first_ts=time("first", has_time),
+        last_ts=time("last", has_time),
+        finalize_ts=time("finalize", finalized) if finalized.any() else None,
         unreadable=of(summary["bad"]),
         unmatched_ends=of(summary["unmatched"]),
         unfinished_regions=of(summary["open"]),

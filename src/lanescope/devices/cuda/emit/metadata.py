@@ -65,7 +65,7 @@ def clocks(making: TraceAssembly) -> I64:
             builder.anchor(clock_id=full, ticks=making.t0, ts=0, error_ns=making.step)
         elif making.placed.any():
             builder.anchor(clock_id=clock, ticks=making.t0, ts=0, error_ns=making.step)
-        return np.full(len(making.grid), clock, np.int64)
+        return np.broadcast_to(np.int64(clock), len(making.grid))
     timeline = making.timeline
     if timeline is not None and not timeline.is_declared:
         full = builder.clock(name="globaltimer", device=device, frequency=_TIMER_HZ, counter_bits=64)

@@ -13,6 +13,7 @@ from lanescope.common.distinct import distinct
 from lanescope.common.stat_tally import StatTally
 from lanescope.devices.cuda.emit.tracks import Tree
 from lanescope.devices.cuda.formats.buffer import Buffer, LaneSpan, Summary, WrapOffsets
+from lanescope.devices.cuda.formats.lane_columns import LaneColumns
 from lanescope.devices.cuda.formats.lanes import I64, STEP_BACK, U32, Rows
 from lanescope.devices.cuda.formats.word_source import WordSource
 from lanescope.devices.cuda.interpret.clock_fit import Timeline, at_rate, fit_clock
@@ -47,7 +48,7 @@ class TraceAssembly:
         extent: when lanes were begun and finalized, in ticks.
         timeline: how cycles become ns; None: ticks are ns, or nothing says.
         is_unplaced: ticks are cycles, and nothing relates those of two SMs.
-        begin, end: int64 [lanes], when each began and ended, as ``lane_ns`` has it.
+        span: ``begin`` and ``end`` of each lane, int64 [lanes], as ``lane_ns`` has them.
         known: bool [lanes], lanes that anything is known of.
         empty: int64, the other lanes of the grid if they are few: they have a track, as records may be missing there.
         placed: bool [lanes], lanes that have a time.
@@ -107,17 +108,33 @@ class TraceAssembly:
         self.builder = TraceBuilder(TimeBase(epoch_kind="first_event", time_unit=unit), details=TABLES, stats=STATS)
         if self.is_unplaced:
             self._align_sms()
-        lanes = np.arange(len(used))
-        self.begin = self.lane_ns(lanes, np.where(self.extent.begun, self.extent.begin, summary["min"]))
-        self.begin = np.where(used, np.minimum(self.begin, self.lane_ns(lanes, summary["min"])), self.begin)
-        self.end = self.lane_ns(lanes, np.where(self.extent.ended, self.extent.end, summary["max"]))
-        self.end = np.where(used, np.maximum(self.end, self.lane_ns(lanes, summary["max"])), self.end)
+        lanes, extent = np.arange(len(used)), self.extent
+        least, most = self.lane_ns(lanes, summary["min"]), self.lane_ns(lanes, summary["max"])
+        begin = self.lane_ns(lanes, np.where(extent.begun, extent.begin, summary["min"]))
+        end = self.lane_ns(lanes, np.where(extent.ended, extent.end, summary["max"]))
+        self.span = LaneColumns(
+            {
+                "begin": np.where(used, np.minimum(begin, least), begin),
+                "end": np.where(used, np.maximum(end, most), end),
+            }
+        )
+        del least, most, begin, end
         self.known: Mask = used | (summary["missing"] > 0) | self.extent.begun
         self.empty = self._few_empty()
         # A buffer that lanes left nothing in begins when the host read the timer.
         read = [ticks for ticks, *_ in buffer.describe().get("anchors", ())[:1]]
         self.t0 = int(self.begin[self.placed].min()) if self.placed.any() else read[0] if read else 0
         self.relaunched = bool((summary["launches"] > 1).any())
+
+    @property
+    def begin(self) -> I64:
+        """When each lane began, as ``lane_ns`` has it, int64 [lanes]."""
+        return self.span["begin"]
+
+    @property
+    def end(self) -> I64:
+        """When each lane ended, likewise."""
+        return self.span["end"]
 
     def _few_empty(self) -> I64:
         """Return the lanes that the grid of the header has and that have no word, int64; none if they are many."""

@@ -7,11 +7,14 @@ from collections.abc import Mapping
 import numpy as np
 import numpy.typing as npt
 
-from lanescope.common.distinct import distinct
 from lanescope.devices.cuda.formats.buffer import Grid
 from lanescope.trace import Column, Dictionary, TraceBuilder
 
 I64 = npt.NDArray[np.int64]
+U32 = npt.NDArray[np.uint32]
+
+#: The columns of more tracks than this are computed where they are read, and what they are computed from is not kept.
+_MANY = 1 << 16
 
 
 class Tree:
@@ -43,70 +46,85 @@ class Tree:
         self._builder, self._grid, self._clock_of, self._input = builder, grid, clock_of, input_id
         self._groups = groups
         self.lane = np.full(len(grid), -1, np.int64)
-        self._parent = np.full(len(grid), -1, np.int64)
+        self._parent = np.full(len(grid), -1, np.int32)
         self._further: dict[tuple[int, int], int] = {}
         root = builder.track(device, kind="group", role="device", input_id=input_id)
         lanes = np.flatnonzero(known)
         if grid.sm is not None:
-            lanes = lanes[np.lexsort((grid.group[lanes], grid.block[lanes], self._sm_of_blocks(lanes)))]
+            lanes = lanes[np.lexsort((grid.group[lanes], grid.block[lanes], _sm_of_blocks(grid, lanes)))]
         if len(lanes):
             self._grow(root, lanes)
 
     def _grow(self, root: int, lanes: I64) -> None:
         """Add the tracks of lanes, in this order: a table of columns, as there may be a million of them."""
-        grid = self._grid
-        block, group = grid.block[lanes], grid.group[lanes]
-        begins_block = np.diff(block, prepend=block[:1] - 1) != 0
-        sm = np.full(len(lanes), -1, np.int64) if grid.sm is None else self._sm_of_blocks(lanes)
-        # Blocks come by SM, those without one first.
-        begins_sm = begins_block & (sm >= 0) & (np.diff(sm, prepend=-1) != 0)
-        at = np.cumsum(1 + begins_block + begins_sm) - 1  # of each lane among the new tracks
-        block_at, sm_at = at[begins_block] - 1, at[begins_sm] - 2
-        count = int(at[-1]) + 1
-        role = np.zeros(count, np.int32)
-        role[block_at], role[sm_at] = 1, 2
-        sort_key, clock, parent = np.empty(count, np.int64), np.zeros(count, np.int64), np.full(count, root, np.int64)
-        name = np.empty(count, object)
-        sort_key[at], sort_key[block_at], sort_key[sm_at] = group, block[begins_block], sm[begins_sm]
-        clock[at] = self._clock_of[lanes]
-        first = root + 1
-        number_of_sm = np.cumsum(begins_sm)[begins_block]
-        parent[block_at] = np.where(number_of_sm > 0, first + np.append(root, sm_at)[number_of_sm], root)
-        parent[at] = first + block_at[np.cumsum(begins_block) - 1]
-        numbers = distinct(group)
-        names = np.array([self._name(number) for number in numbers.tolist()], object)
-        name[at] = names[np.searchsorted(numbers, group)]
-        name[block_at] = [f"block {number}" for number in block[begins_block].tolist()]
-        name[sm_at] = [f"SM {number}" for number in sm[begins_sm].tolist()]
-        is_group = (role > 0).astype(np.int32)
+        # What columns are computed from must not lead back to the builder, or all of a trace waits for the collector.
+        grid, names_of, clock_of = self._grid, self._groups, self._clock_of
+        at, block_at, _ = places = _positions(grid, lanes)
+        count, first = int(at[-1]) + 1, root + 1
+        kept = lanes.astype(np.uint32)
+        known = places if count <= _MANY else None
+        del places
+
+        def positions() -> tuple[I64, I64, I64]:
+            return _positions(grid, kept) if known is None else known
+
+        def parents() -> I64:
+            at, block_at, sm_at = positions()
+            parent = np.full(count, root, np.int64)
+            number_of_sm = np.searchsorted(sm_at, block_at, side="right")
+            parent[block_at] = np.where(number_of_sm > 0, first + np.append(root, sm_at)[number_of_sm], root)
+            parent[at] = first + block_at[np.searchsorted(block_at, at, side="right") - 1]
+            return parent
+
+        def roles() -> npt.NDArray[np.int32]:
+            _, block_at, sm_at = positions()
+            role = np.zeros(count, np.int32)
+            role[block_at], role[sm_at] = 1, 2
+            return role
+
+        def numbers() -> I64:
+            at, block_at, sm_at = positions()
+            found = np.empty(count, np.int64)
+            begins = np.searchsorted(at, block_at)
+            found[at], found[block_at] = grid.group[kept], grid.block[kept[begins]]
+            if len(sm_at):
+                found[sm_at] = _sm_of_blocks(grid, kept)[np.searchsorted(at, sm_at)]
+            return found
+
+        def names() -> npt.NDArray[np.object_]:
+            role, number = roles(), numbers()
+            found = np.empty(count, object)
+            groups, of = np.unique(number[role == 0], return_inverse=True)
+            found[role == 0] = np.array([_name(names_of, group) for group in groups.tolist()], object)[of]
+            found[role == 1] = [f"block {block}" for block in number[role == 1].tolist()]
+            found[role == 2] = [f"SM {sm}" for sm in number[role == 2].tolist()]
+            return found
+
+        def clocks() -> I64:
+            clock = np.zeros(count, np.int64)
+            clock[positions()[0]] = clock_of[kept]
+            return clock
+
+        def is_group() -> npt.NDArray[np.int32]:
+            return (roles() > 0).astype(np.int32)
+
         added = self._builder.tracks(
-            parent_id=parent,
-            kind=Column.array(is_group, dictionary=Dictionary(["lane", "group"])),
-            role=Column.array(role, dictionary=Dictionary(["group", "block", "sm"])),
-            name=name,
-            sort_key=sort_key,
-            nesting=Column.array(is_group, dictionary=Dictionary(["nested", "disjoint"])),
-            clock_id=Column.array(clock, valid=is_group == 0),
+            parent_id=Column.derived(count, parents),
+            kind=Column.derived(count, is_group, dictionary=Dictionary(["lane", "group"])),
+            role=Column.derived(count, roles, dictionary=Dictionary(["group", "block", "sm"])),
+            name=Column.derived(count, names),
+            sort_key=Column.derived(count, numbers),
+            nesting=Column.derived(count, is_group, dictionary=Dictionary(["nested", "disjoint"])),
+            clock_id=Column.derived(count, clocks, valid=lambda: roles() == 0),
             input_id=self._input,
         )
         assert added == first
-        self._parent[lanes], self.lane[lanes] = parent[at], first + at
-
-    def _sm_of_blocks(self, lanes: I64) -> I64:
-        """Return the SM of each lane's block: that of its first lane that names one."""
-        assert self._grid.sm is not None
-        self._block_sm: dict[int, int] = {}
-        for block, sm in zip(self._grid.block[lanes].tolist(), self._grid.sm[lanes].tolist(), strict=True):
-            if self._block_sm.get(block, -1) < 0:
-                self._block_sm[block] = sm
-        return np.array([self._block_sm[block] for block in self._grid.block[lanes].tolist()], np.int64)
+        self.lane[lanes] = first + at
+        self._parent[lanes] = first + block_at[np.searchsorted(block_at, at, side="right") - 1]
 
     def name(self, lane: int) -> str:
         """Return the name of a lane."""
-        return self._name(int(self._grid.group[lane]))
-
-    def _name(self, group: int) -> str:
-        return self._groups.get(group, f"group {group}")
+        return _name(self._groups, int(self._grid.group[lane]))
 
     def asynchronous(self, lane: int) -> int:
         """Return the track of a lane's asynchronous regions, which may overlap."""
@@ -136,3 +154,29 @@ class Tree:
                 sort_key=self._grid.num_groups + event,
             )
         return self._further[lane, event]
+
+
+def _name(groups: Mapping[int, str], group: int) -> str:
+    return groups.get(group, f"group {group}")
+
+
+def _positions(grid: Grid, lanes: I64 | U32) -> tuple[I64, I64, I64]:
+    """Return the positions of lanes among their tracks, and those of their blocks and SMs: a parent comes first."""
+    block = grid.block[lanes]
+    begins_block = np.diff(block, prepend=block[:1] - 1) != 0
+    sm = np.full(len(lanes), -1, np.int64) if grid.sm is None else _sm_of_blocks(grid, lanes)
+    # Blocks come by SM, those without one first.
+    begins_sm = begins_block & (sm >= 0) & (np.diff(sm, prepend=-1) != 0)
+    at = np.cumsum(1 + begins_block + begins_sm) - 1
+    return at, at[begins_block] - 1, at[begins_sm] - 2
+
+
+def _sm_of_blocks(grid: Grid, lanes: I64 | U32) -> I64:
+    """Return the SM of each lane's block: that of its first lane that names one."""
+    assert grid.sm is not None
+    sm = grid.sm[lanes]
+    blocks, row = np.unique(grid.block[lanes], return_inverse=True)
+    found = np.full(len(blocks), -1, np.int64)
+    named = np.flatnonzero(sm >= 0)[::-1]  # of values for one place, the last one stays
+    found[row[named]] = sm[named]
+    return found[row]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, MutableMapping
 from typing import Any, Protocol
 
 import numpy as np
@@ -13,7 +13,7 @@ from lanescope.devices.cuda.formats.lanes import I64, U32, Decoded
 from lanescope.trace import Table
 
 Mask = npt.NDArray[np.bool_]
-Summary = dict[str, I64]
+Summary = MutableMapping[str, I64]
 
 #: In columns of ``Grid``: not known of this lane.
 UNKNOWN = -1

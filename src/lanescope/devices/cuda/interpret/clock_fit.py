@@ -82,7 +82,7 @@ def at_rate(frequency_hz: int, first: I64, lanes: int) -> Timeline:
     return Timeline(
         origin=zeros + origin,
         # A reading that damage has made larger than any counter shows has no time since its start.
-        zero=zeros + min(origin * 10**9 // frequency_hz, _MOST_NS),
+        zero=zeros + max(-_MOST_NS, min(origin * 10**9 // frequency_hz, _MOST_NS)),
         slope=1e9 / frequency_hz,
         error_ns=zeros,
         slope_error=0.0,

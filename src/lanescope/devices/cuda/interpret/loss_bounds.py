@@ -9,6 +9,7 @@ import numpy.typing as npt
 
 from lanescope.declaration import frozen_class
 from lanescope.devices.cuda.formats.buffer import Grid
+from lanescope.devices.cuda.formats.lane_columns import shared
 
 I64 = npt.NDArray[np.int64]
 Mask = npt.NDArray[np.bool_]
@@ -64,7 +65,7 @@ def bounds(grid: Grid, summary: Mapping[str, I64], *, is_ring: bool) -> LossBoun
     # Lanes of a layout with counts have no finalize record that others could have.
     lacks_finalize = grid.lost is None and bool(summary["finalizes"].any())
     has_lost = (at_least > 0) | (is_blind & lacks_finalize)
-    return LossBounds(has_lost, is_blind & ~has_lost, counted, at_least)
+    return LossBounds(has_lost, is_blind & ~has_lost, counted, shared(at_least))
 
 
 def _shorter_by(grid: Grid, summary: Mapping[str, I64], full: Mask) -> I64:
@@ -75,10 +76,11 @@ def _shorter_by(grid: Grid, summary: Mapping[str, I64], full: Mask) -> I64:
     complete = (records > 0) & ~full & is_sound & (summary["open"] == 0)
     if summary["finalizes"].any():
         complete &= summary["finalizes"] > 0
-    width = int(grid.group.max(initial=-1)) + 1
     if not complete.any() or not full.any():
         return found
-    group = grid.group
+    # Numbers of groups may be any that records have.
+    groups, group = np.unique(grid.group, return_inverse=True)
+    width = len(groups)
     count = np.bincount(group[complete], minlength=width)
     longest, shortest = np.zeros(width, np.int64), np.full(width, np.iinfo(np.int64).max)
     np.maximum.at(longest, group[complete], records[complete])

@@ -35,11 +35,25 @@ def causes(trace: Trace, *, infer: bool) -> Causes:
     extents = known_extents(trace.slices)
     kinds = {"signal": _SIGNAL, "dispatch": _LAUNCH, "dependency": _APPEND}
     edges = [CauseEdges.of_flows(kind, trace, name) for name, kind in kinds.items()]
+    edges[-1] = _unlaunched(edges[-1], launched=edges[-2].target)
     operations = trace.details.get("levelzero_operations")
     if operations is not None and len(operations):
         guessed = _guessed(trace, extents)
         edges += [_synchronized(trace, extents), *([guessed] if len(guessed.source) else []), _barriers(trace, extents)]
     return Causes(tuple(edges))
+
+
+def _unlaunched(appends: CauseEdges, launched: Ints) -> CauseEdges:
+    """Return the recordings of operations whose launch is not known: a launch comes after what it launches."""
+    kept = ~np.isin(appends.target, launched)
+    return CauseEdges(
+        appends.kind,
+        appends.source[kept],
+        appends.source_ts[kept],
+        appends.target[kept],
+        appends.target_ts[kept],
+        appends.unplaced,
+    )
 
 
 def _synchronized(trace: Trace, extents: Intervals) -> CauseEdges:

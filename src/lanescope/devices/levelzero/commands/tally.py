@@ -16,7 +16,7 @@ def run(context: CommandContext, values: Values) -> int:
 
     Memory does not grow with the trace. Of a recording, calls, operations and memory traffic are summed; of other
     traces entries and exits of functions, and other pairs of events. Their operations are not, as they need the whole
-    trace: ``lanescope summary --by tally`` has them. Times are in nanoseconds.
+    trace: ``lanescope summary --by tally`` has them. JSON and CSV have times in nanoseconds.
     """
     from lanescope.devices.levelzero.analysis import windows
     from lanescope.devices.levelzero.formats import ctf_reader, layout

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -12,7 +13,8 @@ from lanescope.foreign.kineto.emit.tracks import Tracks
 from lanescope.foreign.kineto.formats import layout
 from lanescope.foreign.kineto.interpret.classes import Classes
 from lanescope.foreign.kineto.interpret.joins import Launches, Pairs
-from lanescope.trace import Flag, TraceBuilder
+from lanescope.trace import Dictionary, Flag, TraceBuilder
+from lanescope.trace.streams import TracePart
 from lanescope.wire.trace_events import TraceEvents
 
 Int64 = npt.NDArray[np.int64]
@@ -38,6 +40,53 @@ class Rows:
     track_of: Int64
 
 
+class Numbers:
+    """Numbers of slices where those outside of a part of the timeline are left out.
+
+    Args:
+        part: the part; None: nothing is left out.
+        count: slices of the whole trace.
+    """
+
+    def __init__(self, part: TracePart | None, count: int) -> None:
+        self._part, self._count = part, count
+        self._kept: list[Int64] = []
+        self._made = 0
+
+    def split(self, events: TraceEvents, made: Rows) -> tuple[Rows, Rows]:
+        """Return rows of the slices that are made, and those of all; what is left out has a number behind all others.
+
+        Args:
+            events: the events.
+            made: their rows, by their numbers in the whole trace.
+        """
+        if self._part is None:
+            return made, made
+        slices = made.slices
+        begin = made.ts[slices]
+        end = begin + np.where(events.has_dur[slices], np.maximum(events.dur[slices], 0), 0)
+        is_near = self._part.holds(begin, end)
+        far = slices[~is_near]
+        self._part.leave_out(made.track_of[far], begin[~is_near], end[~is_near])
+        old = made.slice_of[slices[is_near]]
+        self._kept.append(old)
+        near_of, all_of = np.full(len(made.slice_of), -1, np.int64), made.slice_of.copy()
+        near_of[slices[is_near]] = all_of[slices[is_near]] = np.arange(self._made, self._made + len(old))
+        all_of[far] += self._count
+        self._made += len(old)
+        return Rows(made.ts, slices[is_near], near_of, made.track_of), Rows(made.ts, slices, all_of, made.track_of)
+
+    def of_rows(self, made: Rows) -> Rows:
+        """Return rows whose slices have the numbers that ``split`` gave, by their numbers in the whole trace."""
+        if self._part is None:
+            return made
+        kept = np.concatenate([np.empty(0, np.int64), *self._kept])
+        place = np.searchsorted(kept, made.slice_of)
+        is_kept = np.append(kept, -2)[place] == made.slice_of
+        slice_of = np.where(is_kept, place, np.where(made.slice_of < 0, -1, made.slice_of + self._count))
+        return Rows(made.ts, made.slices, slice_of, made.track_of)
+
+
 def place_slices(events: TraceEvents, classes: Classes, tracks: Tracks, ts: Int64, first: int) -> Rows:
     """Return the lane and the number of the slice of each complete event; the first slice has number ``first``."""
     rows = np.flatnonzero(events.of_phase("X") & events.has_ts)
@@ -53,7 +102,41 @@ def lanes_of(events: TraceEvents, classes: Classes, tracks: Tracks, rows: Int64)
     return track_of
 
 
-def add_slices(builder: TraceBuilder, events: TraceEvents, made: Rows, rows: Int64) -> None:
+class Texts:
+    """Codes of the trace for those of the file; each text is looked up once.
+
+    Args:
+        dictionary: of the trace.
+        missing: the text of what has none.
+    """
+
+    def __init__(self, dictionary: Dictionary, missing: str) -> None:
+        self._dictionary, self._missing = dictionary, missing
+        self._codes = np.empty(0, np.int32)  # by code of the file, the last is that of no text
+
+    def codes(self, texts: list[str], codes: npt.NDArray[np.int32]) -> npt.NDArray[np.int32]:
+        """Return codes of the trace; ``texts`` are those of before and maybe more, and code -1 is none of them."""
+        known = max(len(self._codes) - 1, 0)
+        if len(texts) > known or not len(self._codes):
+            more = self._dictionary.codes([*texts[known:], self._missing])
+            self._codes = np.concatenate([self._codes[:known], more])
+        found: npt.NDArray[np.int32] = self._codes[codes]
+        return found
+
+
+class Names(NamedTuple):
+    """Names and categories of rows."""
+
+    names: Texts
+    categories: Texts
+
+    @classmethod
+    def of(cls, builder: TraceBuilder) -> Names:
+        """Return those of a trace."""
+        return cls(Texts(builder.names, "(no name)"), Texts(builder.categories, ""))
+
+
+def add_slices(builder: TraceBuilder, events: TraceEvents, made: Rows, rows: Int64, named: Names) -> None:
     """Add a slice for each complete event of ``rows``, the next ones of ``made.slices``."""
     dur, ts = events.dur[rows], made.ts[rows]
     has_dur = events.has_dur[rows]
@@ -69,19 +152,13 @@ def add_slices(builder: TraceBuilder, events: TraceEvents, made: Rows, rows: Int
         ts=ts,
         dur=dur,
         dur_valid=known,
-        name=_codes(builder.names.codes([*events.names, "(no name)"]), events.name[rows]),
-        category=_codes(builder.categories.codes([*events.categories, ""]), events.category[rows]),
+        name=named.names.codes(events.names, events.name[rows]),
+        category=named.categories.codes(events.categories, events.category[rows]),
         flags=flags if flags.any() else 0,
         last_known_ts=ts if unfinished.any() else None,
         **({"last_known_ts_valid": unfinished} if unfinished.any() else {}),
     )
     assert not len(rows) or first == made.slice_of[rows[0]]
-
-
-def _codes(table: npt.NDArray[np.int32], codes: npt.NDArray[np.int32]) -> npt.NDArray[np.int32]:
-    """Return codes of the trace for codes of the file, of which -1 is the last of the table."""
-    found: npt.NDArray[np.int32] = table[codes]
-    return found
 
 
 def instant_lanes(events: TraceEvents, classes: Classes) -> tuple[Int64, Int64]:
@@ -94,7 +171,9 @@ def instant_lanes(events: TraceEvents, classes: Classes) -> tuple[Int64, Int64]:
     return rows, events.place[rows].astype(np.int64) * _CLASSES + of
 
 
-def add_instants(builder: TraceBuilder, events: TraceEvents, classes: Classes, tracks: Tracks, made: Rows) -> None:
+def add_instants(
+    builder: TraceBuilder, events: TraceEvents, classes: Classes, tracks: Tracks, made: Rows, named: Names
+) -> None:
     """Add the instants, each on the lane of operators of its thread or that of the profiler."""
     rows, lane = instant_lanes(events, classes)
     if not len(rows):
@@ -103,8 +182,8 @@ def add_instants(builder: TraceBuilder, events: TraceEvents, classes: Classes, t
         "instants",
         track_id=tracks.table()[lane],
         ts=made.ts[rows],
-        name=_codes(builder.names.codes([*events.names, "(no name)"]), events.name[rows]),
-        category=_codes(builder.categories.codes([*events.categories, ""]), events.category[rows]),
+        name=named.names.codes(events.names, events.name[rows]),
+        category=named.categories.codes(events.categories, events.category[rows]),
     )
 
 

@@ -56,11 +56,12 @@ def join_launches(events: TraceEvents, classes: Classes) -> Launches:
         calls, keys = calls[sort], keys[sort]
     first = np.ones(len(keys), np.bool_)
     np.not_equal(keys[1:], keys[:-1], out=first[1:])
-    repeated = np.sort(calls[~first])
+    repeated = calls[:0] if first.all() else np.sort(calls[~first])
     repeated = repeated[_of_categories(events, repeated, ("cuda_runtime", "cuda_driver", "Runtime"))]
-    calls, keys = calls[first], keys[first]
+    if not first.all():
+        calls, keys = calls[first], keys[first]
     work, wanted = event[is_work], number[is_work]
-    at = np.minimum(np.searchsorted(keys, wanted), max(len(keys) - 1, 0))
+    at = _places(keys, wanted)
     found = keys[at] == wanted if len(keys) else np.zeros(len(wanted), np.bool_)
     work_rows = np.flatnonzero(classes.is_work & events.of_phase("X"))
     launched = work[found]
@@ -68,6 +69,18 @@ def join_launches(events: TraceEvents, classes: Classes) -> Launches:
     is_launched[launched] = True
     alone = work_rows[~is_launched[work_rows]]
     return Launches(calls[at[found]] if len(keys) else launched, launched, alone, repeated)
+
+
+def _places(keys: Int64, wanted: Int64) -> Int64:
+    """Return where each wanted key stands among ``keys``, ascending, or anything if it is none of them."""
+    last = max(len(keys) - 1, 0)
+    low, high = (int(keys[0]), int(keys[-1])) if len(keys) else (0, 0)
+    if high - low >= 4 * len(keys):
+        return np.minimum(np.searchsorted(keys, wanted), last)
+    # Mostly they are numbered one after another: a table is quicker than to search.
+    table = np.zeros(high - low + 1, np.int32)
+    table[keys - low] = np.arange(len(keys), dtype=np.int32)
+    return table[np.clip(wanted, low, high) - low].astype(np.int64)
 
 
 def _of_categories(events: TraceEvents, rows: Int64, names: tuple[str, ...]) -> npt.NDArray[np.bool_]:

@@ -18,6 +18,7 @@ from lanescope.foreign.perfetto.schema import DETAILS, STATS
 from lanescope.trace import TimeBase, TraceBuilder
 from lanescope.trace.column import Column, Dictionary
 from lanescope.trace.schema import QUALITIES, Flag
+from lanescope.trace.streams import TracePart
 
 Int64 = npt.NDArray[np.int64]
 Mask = npt.NDArray[np.bool_]
@@ -54,6 +55,8 @@ class Timeline:
         self.zero = 0 if self.is_own else self._earliest()
         #: The row in ``slices`` of each slice that was found; None: the same.
         self.slice_id: Int64 | None = None
+        self.part: TracePart | None = None  # the part of the timeline whose slices are made; None: all
+        self._kept: Int64 | None = None
 
     def leave_out_metadata(self) -> None:
         """Leave the one packet out of account with which lanescope repeats the unit of time."""
@@ -205,10 +208,30 @@ class Timeline:
             count = len(kept)
         unfinished = np.count_nonzero(is_open & ~restored) if len(restored) else np.count_nonzero(is_open)
         builder.add_stat("perfetto_unfinished_slice", int(unfinished), input_id=input_id)
+        if self.part is not None and count:
+            columns = self._only_near(self.part, columns)
+            count = len(columns["ts"])
         if count:
             quality = self._qualities(builder, columns.pop("quality", None))
             first = builder.append("slices", quality=quality, **columns)
             self._add_arguments(builder, "perfetto_slices", "slice_id", first)
+
+    def _only_near(self, part: TracePart, columns: Columns) -> Columns:
+        """Return the columns of the slices in a part of the timeline; others are numbered behind all, for flows."""
+        begin = columns["ts"]
+        end = begin + np.maximum(columns["dur"], 0)
+        if "last_known_ts" in columns:
+            end = np.where(columns["dur_valid"], end, np.maximum(begin, columns["last_known_ts"]))
+        is_near = part.holds(begin, end)
+        part.leave_out(columns["track_id"][~is_near], begin[~is_near], end[~is_near])
+        count, total = len(begin), len(self.rows.slices["ts"])
+        rows = np.arange(count) if self._kept is None else self._kept
+        near = rows[is_near]
+        self.slice_id = np.full(total, -1, np.int64)
+        self.slice_id[rows] = total + rows
+        self.slice_id[near] = np.arange(len(near))
+        self._kept = near
+        return {name: column[is_near] for name, column in columns.items()}
 
     def _keep_gaps(self, builder: TraceBuilder, columns: Columns, input_id: int) -> Int64 | None:
         """Append the gaps that lanescope drew; return the slices that are none, None: all."""
@@ -220,6 +243,7 @@ class Timeline:
         kept = np.flatnonzero(~is_gap)
         self.slice_id = np.full(len(is_gap), -1, np.int64)
         self.slice_id[kept] = np.arange(len(kept))
+        self._kept = kept
         return kept
 
     def _qualities(self, builder: TraceBuilder, places: npt.NDArray[np.int32] | None) -> Any:
@@ -259,8 +283,7 @@ class Timeline:
         if not len(rows.annotated) and not len(rows.correlated):
             return
         if table == "perfetto_slices":
-            count, kept = len(rows.slices["ts"]), self.slice_id
-            kept = None if kept is None else np.flatnonzero(kept >= 0)
+            count, kept = len(rows.slices["ts"]), self._kept
             roles = (BEGIN, END)
         else:
             count, roles = len(rows.instants["ts"]), (INSTANT, INSTANT)

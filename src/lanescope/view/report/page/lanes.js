@@ -270,7 +270,7 @@ export class Lanes {
   /** @param {Node} node  @returns {string} */
   nameOf(node) {
     if (!node.chain.length) return node.track.name;
-    const [name, other] = [node.chain, node.other].map((chain) => chain.map((id) => clean(this.app.tracks[id].name)).join(' › '));
+    const [name, other] = [node.chain, node.other].map((chain) => chain.map((id) => clean(this.app.tracks[id].short)).join(' › '));
     return other && other !== name ? `${name} | ${other}` : name;
   }
 

@@ -16,6 +16,8 @@ export class Track {
     /** Group, lane, counter; `p`: the critical path, which is drawn like one. */
     this.kind = kind;
     this.name = name;
+    /** What it is called beside its row: without addresses, which the path in its tooltip has. */
+    this.short = name;
     this.rank = rank;
     this.unit = unit;
     this.role = role;
@@ -48,6 +50,7 @@ export class Track {
  */
 export function makeTracks(header) {
   const tracks = header.tracks.map((entry, id) => new Track(id, entry, header.side[id] ?? 0, header.sides[header.side[id]]?.letter));
+  for (const [id, short] of Object.entries(header.short)) tracks[Number(id)].short = short;
   for (const track of tracks) if (track.parent !== null) tracks[track.parent].children.push(track);
   for (const track of tracks) track.children.sort((a, b) => a.rank - b.rank || a.id - b.id);
   return tracks;

@@ -35,6 +35,7 @@
  * @property {{bytes: number, records: number, kinds: [meaning: string, count: number][]}} lost
  * @property {(string | number)[][]} accounting
  * @property {TrackEntry[]} tracks
+ * @property {Record<string, string>} short
  * @property {[chain: number[], depth: number, open: number, other: number[]][]} tree
  * @property {number[]} side
  * @property {{letter: string, capture: string, low: string, span: Whole, slices: number, lanes: number}[]} sides

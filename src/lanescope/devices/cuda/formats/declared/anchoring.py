@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 
-from lanescope.common.distinct import distinct
 from lanescope.declaration import frozen_class
 from lanescope.devices.cuda.formats.buffer import Bounds, Summary, WrapOffsets
 from lanescope.devices.cuda.formats.declared.declaration import ClockDecl
 from lanescope.devices.cuda.formats.declared.lane_table import LaneTable
+from lanescope.devices.cuda.formats.lane_columns import shared
 from lanescope.devices.cuda.formats.lanes import I64, turns_of
 
 
@@ -44,17 +44,19 @@ def turns(of: Lanes, summary: Summary, anchor: int | None) -> WrapOffsets:
     lanes = len(of.records.block)
     used = summary["records"] > 0
     if of.origin or of.clock.bits > of.stamp_bits:
-        return WrapOffsets(np.where(used, of.origin, 0))
+        return WrapOffsets(shared(np.where(used, of.origin, 0)))
     if of.records.anchor is not None:
-        return WrapOffsets(_by_anchor(of, summary, of.records.anchor))
+        return WrapOffsets(shared(_by_anchor(of, summary, of.records.anchor)))
     counters = of.counters
     if counters is None:
         assert of.records.sm is not None
         counters = of.records.sm
     ticks, doubtful = np.zeros(lanes, np.int64), np.zeros(lanes, np.bool_)
-    for counter in distinct(counters).tolist():
-        mine = counters == counter
-        part = {name: column[mine] for name, column in summary.items()}
+    order = np.argsort(counters, kind="stable")
+    starts = np.flatnonzero(np.diff(counters[order])) + 1
+    columns = {name: summary[name] for name in ("records", "first", "min")}
+    for mine in np.split(order, starts):
+        part = {name: column[mine] for name, column in columns.items()}
         found, certain = turns_of(part, None if of.in_cycles else anchor, of.stamp_bits)
         ticks[mine], doubtful[mine] = found, not certain
     return WrapOffsets(ticks, doubtful if doubtful.any() else None)

@@ -182,6 +182,8 @@ class Columns:
             else:  # as far behind the record as in the file
                 base = base + (first - geometry.base)
         out = np.empty(len(self), out_type(spec.width))
+        if not len(out):
+            return out
         core.cuda_gather(
             np.ascontiguousarray(data), base, self.first, self.ring, self.start, stride, spec.bit, spec.width, out
         )

@@ -19,6 +19,8 @@ UNWRAPS = ("lane", "after", "before", "near")
 ROLES = ("id", "track", "block", "group", "sm", "payload", "payload2", "time", "begin", "end", "open")
 STATUSES = ("verified", "read")
 MAIN = "buffer"
+#: No counter has reached this: a lane that says so in its header was overwritten, or never written.
+MOST_READING = (1 << 63) - (1 << 33)
 #: Before the name of a field, in a payload: that of the position after the record, and of the one after that.
 NEXT = {"next_": 1, "next2_": 2}
 

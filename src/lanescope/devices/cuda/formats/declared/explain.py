@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 
 from lanescope.devices.cuda.formats.declared.arrays import Arrays
-from lanescope.devices.cuda.formats.declared.declaration import Declaration, FieldSpec
+from lanescope.devices.cuda.formats.declared.declaration import MOST_READING, Declaration, FieldSpec
 from lanescope.devices.cuda.formats.declared.geometry import locate, parameters
 from lanescope.devices.cuda.formats.declared.reference import (
     PLACE,
@@ -74,6 +74,8 @@ def _lane(declaration: Declaration, scopes: Scopes, number: int, limit: int) -> 
     for name, test in (("used", declaration.used), ("check", declaration.lane_check)):
         if test is not None:
             yield f"  {name} {test.text}: {'yes' if test.value(scope) else 'NO: the lane is not read'}"
+    if own.anchor is not None and not 0 <= own.anchor < MOST_READING:
+        yield f"  anchor = {_number(own.anchor)}: no counter reads this: the lane is not read"
     for name, expression in (("capacity", declaration.capacity), ("offered", declaration.offered)):
         if expression is not None:
             yield f"  {name} = {_number(expression.value(scope))}  ({expression.text})"

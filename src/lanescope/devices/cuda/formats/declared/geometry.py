@@ -13,8 +13,9 @@ from lanescope._native import core
 from lanescope.common.distinct import distinct
 from lanescope.declaration import frozen_class
 from lanescope.devices.cuda.formats.declared.arrays import Arrays
-from lanescope.devices.cuda.formats.declared.declaration import MAIN, Declaration, FieldSpec
+from lanescope.devices.cuda.formats.declared.declaration import MAIN, MOST_READING, Declaration, FieldSpec
 from lanescope.devices.cuda.formats.declared.expression import Expression
+from lanescope.devices.cuda.formats.lane_columns import shared
 from lanescope.devices.cuda.formats.word_source import FileBytes
 from lanescope.errors import InputError, UsageError
 
@@ -216,7 +217,9 @@ def locate(declaration: Declaration, arrays: Arrays, given: Mapping[str, int]) -
     scope: dict[str, Any] = {**scalars, "lane": number}
     rest = number
     for name, size in zip(reversed(names), reversed(sizes), strict=True):
-        rest, scope[name] = rest // size, rest % size
+        # Of a million lanes, a dimension of one and the outermost one need no column of their own.
+        scope[name] = shared(rest % size) if rest is not number or size < lanes else number
+        rest = rest // size if size > 1 else rest
     _lane_fields(declaration, arrays, scope, lanes)
     record = declaration.record
     base, second = (full(record.at.value({**scope, "k": k}), lanes) for k in (0, 1))
@@ -231,14 +234,54 @@ def locate(declaration: Declaration, arrays: Arrays, given: Mapping[str, int]) -
     elif stride <= 0:
         raise InputError(f"layout {declaration.name}: records do not ascend", hint="add capacity to the layout")
     _check_apart(declaration, base, stride, room)
-    offered = None if declaration.offered is None else full(declaration.offered.value(scope), lanes)
+    offered = None if declaration.offered is None else shared(full(declaration.offered.value(scope), lanes))
+    capacity, room = shared(capacity), shared(room)
     is_used, is_sound = np.ones(lanes, np.bool_), np.ones(lanes, np.bool_)
     if declaration.used is not None:
         is_used = full(declaration.used.value(scope), lanes) != 0
     if declaration.lane_check is not None:
         # The header of a lane that was not written is whatever was there before.
         is_sound = (full(declaration.lane_check.value(scope), lanes) != 0) | ~is_used
+    if declaration.clock.anchor is not None:
+        is_sound &= is_reading(declaration.clock.anchor.value(scope)) | ~is_used
     return Geometry(scalars, sizes, scope, lanes, base, stride, capacity, room, offered, is_used, is_sound)
+
+
+def is_reading(value: Any) -> Any:
+    """Return whether a number, or each of a column, can be the full reading of a counter."""
+    return (value >= 0) & (value < MOST_READING)
+
+
+def bytes_behind(declaration: Declaration, arrays: Arrays, geometry: Geometry) -> int:
+    """Return how many bytes behind the last lane belong to none, in all arrays; zeros are room that was not used."""
+    found = 0
+    for name, data in arrays.data.items():
+        end = end_of_lanes(declaration, geometry) if name == MAIN else _end_in(name, declaration, geometry)
+        behind = data[min(len(data), end) :]
+        found += len(behind) if behind.any() else 0
+    return found
+
+
+def _end_in(array: str, declaration: Declaration, geometry: Geometry) -> int:
+    """Return the byte of another array than the main one behind what the lanes have there."""
+    scope, names = geometry.lane_scope, [name for name, _ in declaration.dims]
+    outside = {**geometry.scalars, **dict.fromkeys(names, 0), names[0]: geometry.sizes[0], "lane": geometry.lanes}
+    ends = [
+        spec.byte.exact(geometry.scalars) + (spec.width + 7) // 8
+        for spec in declaration.header.fields
+        if spec.array == array and spec.byte is not None
+    ]
+    following = []
+    for spec in declaration.lane.fields:
+        if spec.array == array and spec.byte is not None:
+            ends.append(int(full(spec.byte.value(scope), geometry.lanes).max()) + (spec.width + 7) // 8)
+            following.append(int(spec.byte.value(outside)))
+    last = np.maximum(geometry.capacity - 1, 0)
+    for spec in (*declaration.record.fields, *declaration.record.views):
+        if spec.array == array and spec.byte is not None:
+            at = full(spec.byte.value({**scope, "k": last}), geometry.lanes)
+            ends.append(int(at.max()) + (spec.width + 7) // 8)
+    return max(0, *ends, min(following, default=0))
 
 
 def end_of_lanes(declaration: Declaration, geometry: Geometry) -> int:

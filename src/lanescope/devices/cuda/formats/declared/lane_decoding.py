@@ -33,6 +33,7 @@ from lanescope.devices.cuda.formats.declared.lane_table import LaneTable, joined
 from lanescope.devices.cuda.formats.declared.records import CODES, UNREADABLE, Records, check_events, records_of
 from lanescope.devices.cuda.formats.declared.windows import Windows, cut
 from lanescope.devices.cuda.formats.earlier_launch import NEVER, odd_lanes
+from lanescope.devices.cuda.formats.lane_columns import end_to_end, shared
 from lanescope.devices.cuda.formats.lanes import I64, U32, Decoded, Outputs
 from lanescope.devices.cuda.formats.word_source import FileBytes
 
@@ -330,12 +331,12 @@ class ColumnLanes(_LanesInOrder):
         for piece in self._pieces:
             records, columns = self._stored(piece)
             rebase(self._declaration, records, self.origin)
-            tables.append(LaneTable(**{of.name: getattr(records, of.name) for of in fields(LaneTable)}))
+            tables.append(_without_records(records))
             codes |= set(_events(records))
             has_ids |= records.ids is not None
-            oldest.append(columns.first)
-            rings.append(columns.ring)
-        self._first, self._ring = np.concatenate(oldest), np.concatenate(rings)
+            oldest.append(shared(columns.first))
+            rings.append(shared(columns.ring))
+        self._first, self._ring = end_to_end(oldest), end_to_end(rings)
         if not has_ids:
             return joined(tables, None)
         self._codes = sorted(codes)
@@ -438,6 +439,17 @@ class ColumnLanes(_LanesInOrder):
         order = np.argsort(records.slot, kind="stable")
         at = np.searchsorted(records.slot, slots, sorter=order)
         return values[order[np.minimum(at, len(order) - 1)]].view(np.uint64)
+
+
+def _without_records(records: Records) -> LaneTable:
+    """Return the lanes of records; columns of one value take no memory."""
+    found = {of.name: getattr(records, of.name) for of in fields(LaneTable)}
+    found |= {
+        name: shared(value)
+        for name, value in found.items()
+        if isinstance(value, np.ndarray) and value.dtype == np.int64
+    }
+    return LaneTable(**found)
 
 
 def _rows(records: Records, lane: I64, index: U32) -> I64:

@@ -12,6 +12,7 @@ import numpy.typing as npt
 from lanescope.devices.cuda.formats.declared.columns import Columns
 from lanescope.devices.cuda.formats.declared.declaration import Declaration
 from lanescope.devices.cuda.formats.declared.geometry import Geometry
+from lanescope.devices.cuda.formats.lane_columns import end_to_end
 
 I64 = npt.NDArray[np.int64]
 Mask = npt.NDArray[np.bool_]
@@ -131,7 +132,7 @@ def joined(parts: Sequence[LaneTable], ids: I64 | None) -> LaneTable:
             columns = [
                 absent(len(part)) if column is None else column for part, column in zip(parts, columns, strict=True)
             ]
-        return np.concatenate(columns)
+        return end_to_end(columns)
 
     def total(name: str) -> Any:
         return sum(getattr(part, name) for part in parts)
@@ -147,8 +148,8 @@ def joined(parts: Sequence[LaneTable], ids: I64 | None) -> LaneTable:
         start=np.concatenate(([0], np.cumsum(counts))).astype(np.int64),
         pairs=tuple(
             (
-                np.concatenate([part.pairs[at][0] for part in parts]),
-                np.concatenate([part.pairs[at][1] for part in parts]),
+                end_to_end([part.pairs[at][0] for part in parts]),
+                end_to_end([part.pairs[at][1] for part in parts]),
             )
             for at in range(len(parts[0].pairs))
         ),

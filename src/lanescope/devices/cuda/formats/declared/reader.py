@@ -16,10 +16,11 @@ from lanescope.devices.cuda.formats.declared import anchoring, raw_table
 from lanescope.devices.cuda.formats.declared.arrays import Arrays
 from lanescope.devices.cuda.formats.declared.declaration import MAIN, Declaration
 from lanescope.devices.cuda.formats.declared.direct import CORE_BITS
-from lanescope.devices.cuda.formats.declared.geometry import end_of_lanes, locate
+from lanescope.devices.cuda.formats.declared.geometry import bytes_behind, locate
 from lanescope.devices.cuda.formats.declared.lane_decoding import lanes_of
 from lanescope.devices.cuda.formats.declared.lane_table import LaneTable
 from lanescope.devices.cuda.formats.declared.records import Records
+from lanescope.devices.cuda.formats.lane_columns import shared
 from lanescope.devices.cuda.formats.lanes import I64, U32, Decoded
 from lanescope.trace import Table
 
@@ -87,9 +88,8 @@ class DeclaredBuffer:
     @cached_property
     def slots(self) -> int:
         """Units of all arrays, without those behind the last lane if anything is there: these are part of no lane."""
-        main = self._arrays.main
-        behind = main[min(len(main), end_of_lanes(self.declaration, self._geometry)) :]
-        return (self._arrays.size - (len(behind) if behind.any() else 0)) // self.unit_bytes
+        behind = bytes_behind(self.declaration, self._arrays, self._geometry)
+        return (self._arrays.size - behind) // self.unit_bytes
 
     @cached_property
     def grid(self) -> Grid:
@@ -112,7 +112,7 @@ class DeclaredBuffer:
         """Return which counter each lane reads, int64 [lanes]; None: that of its SM."""
         across = self.declaration.clock.across
         if across == "device":
-            return np.zeros(len(self.lanes), np.int64)
+            return np.broadcast_to(np.int64(0), len(self.lanes))
         if across == "block" or self.lanes.sm is None:
             return self.lanes.block
         return None
@@ -151,9 +151,9 @@ class DeclaredBuffer:
 
     def extent(self, summary: Summary) -> LaneSpan:
         """Only a finalize record gives the end of a lane."""
-        nothing = np.zeros(len(self.lanes), np.int64)
+        nothing = np.broadcast_to(np.int64(0), len(self.lanes))
         ended = summary["finalizes"] > 0
-        return LaneSpan(nothing, np.where(ended, summary["finalize"], 0), nothing != 0, ended)
+        return LaneSpan(nothing, shared(np.where(ended, summary["finalize"], 0)), nothing != 0, ended)
 
     def clock_bounds(self, summary: Summary, extent: LaneSpan) -> Bounds | None:
         """Return readings of counter and timer, where lanes have them."""

@@ -15,8 +15,8 @@ from lanescope.declaration import frozen_class
 from lanescope.devices.cuda.formats.declared import catalog
 from lanescope.devices.cuda.formats.declared.arrays import Arrays, is_npz
 from lanescope.devices.cuda.formats.declared.columns import Columns
-from lanescope.devices.cuda.formats.declared.declaration import MAIN, Declaration
-from lanescope.devices.cuda.formats.declared.geometry import locate, parameters
+from lanescope.devices.cuda.formats.declared.declaration import MAIN, MOST_READING, Declaration
+from lanescope.devices.cuda.formats.declared.geometry import Geometry, locate, parameters
 from lanescope.devices.cuda.formats.declared.records import EMPTY, I64, UNREADABLE, Records, kinds
 from lanescope.devices.cuda.formats.lanes import STEP_BACK
 from lanescope.devices.cuda.formats.word_source import WordSource
@@ -131,7 +131,7 @@ def judge(declaration: Declaration, arrays: Arrays, params: Mapping[str, int]) -
     failed, lane = "", None
     if unsound:
         lane = int(np.argmin(geometry.is_sound))
-        test_text = declaration.lane_check.text if declaration.lane_check is not None else ""
+        test_text = _test_of_lane(declaration, geometry, lane)
         failed = f"{test_text} does not hold in {unsound:,} of {geometry.lanes:,} lanes"
     elif columns.bad_count:
         failed = f"{columns.bad_count:,} of {geometry.lanes:,} lanes count more records than there can be"
@@ -227,6 +227,14 @@ def _have_one_time(declaration: Declaration, columns: Columns, kind: npt.NDArray
     """Return whether several records have one timestamp: what passes for records may be padding."""
     times = columns.value(declaration.roles["begin" if declaration.is_spans else "time"])[kind < UNREADABLE]
     return len(times) > 1 and int(times.min()) == int(times.max())
+
+
+def _test_of_lane(declaration: Declaration, geometry: Geometry, lane: int) -> str:
+    """Return the test that the header of a lane fails: its own, or that its anchor is a reading of a counter."""
+    check, anchor = declaration.lane_check, declaration.clock.anchor
+    if anchor is None or (check is not None and not geometry.lane_value(check)[lane]):
+        return "" if check is None else check.text
+    return f"0 <= {anchor.text} < {MOST_READING}"
 
 
 def _what_fails(declaration: Declaration, columns: Columns, kind: npt.NDArray[np.uint8]) -> str:

@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from lanescope.devices.cuda.formats.declared.declaration import MAIN, Declaration, FieldSpec
+from lanescope.devices.cuda.formats.declared.declaration import MAIN, MOST_READING, Declaration, FieldSpec
 from lanescope.errors import InputError
 
 _SIGN = 1 << 63
@@ -277,8 +277,10 @@ def lane_of(declaration: Declaration, scopes: Scopes, scope: dict[str, int], nam
 
 def positions_of(declaration: Declaration, scopes: Scopes, scope: dict[str, int], lane: Lane) -> list[int]:
     """Return the positions of a lane that are read, oldest first; and note in the lane what it lost."""
-    usable = (declaration.used is None or declaration.used.value(scope) != 0) and (
-        declaration.lane_check is None or declaration.lane_check.value(scope) != 0
+    usable = (
+        (declaration.used is None or declaration.used.value(scope) != 0)
+        and (declaration.lane_check is None or declaration.lane_check.value(scope) != 0)
+        and (lane.anchor is None or 0 <= lane.anchor < MOST_READING)
     )
     capacity = scopes.capacity(scope)
     room = next((k for k in range(capacity) if not scopes.has(scope, k)), capacity)
