@@ -12,8 +12,7 @@ using namespace lanescope::levelzero;
 namespace {
 
 // Of each role one kind or more, as short as texts allow, so that inputs meet them.
-TextScanner made() {
-    TextScanner scanner(1, {2, 4, 3, 2, 3}, 1);
+void tell(TextScanner& scanner) {
     scanner.add_context("h - vpid: 1, vtid: 1", 0);
     scanner.add_context("h - vpid: 1, vtid: 2", 1);
     scanner.add_text(0, "OK", 1 | TextScanner::kSuccess);
@@ -38,7 +37,7 @@ TextScanner made() {
     scanner.add_kind("z:e", entry);
     Kind exit;
     exit.role = Role::exit;
-    exit.target = {0, TextScanner::kExit};
+    exit.target = {0, 0, true};
     exit.shape = Shape({result});
     scanner.add_kind("z:x", exit);
 
@@ -57,7 +56,6 @@ TextScanner made() {
         end.conclusion_target = {conclusion == Conclusion::allocation ? 3u : 4u, 0};
         scanner.add_kind(name, end);
     }
-    return scanner;
 }
 
 bool is_line_begin(std::string_view text, size_t place) { return place == 0 || text[place - 1] == '\n'; }
@@ -68,7 +66,8 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
     // Of its own memory, so that a byte read behind its end is noticed.
     std::vector<char> copy(data, data + size);
     const std::string_view text{copy.data(), size};
-    TextScanner scanner = made();
+    TextScanner scanner(1, {2, 4, 3, 2, 3}, 1);
+    tell(scanner);
     TextScanner::Progress progress{0, 0, 0};
     size_t place = 0, lines = 0;
     while (place < size) {

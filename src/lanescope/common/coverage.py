@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from typing import Any
+
 import numpy as np
 import numpy.typing as npt
 
@@ -53,3 +56,31 @@ def evidence_spans(
     last[complete] = np.maximum(last[complete], end)
     recorded = last > none
     return Intervals(lanes[recorded], first[recorded], np.maximum(last, first)[recorded])
+
+
+def extremes(count: int, records: Sequence[tuple[npt.NDArray[Any], Int64]]) -> tuple[Int64, Int64]:
+    """Return the first and the last time at which something has a record: int64 [n] which, int64 [n] times.
+
+    Args:
+        count: of how many things.
+        records: integers [n], which thing each record is of, and int64 [n], its time; fast where times rise.
+
+    Example:
+        >>> which, times = extremes(3, [(np.array([2, 0, 2]), np.array([4, 5, 7])), (np.array([2]), np.array([1]))])
+        >>> which.tolist(), times.tolist()
+        ([0, 2, 0, 2], [5, 1, 5, 7])
+    """
+    least, most = np.iinfo(np.int64).min, np.iinfo(np.int64).max
+    first, last = np.full(count, most), np.full(count, least)
+    for which, ts in records:
+        if bool((ts[1:] >= ts[:-1]).all()):
+            # Of values that are given to one place the last one stays.
+            earliest, latest = np.full(count, most), np.full(count, least)
+            earliest[which[::-1]], latest[which] = ts[::-1], ts
+            np.minimum(first, earliest, out=first)
+            np.maximum(last, latest, out=last)
+        else:
+            np.minimum.at(first, which, ts)
+            np.maximum.at(last, which, ts)
+    known = np.flatnonzero(first <= last)
+    return np.concatenate([known, known]), np.concatenate([first[known], last[known]])

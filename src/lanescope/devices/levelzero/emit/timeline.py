@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from lanescope.common.asof_join import Int64, Mask, join, pick
-from lanescope.common.coverage import evidence_spans
+from lanescope.common.coverage import evidence_spans, extremes
 from lanescope.common.distinct import distinct
 from lanescope.devices.levelzero.emit.device_tracks import Lanes, Queues
 from lanescope.devices.levelzero.emit.host_tracks import Hosts
@@ -408,34 +407,6 @@ class Timeline:
         evidence = np.concatenate([self.lanes.track, queues]), np.concatenate([ends, last[owner]])
         spans = evidence_spans(queues, *evidence, start=0, end=end, is_complete=~is_open[owner])
         self.builder.add_coverage(*spans)
-
-
-def extremes(count: int, records: Sequence[tuple[npt.NDArray[Any], Int64]]) -> tuple[Int64, Int64]:
-    """Return the first and the last time at which something has a record: int64 [n] which, int64 [n] times.
-
-    Args:
-        count: of how many things.
-        records: integers [n], which thing each record is of, and int64 [n], its time; fast where times rise.
-
-    Example:
-        >>> which, times = extremes(3, [(np.array([2, 0, 2]), np.array([4, 5, 7])), (np.array([2]), np.array([1]))])
-        >>> which.tolist(), times.tolist()
-        ([0, 2, 0, 2], [5, 1, 5, 7])
-    """
-    least, most = np.iinfo(np.int64).min, np.iinfo(np.int64).max
-    first, last = np.full(count, most), np.full(count, least)
-    for which, ts in records:
-        if bool((ts[1:] >= ts[:-1]).all()):
-            # Of values that are given to one place the last one stays.
-            earliest, latest = np.full(count, most), np.full(count, least)
-            earliest[which[::-1]], latest[which] = ts[::-1], ts
-            np.minimum(first, earliest, out=first)
-            np.maximum(last, latest, out=last)
-        else:
-            np.minimum.at(first, which, ts)
-            np.maximum.at(last, which, ts)
-    known = np.flatnonzero(first <= last)
-    return np.concatenate([known, known]), np.concatenate([first[known], last[known]])
 
 
 def operation_name(function: str, src: int, dst: int) -> str:
