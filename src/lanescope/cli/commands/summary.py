@@ -55,7 +55,7 @@ def configure(parser: argparse.ArgumentParser, families: Sequence[Family], argum
     add_dataset(parser)
     own = [summary.name for family in families for summary in family.summaries]
     choices = dict.fromkeys((*_GROUPS, *_ANALYSES, *_UNITS, *own, *_OF_DATASETS))
-    text = f"grouping (default: name, or tally with --follow): {', '.join(choices)}"
+    text = f"grouping (default: name; --follow: tally): {', '.join(choices)}"
     parser.add_argument("--by", metavar="WHAT", choices=tuple(choices), help=text)
     add_paging(parser)
     parser.add_argument(
