@@ -258,9 +258,10 @@ def test_a_program_that_cannot_be_started_ends_the_live_tally(tmp_path):
 
 
 def test_what_is_no_recording_is_not_followed(tmp_path, capsys):
-    assert main(["summary", "--by", "tally", "--follow", str(tmp_path)]) == 3
-    assert "no Level Zero recording" in capsys.readouterr().err
-    assert main(["summary", "--follow", str(tmp_path)]) == 2
+    for by in ([], ["--by", "tally"]):
+        assert main(["summary", *by, "--follow", str(tmp_path)]) == 3
+        assert "no Level Zero recording" in capsys.readouterr().err
+    assert main(["summary", "--by", "name", "--follow", str(tmp_path)]) == 2
     assert "cannot follow" in capsys.readouterr().err
 
 
