@@ -186,6 +186,7 @@ class Reading:
                     type(identity(given)) is str,
                     identity(given),
                     plain(event.get("pid")) if local else None,
+                    event.get("scope") or None,
                 )
                 if is_named:
                     key += (event.get("name", ""),)

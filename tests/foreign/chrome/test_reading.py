@@ -72,6 +72,8 @@ def event(draw):
     if phase in "ben" and draw(st.integers(0, 3)) == 0:
         made.pop("id", None)
         made["id2"] = {draw(st.sampled_from(["local", "global"])): draw(IDS)}
+    if phase in "benSFTpsf" and draw(st.integers(0, 2)) == 0:
+        made["scope"] = draw(st.sampled_from(["one", "two", ""]))
     if phase == "f" and draw(st.booleans()):
         made["bp"] = "e"
     if phase == "i":

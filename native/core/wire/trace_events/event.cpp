@@ -1,7 +1,9 @@
 // Reads one event: its keys, and the values of those that are wanted.
 #include <algorithm>
 #include <bit>
+#include <charconv>
 #include <cmath>
+#include <string>
 
 #include "core/wire/trace_events/characters.hpp"
 #include "core/wire/trace_events/numbers.hpp"
@@ -114,6 +116,10 @@ Scanner::Step Scanner::value_of(const char*& at, const Key& key) {
             return id(at, &fresh_.id, 0);
         case Role::id2:
             return *at == '{' ? scoped_id(at) : skip(at);
+        case Role::scope:
+            step = skip(at);
+            fresh_.id_scope = *begin == '"' && step == Step::done ? content_of(value()) : std::string_view();
+            return step;
         case Role::bind_id:
             return id(at, &fresh_.bind_id, 0);
         case Role::bp:
@@ -436,6 +442,22 @@ int32_t Scanner::place_of(const Place& place) {
     return last_place_ = place_slots_[slot];
 }
 
+// The id of an asynchronous event with a scope: a text, as the same id in another scope is another one.
+Scanner::Id Scanner::scoped(const Id& id) {
+    constexpr std::string_view asynchronous = "benSFTp";
+    if (id.kind == 0 || asynchronous.find(static_cast<char>(fresh_.flags & 0xFF)) == asynchronous.npos) return id;
+    std::string text;
+    if ((id.kind & kNumberId) != 0) {
+        char digits[16];
+        const auto end = std::to_chars(digits, digits + sizeof digits, id.value, 16).ptr;
+        text.append("0x").append(digits, end);
+    } else {
+        text = texts[id.value];
+    }
+    text.append("@").append(fresh_.id_scope);
+    return {static_cast<uint64_t>(texts.code(text)), static_cast<uint8_t>((id.kind & ~kNumberId) | kTextId)};
+}
+
 // Puts the event that was read last into the columns.
 void Scanner::keep(const char* begin, const char* end) {
     const auto number = static_cast<int64_t>(events.begin.size());
@@ -447,7 +469,7 @@ void Scanner::keep(const char* begin, const char* end) {
         to.value.push_back(one.value);
         to.kind.push_back(one.kind);
     };
-    add_id(ids, fresh_.id, kHasId);
+    add_id(ids, fresh_.id_scope.empty() ? fresh_.id : scoped(fresh_.id), kHasId);
     add_id(bind_ids, fresh_.bind_id, kHasBindId);
     for (const Found& found : found_) {
         Values& column = values[found.column];

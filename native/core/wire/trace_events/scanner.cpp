@@ -24,7 +24,7 @@ Scanner::Scanner(const std::vector<ValueKind>& kinds, const std::vector<Wanted>&
     for (Keys* const keys : {&member_keys_, &arg_keys_, &id_keys_}) keys->add("", Role::other);  // any that is not kept
     const std::pair<std::string_view, Role> known[] = {
         {"ph", Role::ph}, {"ts", Role::ts}, {"dur", Role::dur}, {"pid", Role::pid}, {"tid", Role::tid}, {"name", Role::name},
-        {"cat", Role::cat}, {"args", Role::args}, {"id", Role::id}, {"id2", Role::id2}, {"bp", Role::bp}, {"s", Role::s},
+        {"cat", Role::cat}, {"args", Role::args}, {"id", Role::id}, {"id2", Role::id2}, {"scope", Role::scope}, {"bp", Role::bp}, {"s", Role::s},
         {"bind_id", Role::bind_id}, {"tts", Role::thread_time}, {"tdur", Role::thread_time}, {"flow_in", Role::flow_in},
         {"flow_out", Role::flow_out}, {"sf", Role::stack}, {"esf", Role::stack}, {"stack", Role::stack}, {"estack", Role::stack},
     };

@@ -180,7 +180,7 @@ private:
     enum class Step : uint8_t { done, more, bad, closed };
     // What a key of an event, or of its arguments, is.
     enum class Role : uint8_t {
-        other, ph, ts, dur, pid, tid, name, cat, args, id, id2, bp, s, bind_id, thread_time, flow_in, flow_out, stack, wanted
+        other, ph, ts, dur, pid, tid, name, cat, args, id, id2, scope, bp, s, bind_id, thread_time, flow_in, flow_out, stack, wanted
     };
 
     struct Key {
@@ -271,6 +271,7 @@ private:
         int64_t ts = 0, dur = 0;
         Place place;
         Id id, bind_id;
+        std::string_view id_scope;
         const char* args_begin = nullptr;
         const char* args_end = nullptr;
     };
@@ -334,6 +335,7 @@ private:
     void counters();
     void make_room();
     int32_t place_of(const Place& place);
+    Id scoped(const Id& id);
     void keep(const char* begin, const char* end);
 
     Keys member_keys_, arg_keys_, id_keys_;

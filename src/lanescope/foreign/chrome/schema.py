@@ -28,7 +28,11 @@ ASYNC = TableSpec(
     "identity of an asynchronous slice",
     (
         ref("slice_id", "slices", "the slice"),
-        argument("key", "utf8", "id of the event: hexadecimal if the file gives a number, else the text"),
+        argument(
+            "key",
+            "utf8",
+            "id of the event: hexadecimal if the file gives a number, else the text; with `@` and its `scope` if it has one",
+        ),
         ColumnSpec(
             "id_scope", "text", "scope of the id: `global` (also if the file gives none), or `local` to its process"
         ),
