@@ -83,12 +83,12 @@ def test_intervals_clash_where_some_overlap_as_their_group_does_not_allow(interv
     assert clash(intervals, order(*intervals), np.array(promises, np.uint8)) == (crosses or shares)
 
 
-@given(st.lists(st.tuples(st.integers(0, 2), st.integers(0, 9)), max_size=9))
-def test_values_fall_from_a_row_to_the_next_of_its_group(rows):
+@given(st.lists(st.tuples(st.integers(0, 2), st.integers(0, 9)), max_size=9), st.lists(st.integers(0, 9), max_size=4))
+def test_values_fall_from_a_row_to_the_next_of_its_group(rows, cuts):
     group, value = np.array(rows, np.int64).reshape(-1, 2).T
     by_group = np.argsort(group, kind="stable")
     falls = any(group[a] == group[b] and value[b] < value[a] for a, b in pairwise(by_group.tolist()))
-    assert falls_in(group, value, by_group) == falls
+    assert falls_in(group, np.split(value, sorted(min(cut, len(rows)) for cut in cuts)), by_group) == falls
 
 
 @given(some_intervals())

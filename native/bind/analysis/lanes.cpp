@@ -2,6 +2,7 @@
 #include "core/analysis/lanes/lanes.hpp"
 
 #include <nanobind/nanobind.h>
+#include <nanobind/stl/vector.h>
 
 #include <vector>
 
@@ -101,14 +102,21 @@ void lanescope::bind::lanes(nb::module_& m) {
         "The order is that of lanes_order.");
     m.def(
         "lanes_fall",
-        [](const Ints& group, const Ints& value, const Ints& order) {
-            if (group.size() != value.size()) throw nb::value_error("columns of different lengths");
+        [](const Ints& group, const std::vector<Ints>& pieces, const Ints& order) {
+            std::vector<std::span<const int64_t>> values;
+            size_t count = 0;
+            for (const Ints& piece : pieces) {
+                if (piece.size() != 0) values.push_back(span_of(piece));
+                count += piece.size();
+            }
+            if (group.size() != count) throw nb::value_error("columns of different lengths");
             nb::gil_scoped_release release;
             require_rows(order, group.size());
-            return ::lanes::fall(span_of(group), span_of(value), span_of(order));
+            return ::lanes::fall(span_of(group), values, span_of(order));
         },
-        "group"_a.noconvert(), "value"_a.noconvert(), "order"_a.noconvert(),
-        "Return whether a value falls from one row of a group to the next, in an order that keeps groups together.");
+        "group"_a.noconvert(), "pieces"_a, "order"_a.noconvert(),
+        "Return whether a value falls from one row of a group to the next, in an order that keeps groups together. The "
+        "values come in pieces that follow one another.");
     m.def(
         "lanes_rise",
         [](const Ints& group, const Ints& begin, size_t count) {

@@ -5,6 +5,7 @@ Everything here sorts at most once and is vectorised; nothing depends on how the
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from itertools import pairwise
 from typing import Any, Literal, NamedTuple
 
@@ -100,9 +101,12 @@ def pack_sort_key(group: Ints, value: Ints) -> Ints | None:
     return None
 
 
-def falls_in(group: Ints, value: Ints, rows: Ints) -> bool:
-    """Return whether a value falls from one of ``rows`` (int64 [m], sorted by group) to the next of its group."""
-    return core.lanes_fall(_ints(group), _ints(value), rows)
+def falls_in(group: Ints, pieces: Iterable[Ints], rows: Ints) -> bool:
+    """Return whether a value falls from one of ``rows`` (int64 [m], sorted by group) to the next of its group.
+
+    The values come in pieces, which together are as long as ``group``.
+    """
+    return core.lanes_fall(_ints(group), [_ints(piece) for piece in pieces], rows)
 
 
 def group_starts(group: npt.NDArray[Any]) -> Mask:

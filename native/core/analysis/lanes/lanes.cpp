@@ -156,10 +156,26 @@ bool clash(const Intervals& items, std::span<const int64_t> order, std::span<con
     return false;
 }
 
-bool fall(std::span<const int64_t> group, std::span<const int64_t> value, std::span<const int64_t> order) {
-    for (size_t i = 1; i < order.size(); ++i) {
-        const auto at = static_cast<size_t>(order[i]), before = static_cast<size_t>(order[i - 1]);
-        if (group[at] == group[before] && value[at] < value[before]) return true;
+bool fall(std::span<const int64_t> group, std::span<const std::span<const int64_t>> pieces, std::span<const int64_t> order) {
+    std::vector<size_t> begins;
+    for (size_t begin = 0; const auto& piece : pieces) {
+        begins.push_back(begin);
+        begin += piece.size();
+    }
+    size_t latest = 0;  // mostly the next row is in the same piece
+    const auto value = [&](size_t row) {
+        if (row - begins[latest] >= pieces[latest].size()) {
+            latest = static_cast<size_t>(std::ranges::upper_bound(begins, row) - begins.begin()) - 1;
+        }
+        return pieces[latest][row - begins[latest]];
+    };
+    int64_t group_before = 0, value_before = 0;
+    for (size_t i = 0; i < order.size(); ++i) {
+        const auto row = static_cast<size_t>(order[i]);
+        const int64_t mine = value(row);
+        if (i != 0 && group[row] == group_before && mine < value_before) return true;
+        group_before = group[row];
+        value_before = mine;
     }
     return false;
 }

@@ -44,7 +44,7 @@ Leaves leaves(const Intervals& items, std::span<const int64_t> order, size_t lan
 bool clash(const Intervals& items, std::span<const int64_t> order, std::span<const check::Nesting> lanes);
 
 // Whether a value falls from one row of a group to the next, in an order that keeps groups together.
-bool fall(std::span<const int64_t> group, std::span<const int64_t> value, std::span<const int64_t> order);
+bool fall(std::span<const int64_t> group, std::span<const std::span<const int64_t>> pieces, std::span<const int64_t> order);
 
 // Whether begins do not fall within any lane; groups without a lane are left out.
 bool rise(std::span<const int64_t> group, std::span<const int64_t> begin, size_t lanes);

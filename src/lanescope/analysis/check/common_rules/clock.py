@@ -51,7 +51,7 @@ def _falling(subject: CheckContext, table: str) -> Ints:
     if known is not None and not known.all():
         sort = sort[known[sort]]
     # A valid lane that is sorted by time is sorted by ticks too, except within one nanosecond.
-    if not falls_in(rows.values("track_id"), rows.column("ts_ticks").read_once(), sort):
+    if not falls_in(rows.values("track_id"), rows.column("ts_ticks").pieces(), sort):
         return np.empty(0, np.int64)
     lane, ticks = rows.values("track_id")[sort], rows.values("ts_ticks")[sort]
     falls = ~group_starts(lane)
