@@ -102,10 +102,7 @@ def pack_sort_key(group: Ints, value: Ints) -> Ints | None:
 
 
 def falls_in(group: Ints, pieces: Iterable[Ints], rows: Ints) -> bool:
-    """Return whether a value falls from one of ``rows`` (int64 [m], sorted by group) to the next of its group.
-
-    The values come in pieces, which together are as long as ``group``.
-    """
+    """Return whether a value, of all pieces, falls from one of ``rows`` (int64 [m], sorted by group) to the next."""
     return core.lanes_fall(_ints(group), [_ints(piece) for piece in pieces], rows)
 
 
