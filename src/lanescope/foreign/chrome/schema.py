@@ -31,7 +31,7 @@ ASYNC = TableSpec(
         argument(
             "key",
             "utf8",
-            "id of the event: hexadecimal if the file gives a number, else the text; behind `@` its `scope`, if any",
+            "id of the event: hexadecimal if the file gives a number, else the text; after `@` its `scope`, if any",
         ),
         ColumnSpec(
             "id_scope", "text", "scope of the id: `global` (also if the file gives none), or `local` to its process"
