@@ -93,8 +93,7 @@ def expected(trace: Trace) -> tuple[Picture, list[tuple[Drawn, Drawn]]]:
         for side in ("src", "dst"):
             end = by_slice.get(row[f"{side}_slice_id"])
             if pair and end is not None and end.ts < pair[0].ts <= row["dst_ts"]:
-                # It was running when the cause began: the arrow enters its end, or else ends at the moment of arrival.
-                end = end if end.dur > 0 and row["dst_ts"] <= end.ts + end.dur > pair[0].ts else None
+                end = None  # it was running when the cause began: the arrow ends at the moment of arrival
             if end is None:
                 at = {"ts": row[f"{side}_ts"], "dur": 0}
                 end = drawn(paths[row[f"{side}_track_id"]], at, row["kind"], "lanescope.flow", 0, [])
@@ -251,6 +250,7 @@ def by_bindings(data: bytes) -> Picture:
             flows[flow] = slice_
         for flow in event.terminating_flow_ids:
             source = flows.pop(flow)
+            assert source[3] <= slice_[3], "Perfetto takes what began first for the source"
             edges.append((source, slice_))
     assert not flows, "a flow without its other end"
     shapes = {}

@@ -159,12 +159,6 @@ class FlowEvents:
 class EventStream:
     """A trace in drawing order.
 
-    Args:
-        trace: what is drawn.
-        findings: its findings, those with a time are drawn.
-        flows_enter_ends: whether the format can bind a flow to the end of a slice, and so to one that was running when
-            the cause of the flow began; otherwise that ends at an instant.
-
     Attributes:
         tracks: how many tracks there are; ``extra_track`` is one more, for findings without a lane.
         extra_track: whether anything lies on it.
@@ -180,9 +174,8 @@ class EventStream:
         flows_drawn: how many flows can be drawn.
     """
 
-    def __init__(self, trace: Trace, findings: Table | None, *, flows_enter_ends: bool = False) -> None:
+    def __init__(self, trace: Trace, findings: Table | None) -> None:
         self.tracks = len(trace.tracks)
-        self._flows_enter_ends, self._into_ends = flows_enter_ends, np.empty(0, np.int64)
         self._track_ids = trace.tracks.values("id")
         self._is_counter = trace.tracks.values("kind") == "counter"
         self.names, self.categories = Vocabulary(), Vocabulary()
@@ -307,14 +300,12 @@ class EventStream:
             return none, none, Points(none, none, np.empty(0, np.int32), np.empty(0, np.int32))
         slices = self.slice_rows
         source, destination = (self._slices_of(slices, flows, f"{side}_slice_id") for side in ("src", "dst"))
-        # Readers take whichever event came first for the source. So what reaches a slice that was running already
-        # enters its end; where that is not known or comes too early, it ends at the moment of its arrival.
+        # Readers take whichever slice began first for the source. So what reaches a slice that was running already ends
+        # at the moment of its arrival instead.
         left = flows.values("src_ts") if int(source.min()) < 0 else np.empty(0, np.int64)
         arrived, begun = flows.column("dst_ts").read_once(), self._spans.begin[: len(trace.slices)]
         times = (np.ascontiguousarray(ts) for ts in (left, arrived, begun))
         running = core.flows_running(source, destination, *times)
-        if self._flows_enter_ends and len(running):
-            running = self._keep_entering(running, source, destination, left, arrived)
         del arrived, times
         if len(running):
             destination = destination.copy()
@@ -337,19 +328,6 @@ class EventStream:
         points = Points(keys[:, 0], keys[:, 1], keys[:, 2].astype(np.int32), self.categories.same(FLOW, len(keys)))
         return event[:count], event[count:], points
 
-    def _keep_entering(self, running: Int64, source: Int64, destination: Int64, left: Int64, arrived: Int64) -> Int64:
-        """Remember which of the flows into running slices can enter their ends; return the others, int64 [others]."""
-        spans, into = self._spans, destination[running]
-        begun = spans.begin[source[running]]  # of sources without a slice, -1, those are read below
-        if len(left):
-            begun = np.where(source[running] < 0, left[running], begun)
-        end = spans.begin[into] + spans.length[into]
-        can = (end > begun) & (end >= arrived[running])
-        if len(spans.known):
-            can &= spans.known[into] != 0
-        self._into_ends = running[can]
-        return running[~can]
-
     @staticmethod
     def _slices_of(slices: RowsById, flows: Table, name: str) -> Int64:
         """Return the row of the slice at one end of each flow, int64 [flows], -1 without one."""
@@ -361,8 +339,8 @@ class EventStream:
         """Bind each flow to one packet at either end, such that the reader meets its source first.
 
         The reader takes the ends of a flow in order of time, and at equal times in order of the file. Both are bound
-        to begins. Where those are at one time, or the destination began first, it is bound to its end; where it has
-        none or no length, the order of the file decides.
+        to begins. Where those are at one time, the destination is bound to its end; where it has none or no length, the
+        order of the file decides.
         """
         spans, points = self._spans, self.points
         state = np.empty(len(source), np.uint8)
@@ -379,7 +357,6 @@ class EventStream:
                 apart, rank[from_lane] < rank[to_lane], position[source[tied]] < position[destination[tied]]
             )
             state[tied] = np.where(first, _TO_BEGIN, _UNDRAWN)
-        state[self._into_ends] = _TO_END
         self.flows_drawn = int(np.count_nonzero(state))
         self.span_flows = FlowEvents(*core.flows_by_event(source, destination, state, 0, len(spans)))
         self.point_flows = FlowEvents(*core.flows_by_event(source, destination, state, len(spans), len(points)))

@@ -10,11 +10,9 @@ What becomes of the model:
 * Columns of detail tables that are declared as arguments go with their slice or instant, unknown values left out;
   ``quality`` where it is not exact, ``flags`` where any is set, ``last_known_ts`` where it is known.
 * A slice or an instant that a plausibility rule suspects has the argument ``suspect``: the codes of those rules.
-* A flow is an arrow from slice to slice. The format orders its ends by time, so one into a slice that was running
-  before the cause began is bound to the end of that slice: a reader has the slice, and no longer the time at which the
-  flow arrived in it. Where an end of a flow has no slice, or the running one has no known end behind the begin of the
-  cause, it ends at an instant of category ``lanescope.flow``. An effect that comes before its cause begins cannot be
-  drawn: those are counted in the report.
+* A flow is an arrow from slice to slice. Where an end of it has no slice, or reaches one that was running before the
+  cause began, it ends at an instant of category ``lanescope.flow``. The format orders the ends by time, so an effect
+  that comes before its cause begins cannot be drawn: those are counted in the report.
 * Stats of severity ``data_loss`` light the viewer's own data-loss warning, with their sum.
 
 Times are the trace's: ns since its epoch, which the descriptions of the top tracks name. A trace in cycles is drawn
@@ -147,7 +145,7 @@ class PerfettoSink(FileSink):
 def _at_once(trace: Trace, findings: Table | None, sink: _Packets) -> WriteReport:
     """Write a whole trace: what the tracks are, then all events."""
     salt = id_offset(trace)
-    drawing = EventStream(trace, findings, flows_enter_ends=True)
+    drawing = EventStream(trace, findings)
     lanes = drawing.lanes
     row_uuids = uuids(drawing, salt)
     lost = _lost(trace)
