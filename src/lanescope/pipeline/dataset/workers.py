@@ -123,6 +123,7 @@ def _alone(work: Work) -> Iterator[Outcome]:
         processes = list((pool._processes or {}).values())
         yield running.result()
     except BrokenProcessPool:
+        pool.shutdown()  # its thread waits for the process, too: only one of the two is told the status
         for process in processes:
             process.join()
         error = InputError(
