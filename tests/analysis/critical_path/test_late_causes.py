@@ -15,12 +15,11 @@ import numpy as np
 import pytest
 
 import lanescope
+from analysis import aie_core
 from analysis.critical_path.paths import checked, longest
 from devices.levelzero.helpers import Script
 from effort import some
 from lanescope.analysis.critical_path.windows import WindowChoice
-from lanescope.devices.aie.formats import encode
-from lanescope.devices.aie.formats.encode import Frames
 from lanescope.devices.ascend.simulate import chip
 from lanescope.devices.cuda.simulate import sim_kernel, sim_ls2
 
@@ -404,18 +403,22 @@ def late_to_see(kernel, pause):
     return kernel
 
 
+def late_kernel(folder, monkeypatch, seed, **options):
+    """Return what makes the trace of a kernel of one block whose second group sees late that its loads have ended."""
+    plain = sim_kernel.run
+
+    def plant(pause):
+        monkeypatch.setattr(sim_ls2, "run", lambda setup, draw: late_to_see(plain(setup, draw), pause))
+        return simulated(folder, "cuda", seed, layout="ls2", blocks=1, sms=1, groups=2, tick=1, **options)
+
+    return plant
+
+
 @pytest.mark.usefixtures("slow_loads")
 @pytest.mark.parametrize("seed", SEEDS)
 def test_cuda_groups_that_wait_for_a_signal(tmp_path, monkeypatch, seed):
     """A group sees late that a stage is full: the load has ended, and nothing else goes on."""
-    plain = sim_kernel.run
-
-    def plant(pause):
-        def run(setup, draw):
-            return late_to_see(plain(setup, draw), pause)
-
-        monkeypatch.setattr(sim_ls2, "run", run)
-        return simulated(tmp_path, "cuda", seed, layout="ls2", blocks=1, sms=1, tiles=2 + seed % 5, groups=2, tick=1)
+    plant = late_kernel(tmp_path, monkeypatch, seed, tiles=2 + seed % 5)
 
     is_named(plant, "signal", 400_000)
 
@@ -424,14 +427,7 @@ def test_cuda_groups_that_wait_for_a_signal(tmp_path, monkeypatch, seed):
 @pytest.mark.parametrize("seed", SEEDS)
 def test_cuda_asynchronous_regions_begin_with_their_issue_and_end_the_wait_for_them(tmp_path, monkeypatch, seed):
     """A load that is under way for long: its region is the longest work of the path, entered by its issue."""
-    plain = sim_kernel.run
-
-    def plant(pause):
-        def run(setup, draw):
-            return late_to_see(plain(setup, draw), pause)
-
-        monkeypatch.setattr(sim_ls2, "run", run)
-        return simulated(tmp_path, "cuda", seed, layout="ls2", across=True, blocks=1, sms=1, tiles=6, groups=2, tick=1)
+    plant = late_kernel(tmp_path, monkeypatch, seed, tiles=6, across=True)
 
     path = checked(plant(400_000))
     names = path.trace.slices["name"]
@@ -447,8 +443,6 @@ def test_cuda_asynchronous_regions_begin_with_their_issue_and_end_the_wait_for_t
 
 # --- AIE: no causes are recorded; phases have what a core waited for --------------------------------------------------
 
-EVENTS = ["INSTR_EVENT_0", "INSTR_EVENT_1", "INSTR_VECTOR", "MEMORY_STALL", "STREAM_STALL", "LOCK_STALL"]
-
 
 @pytest.mark.parametrize("seed", SEEDS)
 @pytest.mark.parametrize("slot", [3, 4, 5])
@@ -460,16 +454,10 @@ def test_aie_phases_name_the_stall(tmp_path, slot, seed):
         spent += stall
         others = [(1 << other, draw.randint(3, 12)) for other in (2, 3, 4, 5) if other != slot]
         runs += [(1, 1), *others, (1 << slot, stall), (2, 1), (0, draw.randint(2, 9))]
-    mask, cycles = zip(*runs, strict=True)
-    frames = encode.encode_runs(np.array(mask, np.uint8), np.array(cycles, np.int64), stop=True, idle=3)
-    data = encode.packets(encode.header(0, 1, 2, 1), encode.pack(Frames.join([encode.start(100), frames]))).ravel()
-    tile = {"type": "core", "col": 1, "row": 2, "events": EVENTS, "start": "BROADCAST_15", "reset": "BROADCAST_15"}
-    (tmp_path / "run.config.json").write_text(json.dumps({"tiles": [tile]}))
-    (tmp_path / "run.bin").write_bytes(data.astype("<u4").tobytes())
-    trace = lanescope.open(tmp_path / "run.bin")
+    trace = aie_core.opened(tmp_path, runs)
     waits = [row for row in trace.phases().rows() if row["state"] == "waiting"]
     top = max(waits, key=lambda row: row["total"])
-    assert EVENTS[slot] in (top["name"], top["cause"])
+    assert aie_core.EVENTS[slot] in (top["name"], top["cause"])
     assert top["total"] == spent
     with pytest.raises(lanescope.LanescopeError, match="records no causes"):
         trace.critical_path()

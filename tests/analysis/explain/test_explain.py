@@ -7,14 +7,12 @@ import random
 import shlex
 from pathlib import Path
 
-import numpy as np
 import pytest
 
 import lanescope
+from analysis import aie_core
 from lanescope.analysis.explain import MOST, Evidence, explain
 from lanescope.cli import main
-from lanescope.devices.aie.formats import encode
-from lanescope.devices.aie.formats.encode import Frames
 from lanescope.devices.ascend.analysis import bounds as ascend_bounds
 from lanescope.devices.ascend.analysis.columns import table_of
 from lanescope.devices.ascend.analysis.overhead_report import CORE_IDLE
@@ -294,19 +292,10 @@ def test_levelzero_without_pauses(tmp_path):
     assert bounds(simulated(tmp_path, "levelzero", pause_us=0, **alone)) == []
 
 
-_EVENTS = ["INSTR_EVENT_0", "INSTR_EVENT_1", "INSTR_VECTOR", "MEMORY_STALL", "STREAM_STALL", "LOCK_STALL"]
-
-
 @pytest.mark.parametrize(("cause", "slot"), [("compute", 2), ("memory", 3), ("stream", 4), ("lock", 5)])
 def test_aie_stalls(tmp_path, cause, slot):
     runs = [(1, 1), (4, 10), (1 << slot, 80), (2, 1), (0, 5), (1, 1), (4, 10), (1 << slot, 80), (2, 1)]
-    mask, cycles = zip(*runs, strict=True)
-    frames = encode.encode_runs(np.array(mask, np.uint8), np.array(cycles, np.int64), stop=True, idle=3)
-    data = encode.packets(encode.header(0, 1, 2, 1), encode.pack(Frames.join([encode.start(100), frames]))).ravel()
-    tile = {"type": "core", "col": 1, "row": 2, "events": _EVENTS, "start": "BROADCAST_15", "reset": "BROADCAST_15"}
-    (tmp_path / "run.config.json").write_text(json.dumps({"tiles": [tile]}))
-    (tmp_path / "run.bin").write_bytes(data.astype("<u4").tobytes())
-    assert bounds(lanescope.open(tmp_path / "run.bin")) == [cause]
+    assert bounds(aie_core.opened(tmp_path, runs)) == [cause]
 
 
 def kineto(tmp_path, rows):

@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-import json
 import random
 
-import numpy as np
 import pytest
 
 import lanescope
-from analysis.critical_path.test_late_causes import EVENTS, Profile, Queue
+from analysis import aie_core
+from analysis.critical_path.test_late_causes import Profile, Queue
 from effort import some
-from lanescope.devices.aie.formats import encode
-from lanescope.devices.aie.formats.encode import Frames
 from lanescope.devices.cuda.simulate import sim_kernel
 
 SEEDS = range(9_300, 9_300 + some(30, least=4))
@@ -101,13 +98,7 @@ def test_aie(tmp_path, cause, slot, seed):
         long = draw.randint(150, 400)
         runs += [(1, 1), *others, *([(1 << slot, long)] if cause else []), (2, 1)]
         runs.append((0, draw.randint(2, 9) if cause else long))
-    mask, cycles = zip(*runs, strict=True)
-    frames = encode.encode_runs(np.array(mask, np.uint8), np.array(cycles, np.int64), stop=True, idle=3)
-    data = encode.packets(encode.header(0, 1, 2, 1), encode.pack(Frames.join([encode.start(100), frames]))).ravel()
-    tile = {"type": "core", "col": 1, "row": 2, "events": EVENTS, "start": "BROADCAST_15", "reset": "BROADCAST_15"}
-    (tmp_path / "run.config.json").write_text(json.dumps({"tiles": [tile]}))
-    (tmp_path / "run.bin").write_bytes(data.astype("<u4").tobytes())
-    assert bounds(lanescope.open(tmp_path / "run.bin")) == ([cause] if cause else [])
+    assert bounds(aie_core.opened(tmp_path, runs)) == ([cause] if cause else [])
 
 
 # --- runs that nothing bounds ---------------------------------------------------------------------------------------

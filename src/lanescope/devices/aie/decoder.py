@@ -350,9 +350,8 @@ class AieDecoder:
         """Return whether every shard can write what the next block is likely to bring."""
         busy = self._busy()
         arenas = [arena for shard in busy for arena in (shard.slices, shard.points)]
-        has_room = sum(arena.used + arena.recent for arena in arenas) <= BATCH_ROWS and all(
-            shard.has_room for shard in busy
-        )
+        rows = sum(arena.used + arena.recent for arena in arenas)
+        has_room = rows <= BATCH_ROWS and all(shard.has_room for shard in busy)
         for arena in arenas:
             arena.recent = 0
         return has_room
@@ -442,7 +441,8 @@ class AieDecoder:
     def _add_lanes(self, waiting: list[LaneNote], until: tuple[int, int, int] | None) -> None:
         """Make the lanes that wait and lie before a place in the dump; None: all."""
         while waiting and (until is None or waiting[0][:3] < until):
-            self._tracks.add_lane(*heappop(waiting)[-2:])
+            *_, segment, slot = heappop(waiting)
+            self._tracks.add_lane(segment, slot)
 
     def _add_segment(self, source: int, row: list[int]) -> None:
         mode, is_restart = row[notes.DETAIL] >> 1 & 3, row[notes.DETAIL] & 1
@@ -470,9 +470,8 @@ class AieDecoder:
         summary.add_coverage(events, columns, groups)
         summary.add_segments(columns, counts, groups, self._scanner.headers, self._runs.placed)
         self._runs.finish(self._builder, self._input, self._word_count)
-        summary.add_input_stats(
-            self._scanner.tallies, [shard.timeline.over_limit for shard in self._shards], self._text
-        )
+        over_limit = [shard.timeline.over_limit for shard in self._shards]
+        summary.add_input_stats(self._scanner.tallies, over_limit, self._text)
         summary.add_segment_stats(events, columns, counts)
         self._derived.finish(columns, has_stop=columns["ending"] == STOP, runs=self._runs.runs)
         shard_words = [shard.timeline.words for shard in self._shards]

@@ -15,8 +15,7 @@ from lanescope.errors import InputError, UsageError
 from lanescope.io import parquet
 from lanescope.io.dataset.parts import stored_spec
 from lanescope.io.dataset.records import CaptureRecord, Catalog, File
-from lanescope.trace import Column, ColumnSpec, Table, TableSpec, TimeBase, Trace
-from lanescope.trace.column import DTYPES
+from lanescope.trace import ColumnSpec, Table, TableSpec, TimeBase, Trace
 from lanescope.trace.schema import CORE_TABLES
 
 CAPTURES = TableSpec(
@@ -213,7 +212,7 @@ def read_capture(
         catalog: the dataset.
         record: the capture.
         names: tables to read; empty: all. Others have no rows.
-        columns: columns of slices to read; empty: all. Others are unknown in every row.
+        columns: columns of slices to read; empty: all. Their table has no others.
 
     Raises:
         InputError: a file of it is missing or broken.
@@ -231,15 +230,9 @@ def read_capture(
                 tables[name] = Table.empty(spec)
                 continue
             paths = [catalog.store.sql_path(file.name) for file in files.get(name, [])]
-            wanted = stored_spec(spec)
-            if columns and name == "slices":
-                wanted = replace(wanted, columns=tuple(each for each in wanted.columns if each.name in columns))
-            read = parquet.read_table(connection, wanted, rows, paths, f"{name} of {record.path}", where)
-            tables[name] = Table(
-                spec,
-                {
-                    each.name: read.column(stored) if stored in wanted.names else Column.null(rows, DTYPES[each.type])
-                    for each, stored in zip(spec.columns, stored_spec(spec).names, strict=True)
-                },
-            )
+            found = [each for each in spec.columns if not columns or name != "slices" or each.name in columns]
+            of_table = replace(spec, columns=tuple(found))
+            read = parquet.read_table(connection, stored_spec(of_table), rows, paths, f"{name} of {record.path}", where)
+            pairs = zip(of_table.names, read.spec.names, strict=True)
+            tables[name] = Table(of_table, {own: read.column(stored) for own, stored in pairs})
     return Trace(TimeBase(**record.time), tables, {name: each for name, each in tables.items() if name not in core})
