@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import shutil
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager, contextmanager, suppress
 from pathlib import Path
@@ -100,26 +100,17 @@ class LocalStore:
         target = self._root / name
         if target.exists():
             return False
-        with self._written(target, data) as made:
-            try:
-                os.link(made, target)
-            except FileExistsError:
-                return False
-            except OSError:  # a file system without links
-                if target.exists():
-                    return False
-                made.replace(target)
-        return True
+        with self._written(data) as made:
+            return _placed(made, target, _link)
 
     def put(self, name: str, data: bytes) -> None:
         """Write a file."""
-        with self._written(self._root / name, data) as made:
-            made.replace(self._root / name)
+        with self._written(data) as made:
+            _placed(made, self._root / name, _replace)
 
     @contextmanager
-    def _written(self, target: Path, data: bytes) -> Iterator[Path]:
+    def _written(self, data: bytes) -> Iterator[Path]:
         """Yield an unfinished file with this content; it is removed at the end."""
-        target.parent.mkdir(parents=True, exist_ok=True)
         with self.staging() as folder:
             made = folder / "record"
             made.write_bytes(data)
@@ -128,10 +119,8 @@ class LocalStore:
 
     def put_file(self, name: str, path: Path) -> None:
         """Rename a file, after it is on the disk."""
-        target = self._root / name
-        target.parent.mkdir(parents=True, exist_ok=True)
         _sync(path)
-        path.replace(target)
+        _placed(path, self._root / name, _replace)
 
     def get(self, name: str) -> bytes | None:
         """Read a file."""
@@ -195,6 +184,43 @@ class LocalStore:
                     lock.unlink(missing_ok=True)
                 finally:
                     os.close(descriptor)
+
+
+#: How often a folder is made again that other processes remove while it is empty.
+_ATTEMPTS = 100
+
+
+def _placed(made: Path, target: Path, place: Callable[[Path, Path], bool]) -> bool:
+    """Bring a finished file to its name.
+
+    The folder of the name may go at any time before the file is in it: ``delete`` removes folders that are empty.
+    """
+    for _ in range(_ATTEMPTS - 1):
+        with suppress(FileNotFoundError, FileExistsError):  # the latter of a folder that went while mkdir looked at it
+            target.parent.mkdir(parents=True, exist_ok=True)
+            return place(made, target)
+    target.parent.mkdir(parents=True, exist_ok=True)
+    return place(made, target)
+
+
+def _replace(made: Path, target: Path) -> bool:
+    made.replace(target)
+    return True
+
+
+def _link(made: Path, target: Path) -> bool:
+    """Give a file a second name; return False if another file has it."""
+    try:
+        os.link(made, target)
+    except FileExistsError:
+        return False
+    except FileNotFoundError:
+        raise
+    except OSError:  # a file system without links
+        if target.exists():
+            return False
+        made.replace(target)
+    return True
 
 
 #: Ending of the names of locks.
