@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 from effort import TRACES, some
 from lanescope import testing
+from lanescope._native import core
 from lanescope.analysis.plausibility.profiler import Profiler
 from lanescope.analysis.plausibility.stamps import Stamps, _Thinned, outside
 from lanescope.common.intervals import known_extents
@@ -75,6 +76,21 @@ def test_the_sums_are_those_of_plain_loops(trace):
         if not len(trace.gaps):
             assert profile.gap[track] == largest_gap(rows)
     assert profile.quantum == gcd(*(ts - stamps[0] for ts in stamps)) if stamps else profile.quantum == 0
+
+
+@given(
+    st.integers(-(2**62), 2**62),
+    st.one_of(st.sampled_from([1, 2, 3, 20, 3 << 20, 2**40, 2**62]), st.integers(1, 2**50)),
+    st.data(),
+)
+def test_the_quantum_divides_all_distances_of_any_size(first, tick, data):
+    most = 2**62 // tick
+    stamps = [first + tick * data.draw(st.integers(-most, most)) for _ in range(data.draw(st.integers(1, 8)))]
+    stamps += data.draw(st.lists(st.integers(first - 99, first + 99), max_size=1))
+    sweep = core.TraceProfile()
+    sweep.add_lanes(np.zeros(1, np.int32))
+    sweep.instants(np.zeros(len(stamps), np.int64), np.array(stamps, np.int64))
+    assert sweep.step == gcd(*(ts - stamps[0] for ts in stamps))
 
 
 def instants(trace):

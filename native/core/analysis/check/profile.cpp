@@ -86,6 +86,15 @@ void Profile::add_lanes(std::span<const int32_t> shapes) {
     }
 }
 
+// A multiple of an odd number times the inverse of that is the quotient, and no other number gives one so small; zeros at
+// the end are rotated to the front, where others than zeros make the number too large.
+Profile::Multiples::Multiples(uint64_t divisor)
+    : twos_(std::countr_zero(divisor)), largest_(std::numeric_limits<uint64_t>::max() / divisor) {
+    const uint64_t odd = divisor >> twos_;
+    inverse_ = odd;  // right in 3 bits, and in twice as many after each step of Newton's
+    for (int bits = 3; bits < 64; bits *= 2) inverse_ *= 2 - odd * inverse_;
+}
+
 void Profile::divide(int64_t time) {
     if (!has_base_) {
         has_base_ = true;
@@ -95,7 +104,9 @@ void Profile::divide(int64_t time) {
     if (step_ == 1) return;
     const uint64_t difference = time < base_ ? static_cast<uint64_t>(base_) - static_cast<uint64_t>(time)
                                              : static_cast<uint64_t>(time) - static_cast<uint64_t>(base_);
-    if (step_ == 0 || difference % step_ != 0) step_ = std::gcd(step_, difference);
+    if (step_ != 0 && is_multiple_(difference)) return;
+    step_ = std::gcd(step_, difference);
+    if (step_ != 0) is_multiple_ = Multiples(step_);
 }
 
 int64_t Profile::end_of(const ProfileRows& rows, size_t i) {
@@ -185,12 +196,9 @@ void Profile::order(Lane& lane, int64_t track, int64_t row, int64_t start, int64
     }
 }
 
-void Profile::count(Lane& lane, int64_t track, int64_t row, int64_t length, bool is_closed, int32_t name) {
+Profile::Pair& Profile::pair_of(Lane& lane, int64_t track, int32_t name) {
+    if (lane.pair != 0 && lane.name == name) return pairs_[lane.pair - 1];
     const uint64_t low = static_cast<uint32_t>(name);
-    if (pairs_.size() >= kMostPairs) {
-        has_all_pairs_ = false;
-        return;
-    }
     uint32_t& at = pair_index_.at(static_cast<uint64_t>(track) << 32 | low);
     if (at == 0) {
         uint32_t& group = group_index_.at(static_cast<uint64_t>(static_cast<uint32_t>(lane.shape)) << 32 | low);
@@ -201,7 +209,17 @@ void Profile::count(Lane& lane, int64_t track, int64_t row, int64_t length, bool
         pairs_.push_back({track, name, static_cast<int32_t>(group - 1), 0, 0, 0, {}});
         at = static_cast<uint32_t>(pairs_.size());
     }
-    Pair& pair = pairs_[at - 1];
+    lane.name = name;
+    lane.pair = at;
+    return pairs_[at - 1];
+}
+
+void Profile::count(Lane& lane, int64_t track, int64_t row, int64_t length, bool is_closed, int32_t name) {
+    if (pairs_.size() >= kMostPairs) {
+        has_all_pairs_ = false;
+        return;
+    }
+    Pair& pair = pair_of(lane, track, name);
     ++pair.count;
     if (!is_closed) return;
     ++pair.closed;

@@ -1,6 +1,7 @@
 // Sums over the slices and instants of each lane, from which plausibility rules judge a trace.
 #pragma once
 #include <array>
+#include <bit>
 #include <cstdint>
 #include <limits>
 #include <span>
@@ -156,6 +157,8 @@ class Profile {
         int64_t stamp = LaneProfile::kLowest;   // the highest timestamp
         int64_t here = 0;                       // closed slices of no length that start with it
         std::vector<Tied> tied;                 // closed slices that start with it
+        int32_t name = 0;                       // of the latest slice
+        uint32_t pair = 0;                      // index + 1 of the lane and that name
     };
     // Open addressing: index + 1 of a pair or group by its key.
     class Index {
@@ -173,8 +176,21 @@ class Profile {
         size_t used_ = 0;
     };
 
+    // Tests whether numbers are multiples of a divisor, with a product in place of a division.
+    class Multiples {
+      public:
+        explicit Multiples(uint64_t divisor);
+        bool operator()(uint64_t number) const { return std::rotr(number * inverse_, twos_) <= largest_; }
+
+      private:
+        uint64_t inverse_;  // of the odd part, modulo 2**64
+        int twos_;
+        uint64_t largest_;  // quotient
+    };
+
     static int64_t end_of(const ProfileRows& rows, size_t i);
     void divide(int64_t time);
+    Pair& pair_of(Lane& lane, int64_t track, int32_t name);
     void order(Lane& lane, int64_t track, int64_t row, int64_t start, int64_t end, bool is_closed, int32_t name);
     void count(Lane& lane, int64_t track, int64_t row, int64_t length, bool is_closed, int32_t name);
     void thin();
@@ -193,6 +209,7 @@ class Profile {
     bool has_base_ = false;
     int64_t base_ = 0;
     uint64_t step_ = 0;
+    Multiples is_multiple_{1};  // of the step
     int64_t seen_ = 0;
 };
 
