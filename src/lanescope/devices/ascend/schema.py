@@ -1034,6 +1034,22 @@ STATS = (
         "phases of the host that are too far from the other records, or that no clock joins with them: excluded",
     ),
     StatSpec(
+        "ascend_collection_lost",
+        "data_loss",
+        "records of the device that the collector did not get, by its own count: they are missing from every list",
+        dropped_units=("collected record",),
+    ),
+    StatSpec(
+        "ascend_collection_buffers_lost",
+        "data_loss",
+        "buffers that the collector did not get, by its own count, at least: each holds up to 1,024 records of a core",
+    ),
+    StatSpec(
+        "ascend_collection_incomplete",
+        "data_loss",
+        "statements of the collector that its file may be incomplete: records may be missing anywhere",
+    ),
+    StatSpec(
         "ascend_host_dropped",
         "data_loss",
         "submission records dropped by the recorder on the host",

@@ -11,6 +11,7 @@ from lanescope.common.stat_tally import StatTally
 from lanescope.devices.ascend import schema
 from lanescope.devices.ascend.emit.context import TimelineBuilder, some
 from lanescope.devices.ascend.emit.stream_stats import add_stream_stats
+from lanescope.devices.ascend.formats.collection import collection_of
 from lanescope.devices.ascend.formats.layout import (
     AICORE,
     AICPU,
@@ -18,10 +19,16 @@ from lanescope.devices.ascend.formats.layout import (
     PHASES,
     RECORD_BYTES,
     RECORDS,
+    SUBMITS,
+    V4_AICPU,
+    V4_PHASES,
 )
 from lanescope.devices.ascend.formats.records import Section
 from lanescope.devices.ascend.interpret import consistency, cross_checks, declared_checks, scheduler_checks
 from lanescope.trace import Column, Dictionary, Table
+
+#: Lists whose records a collector gets from the device.
+_COLLECTED = frozenset(layout.name for layout in (AICORE, AICPU, V4_AICPU, PHASES, V4_PHASES, SUBMITS))
 
 
 def draw_gaps(canvas: TimelineBuilder) -> None:
@@ -145,6 +152,28 @@ def account(canvas: TimelineBuilder) -> None:
         if type(expected) is int and type(recorded) is int and 0 <= recorded < expected <= 1 << 62:
             builder.add_stat("ascend_host_dropped", expected - recorded, input_id=canvas.main)
             _producer(canvas, HOST_SUBMITS.name, recorded, expected - recorded)
+    _account_collection(canvas)
+
+
+def _account_collection(canvas: TimelineBuilder) -> None:
+    """Count what the collector says is missing."""
+    records, builder = canvas.told.records, canvas.builder
+    told = collection_of(records.metadata)
+    for name, count in (
+        ("ascend_collection_lost", told.lost),
+        ("ascend_collection_buffers_lost", told.buffers),
+        ("ascend_collection_incomplete", told.doubts),
+    ):
+        builder.add_stat(name, count, input_id=canvas.main)
+    if told.lost:
+        recorded = sum(len(rows) for name, rows in records.as_read.items() if name in _COLLECTED)
+        builder.add_dropped(
+            unit="collected record",
+            unit_bytes=RECORD_BYTES[AICORE.name],
+            recorded=recorded,
+            dropped=told.lost,
+            input_id=canvas.main,
+        )
 
 
 def _account_file(canvas: TimelineBuilder, part: str, size: int, sections: Iterable[Section], other: int) -> None:

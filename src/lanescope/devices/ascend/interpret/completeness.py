@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from lanescope.devices.ascend.formats.collection import collection_of
 from lanescope.devices.ascend.formats.layout import HOST_SUBMITS, Layout
 from lanescope.devices.ascend.formats.records import Records
 from lanescope.devices.ascend.interpret.execution_table import LossSummary
@@ -38,6 +39,8 @@ def is_whole(
     if any(stream.dropped or stream.unaccounted or stream.is_truncated for stream in records.streams):
         return False
     if any(count and name in _EXCLUDED for name, count, _ in problems):
+        return False
+    if collection_of(records.metadata):
         return False
     host = records.metadata.get("host_capture")
     if HOST_SUBMITS.name in names and isinstance(host, dict) and host.get("status") not in (None, "complete"):

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from lanescope.common.distinct import distinct
+from lanescope.devices.ascend.formats.collection import collection_of
 from lanescope.devices.ascend.formats.layout import (
     AICORE,
     AICPU,
@@ -136,7 +137,7 @@ def _unknown_words(told: Interpreter) -> int:
     anchors = metadata.get("clock_anchors")
     if isinstance(anchors, dict) and "raw_device_timestamp_unit" in anchors:
         wrong += anchors["raw_device_timestamp_unit"] not in _RAW_UNITS
-    return int(wrong)
+    return int(wrong) + collection_of(metadata).wrong
 
 
 def _is_unknown(rows: Section, name: str, known: tuple[str, ...]) -> Mask:

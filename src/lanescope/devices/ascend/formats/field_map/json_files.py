@@ -52,6 +52,7 @@ SINGLE_VALUES: dict[Path, str] = {
     ("metadata", "core_to_thread", "#"): "Scheduler thread of a core.",
     ("metadata", "runtime"): "Runtime that made the capture.",
     ("metadata", "orchestrator_source"): "Who orchestrates: device or host.",
+    ("metadata", "collection", "*"): "What the collector says of its own work.",
     ("metadata", "clock_anchors", "samples", "#", "position"): "When both clocks were read.",
     ("metadata", "clock_anchors", "samples", "#", "host_before_ns"): "Host's clock before the reading.",
     ("metadata", "clock_anchors", "samples", "#", "device_cycles"): "Device's counter.",
