@@ -308,15 +308,24 @@ def drawn_by_exporter(case: Case) -> list[Region]:
 
 
 def drawn_by_proton(chrome: dict[str, Any]) -> list[Region]:
-    """Return the regions of the trace that Proton's library writes; times are cycles from a block's first region."""
+    """Return the regions of the trace that Proton's library writes; times are cycles from a block's first region.
+
+    A region over two warps is an arrow between two events there; it counts for the warp in which it begins.
+    """
     rows = []
+    arrows: dict[int, dict[bool, tuple[int, int, str, int]]] = {}
     for event in chrome["traceEvents"]:
         place = re.fullmatch(r".* Core\d+ CTA(\d+)", event.get("pid", ""))
         lane = re.match(r"warp (\d+) ", event.get("tid", ""))
-        if place is None or lane is None or event.get("cat") == "flow":
+        if place is None or lane is None:
             continue
         begin = round(1000 * event["ts"])
-        rows.append((int(place[1]), int(lane[1]), event["name"], begin, begin + round(1000 * event["dur"])))
+        where = int(place[1]), int(lane[1]), event["name"], begin
+        if event.get("cat") == "flow":
+            arrows.setdefault(event["bind_id"], {})["flow_out" in event] = where
+        else:
+            rows.append((*where, begin + round(1000 * event["dur"])))
+    rows += [(*ends[True], ends[False][3]) for ends in arrows.values()]
     return from_first(rows)
 
 

@@ -258,7 +258,7 @@ class Column:
         return np.array(self.dictionary.texts, dtype=object)[self.values]
 
     def encoded(self) -> Encoded | None:
-        """Return what ``encode`` does, of a column whose texts nobody has read yet; None of others."""
+        """Return what ``encode`` does, of a column whose texts were not read yet; None of others."""
         return self.encode() if self.encode is not None and self._values is None else None
 
     @property

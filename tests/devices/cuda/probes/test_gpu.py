@@ -4,18 +4,26 @@ from __future__ import annotations
 
 import json
 import os
+import random
 import re
 import shutil
 import subprocess
 import sys
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 import lanescope
 from devices.cuda.probes import host
 from devices.cuda.probes.code import ARCHITECTURES, Toolkit
+from lanescope.devices.cuda.formats.encode import proton
 
+MODE = (
+    "default:metric_type=METRIC_TYPE.CYCLE:sampling_strategy=SAMPLING_STRATEGY.NONE:sampling_options="
+    ":granularity=GRANULARITY.WARP:buffer_strategy=BUFFER_STRATEGY.CIRCULAR:buffer_type=BUFFER_TYPE.SHARED"
+    ":buffer_size=0:optimizations="
+)
 SMALL = ("ls2", "ls2_clock64", "ls2_no_fence", "ls2_payload", "pipeline", "tirx")
 ROOT = Path(__file__).resolve().parents[4]
 GPU = ROOT / "benchmarks" / "gpu"
@@ -108,6 +116,60 @@ def test_other_profilers_are_run_and_compared_with_their_own_exporters(producers
     assert "| proton | none, a simulation | proton | 256 | 0 | 0 |" in page
 
 
+def random_entries(choose, block):
+    """Return entries of four warps: asynchronous ones in any order, scopes that nest in their warp."""
+    rows, cycle, open_scopes = [], 100, [[] for _ in range(4)]
+    for _ in range(choose.randrange(2, 24)):
+        cycle, warp = cycle + choose.choice([0, 1, 5, 40]), choose.randrange(4)
+        stack = open_scopes[warp]
+        if choose.random() < 0.7:
+            rows.append((block, warp, choose.randrange(2), 1, choose.randrange(2), cycle))
+        elif stack and choose.random() < 0.6:
+            rows.append((block, warp, stack.pop(), 0, 1, cycle))
+        elif len(stack) < 3:
+            stack.append(4 + len(stack))
+            rows.append((block, warp, stack[-1], 0, 0, cycle))
+    return rows
+
+
+@pytest.mark.parametrize("case", ["golden", "two producers", "broadcast", "nested", "random"])
+def test_asynchronous_regions_are_those_of_protons_library(driver, require_tool, tmp_path, monkeypatch, case):
+    """The rules by which starts and ends of several warps pair are the producer's: its library draws the same."""
+    require_tool("probes")
+    monkeypatch.syspath_prepend(str(GPU))
+    import producers
+
+    #: (CTA, warp, event, asynchronous, end, cycle)
+    cases = {
+        "two producers": [(0, 0, 3, 1, 0, 100), (0, 1, 3, 1, 0, 150), (0, 2, 3, 1, 1, 400), (0, 2, 3, 1, 1, 500)],
+        "broadcast": [(0, 1, 2, 1, 0, 90), (0, 0, 2, 1, 1, 300), (0, 3, 2, 1, 1, 350), (1, 1, 2, 1, 0, 99)],
+        "nested": [(0, 0, 1, 0, 0, 10), (0, 0, 4, 1, 0, 20), (0, 0, 1, 0, 1, 70), (0, 0, 4, 1, 1, 95)],
+    }
+    cases["random"] = [row for block in range(200) for row in random_entries(random.Random(block), block)]
+    if case == "golden":
+        raw = (Path(__file__).parents[1] / "golden" / "proton_39.bin").read_bytes()
+    else:
+        rows = np.array(cases[case])
+        lanes = rows[:, 0] * 4 + rows[:, 1]
+        kinds = np.where(rows[:, 3] == 1, 4, 0)  # bit 22, as the released version stores it
+        entries = proton.Entries(lanes, rows[:, 2], kinds, rows[:, 4] == 1, rows[:, 5])
+        blocks = int(rows[:, 0].max()) + 1
+        times = np.array([[1000, 9000, 9100]] * blocks)
+        raw, _ = proton.encode(entries, proton.ProtonSetup(np.arange(blocks), 4, (0, 1, 2, 3), 32, times))
+    head = np.frombuffer(raw[:40], "<u4")
+    (tmp_path / "proton.bin").write_bytes(raw)
+    known = {"name": "k", "mode": MODE, "names": [[n, f"event_{n}"] for n in range(8)], "parents": []}
+    known |= {"num_warps": int(head[7]), "profile_scratch_size": int(head[8])}
+    known["target"] = {"backend": "cuda", "arch": 90, "warp_size": 32}
+    (tmp_path / "proton.json").write_text(json.dumps(known))
+    seen = producers.compare(producers.Case("proton", tmp_path / "proton.bin", {}, [], {}, {}, {}), driver)
+    assert (seen["only_lanescope"], seen["only_exporter"]) == (0, 0), seen
+    if case == "random":
+        assert seen["same"] > 500
+    else:
+        assert seen["same"] == {"golden": 6, "two producers": 2, "broadcast": 1, "nested": 2}[case]
+
+
 def test_regions_that_an_exporter_draws_otherwise_are_failures(tmp_path, monkeypatch):
     monkeypatch.syspath_prepend(str(GPU))
     from producers import beside, drawn_by_proton, from_first
@@ -116,15 +178,17 @@ def test_regions_that_an_exporter_draws_otherwise_are_failures(tmp_path, monkeyp
     seen = beside(mine, [(0, 1, "load", 5, 9), (1, 0, "scale", 3, 5)])
     assert (seen["same"], seen["only_lanescope"], seen["only_exporter"]) == (1, 2, 1)
     assert seen["examples"]["exporter"] == [[1, 0, "scale", 3, 5]]
+    arrow = {"cat": "flow", "bind_id": 7}
     events = [
         {"pid": "k Core3 CTA1", "tid": "warp 2 (line 0)", "name": "a", "ts": 0.062, "dur": 0.007},
         {"pid": "k Core3 CTA1", "tid": "warp 0 (line 1)", "name": "b", "ts": 0.05, "dur": 0.03},
-        {"pid": "k Core3 CTA1", "tid": "warp 0 (line 1)", "name": "b", "ts": 0.05, "dur": 0, "cat": "flow"},
+        {"pid": "k Core3 CTA1", "tid": "warp 3 (line 0)", "name": "c", "ts": 0.07, "dur": 0, **arrow, "flow_in": True},
+        {"pid": "k Core3 CTA1", "tid": "warp 1 (line 0)", "name": "c", "ts": 0.04, "dur": 0, **arrow, "flow_out": True},
         {"pid": "none of a block", "tid": "warp 0", "name": "c", "ts": 1, "dur": 1},
     ]
     drawn = drawn_by_proton({"traceEvents": events})
-    assert drawn == [(1, 0, "b", 0, 30), (1, 2, "a", 12, 19)]
-    assert from_first([(1, 2, "a", 1012, 1019), (1, 0, "b", 1000, 1030)]) == drawn
+    assert drawn == [(1, 0, "b", 10, 40), (1, 1, "c", 0, 30), (1, 2, "a", 22, 29)]
+    assert from_first([(1, 2, "a", 1012, 1019), (1, 1, "c", 990, 1020), (1, 0, "b", 1000, 1030)]) == drawn
 
 
 def test_a_coarse_timer_is_measured(driver, require_tool, tmp_path):
