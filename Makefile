@@ -109,8 +109,9 @@ man: $(READY) ## write the man pages into build/man, from the parsers of the com
 bench: $(READY) ## measure all families against their peers; BENCH adds arguments: --quick, --only NAME, --full, --keep
 	@$(BIN)/python benchmarks/run.py $(BENCH)
 
-gpu: $(READY) ## run the probes on this machine's GPU: check them, measure them; GPU adds arguments: --quick, -o FOLDER
-	@$(BIN)/python benchmarks/gpu/run.py $(GPU)
+gpu: $(READY) ## run probes, ours and those of others, on this machine's GPU: check, measure, keep captures; GPU adds arguments: --quick, -o FOLDER, --no-keep
+	@if $(BIN)/python benchmarks/gpu/driver.py; then for tool in cuda probes flashinfer torch; do tools/fetch_tools $$tool || echo "make gpu: goes on without $$tool" >&2; done; fi
+	@python=.tools/probes/bin/python; [ -x $$python ] || python=$(BIN)/python; $$python benchmarks/gpu/run.py $(GPU)
 
 gates: $(READY) ## count instructions, and fail where a start, a decode, a check or a writer takes more than it may
 	@$(BIN)/python benchmarks/run.py --check --only gates $(BENCH)

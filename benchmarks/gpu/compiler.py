@@ -7,6 +7,7 @@ import shutil
 import subprocess
 import sys
 import tempfile
+from collections.abc import Sequence
 from pathlib import Path
 
 from lanescope import MissingDependencyError
@@ -16,19 +17,24 @@ ROOT = Path(__file__).resolve().parents[2]
 _HINT = "pip install nvidia-cuda-nvrtc, or install the CUDA toolkit (nvcc)"
 
 
-def compile_(source: Path, architecture: int) -> tuple[bytes, str]:
+def compile_(source: Path, architecture: int, folders: Sequence[Path] = ()) -> tuple[bytes, str]:
     """Return the machine code for an architecture (90: compute capability 9.0), and the compiler's name and version.
+
+    Args:
+        source: file.
+        architecture: of the chip.
+        folders: where included files are, besides the probe header's.
 
     Raises:
         MissingDependencyError: there is no compiler, or it does not know the chip.
     """
     library = nvrtc()
     if library is not None:
-        return _by_nvrtc(library, source, architecture)
+        return _by_nvrtc(library, source, architecture, folders)
     nvcc = shutil.which("nvcc")
     if nvcc is None:
         raise MissingDependencyError("no CUDA compiler is here", hint=_HINT)
-    return _by_nvcc(nvcc, source, architecture)
+    return _by_nvcc(nvcc, source, architecture, folders)
 
 
 def has_compiler() -> bool:
@@ -58,12 +64,13 @@ def nvrtc() -> ctypes.CDLL | None:
     return None
 
 
-def _by_nvrtc(library: ctypes.CDLL, source: Path, architecture: int) -> tuple[bytes, str]:
+def _by_nvrtc(library: ctypes.CDLL, source: Path, architecture: int, folders: Sequence[Path]) -> tuple[bytes, str]:
     program, major, minor = ctypes.c_void_p(), ctypes.c_int(), ctypes.c_int()
     library.nvrtcVersion(ctypes.byref(major), ctypes.byref(minor))
     version = f"NVRTC {major.value}.{minor.value}"
     library.nvrtcCreateProgram(ctypes.byref(program), source.read_bytes(), source.name.encode(), 0, None, None)
-    options = [f"-I{include_dir()}", f"-arch=sm_{architecture}", "-std=c++17"]
+    places = [f"-I{folder}" for folder in (include_dir(), *folders)]
+    options = [*places, f"-arch=sm_{architecture}", "-std=c++17"]
     array = (ctypes.c_char_p * len(options))(*(option.encode() for option in options))
     status = library.nvrtcCompileProgram(program, len(options), array)
     size = ctypes.c_size_t()
@@ -81,10 +88,11 @@ def _by_nvrtc(library: ctypes.CDLL, source: Path, architecture: int) -> tuple[by
     return code.raw, version
 
 
-def _by_nvcc(nvcc: str, source: Path, architecture: int) -> tuple[bytes, str]:
+def _by_nvcc(nvcc: str, source: Path, architecture: int, folders: Sequence[Path]) -> tuple[bytes, str]:
     with tempfile.TemporaryDirectory() as folder:
         target = Path(folder, "kernels.cubin")
-        command = [nvcc, "-std=c++17", f"-I{include_dir()}", f"-arch=sm_{architecture}", "-cubin", "-o", target, source]
+        places = [f"-I{folder}" for folder in (include_dir(), *folders)]
+        command = [nvcc, "-std=c++17", *places, f"-arch=sm_{architecture}", "-cubin", "-o", target, source]
         done = subprocess.run(command, capture_output=True, text=True, check=False)
         if done.returncode:
             raise MissingDependencyError(

@@ -113,9 +113,17 @@ class Gpu:
         return Memory(self, np.ascontiguousarray(array))
 
     def kernel(
-        self, name: str, blocks: int, threads: int, *arguments: Memory | np.generic | None
+        self, name: str, blocks: int, threads: int, *arguments: Memory | np.generic | None, shared: int = 0
     ) -> Callable[[], None]:
-        """Return what launches a kernel; arguments: memory, NumPy scalars of the right type, None for no pointer."""
+        """Return what launches a kernel.
+
+        Args:
+            name: of the kernel.
+            blocks: of the grid.
+            threads: of a block.
+            arguments: memory, NumPy scalars of the right type, None for no pointer.
+            shared: bytes of dynamic shared memory.
+        """
         function = ctypes.c_void_p()
         self.call("cuModuleGetFunction", ctypes.byref(function), self._module, name.encode())
         values = [
@@ -123,7 +131,7 @@ class Gpu:
         ]
         cells = [np.array([value]) for value in values]
         pointers = (ctypes.c_void_p * len(cells))(*(cell.ctypes.data for cell in cells))
-        sizes = [ctypes.c_uint(n) for n in (blocks, 1, 1, threads, 1, 1, 0)]
+        sizes = [ctypes.c_uint(n) for n in (blocks, 1, 1, threads, 1, 1, shared)]
 
         def launch(_keep: Sequence[Any] = cells) -> None:
             self.call("cuLaunchKernel", function, *sizes, None, pointers, None)
@@ -143,3 +151,10 @@ class Gpu:
         self.call("cuEventSynchronize", self._end)
         self.call("cuEventElapsedTime", ctypes.byref(found), self._begin, self._end)
         return found.value * 1e6
+
+
+if __name__ == "__main__":  # whether there is a GPU: exit status 0
+    try:
+        Gpu()
+    except (MissingDependencyError, DriverError):
+        raise SystemExit(1) from None

@@ -13,6 +13,7 @@ from __future__ import annotations
 import argparse
 import datetime
 import json
+import subprocess
 import sys
 from collections import Counter
 from collections.abc import Callable
@@ -24,6 +25,9 @@ from typing import Any
 import numpy as np
 from compiler import compile_, has_compiler
 from driver import DriverError, Gpu
+from producers import Case, flashinfer_code, proton_code, run_all, tirx_code
+from record import keep_captures, keep_figures, write_page
+from summary import lines
 
 import lanescope
 from lanescope import LanescopeError, MissingDependencyError, Trace
@@ -31,7 +35,8 @@ from lanescope.devices.cuda.probes.buffer import BufferPlan
 from lanescope.devices.cuda.probes.overhead import smallest_gap
 
 HERE = Path(__file__).resolve().parent
-OUT = HERE.parents[1] / "out" / "gpu"
+ROOT = HERE.parents[1]
+OUT = ROOT / "out" / "gpu"
 #: Compute capabilities without the point.
 ARCHITECTURES = (80, 90, 100)
 #: Version of the report.
@@ -74,9 +79,11 @@ class Bench:
     gpu: Gpu
     report: Report
     out: Path
+    driver: str
     tiles: int
     work: int
     rounds: int
+    cases: list[Case] = field(default_factory=list)
 
     def save(self, name: str, words: np.ndarray, plan: BufferPlan) -> None:
         np.save(self.out / f"{name}.npy", words)
@@ -333,42 +340,49 @@ def check_triton(bench: Bench) -> None:
         bench.report.check("check_triton comes to its end", holds=False, seen=f"{type(error).__name__}: {error}")
 
 
-def lines(report: dict[str, Any]) -> list[str]:
-    """Return the report as text."""
-    figures, device = report["figures"], report["device"]
-    found = [
-        f"{device['name']}, compute capability {device['architecture'] / 10}, driver for CUDA {device['driver']}, "
-        f"{report['compiler']}, {report['date']}"
-    ]
-    if "globaltimer" in figures:
-        timer = figures["globaltimer"]
-        found.append(f"globaltimer: steps of {timer['step_ns']} ns; multiprocessors at {timer.get('mhz', '?')} MHz")
-    for variant, cost in figures.get("marker_cost", {}).items():
-        time = f", {cost['ns']:.1f} ns" if "ns" in cost else ""
-        found.append(f"marker {variant}: {cost['cycles']:.1f} cycles{time} in a loop of nothing else")
-    compared = {
-        f"{kernel} {name}": row for kernel in ("stages", "pipeline") for name, row in figures.get(kernel, {}).items()
-    }
-    matmul = figures.get("triton_matmul", {"not_run": "see the checks"})
-    if "not_run" in matmul:
-        found.append(f"Triton matmul: not run: {matmul['not_run']}")
-    else:
-        compared["Triton matmul"] = matmul
-    for name, row in compared.items():
-        found.append(
-            f"{name}: {row['instrumented_ns']:,.0f} ns, {row['baseline_ns']:,.0f} ns without, x {row['slowdown']:.4f}"
-        )
-    loads = {name: row.get("median_load_ns") for name, row in figures.get("stages", {}).items()}
-    if {"ls2", "ls2_no_consume"} <= set(loads):
-        found.append(f"LOAD, median: {loads['ls2']:,.0f} ns with consume, {loads['ls2_no_consume']:,.0f} ns without")
-    good = [check for check in report["checks"] if check["holds"]]
-    found.append(f"checks: {len(good)} of {len(report['checks'])} hold")
-    found += [f"  FAILED {check['name']}: {check['seen']}" for check in report["checks"] if not check["holds"]]
-    return found
+def make_small_captures(bench: Bench) -> None:
+    """Launch a few blocks of the kernels, for the captures that tests keep."""
+    gpu, blocks, tiles = bench.gpu, 4, 4
+    data = gpu.array(np.ones(tiles * blocks * max(THREADS, WIDTH), np.float32))
+    sizes = (np.int32(tiles), np.int32(8))
+    for variant, options in PROBED.items():
+        plan = BufferPlan.of(events=STAGES, blocks=blocks, records_per_lane=6 * tiles, **options)
+        probes = gpu.array(plan.new())
+        gpu.kernel(f"stages_{variant}", blocks, THREADS, data, data, *sizes, probes, np.uint64(plan.words))()
+        gpu.wait()
+        bench.save(f"small-{variant}", probes.get(), plan)
+    plan = BufferPlan.of(events=STEPS, groups=WARPS, blocks=blocks, records_per_lane=8 * tiles)
+    probes, sums = gpu.array(plan.new()), gpu.array(np.zeros((blocks, CONSUMERS, 32), np.float32))
+    gpu.kernel("pipeline_ls2", blocks, 32 * len(WARPS), data, sums, *sizes, probes)()
+    gpu.wait()
+    bench.save("small-pipeline", probes.get(), plan)
 
 
-def compile_only(folder: Path) -> None:
+def check_producers(bench: Bench) -> None:
+    """TIRx, FlashInfer and Proton, where they are there."""
+    bench.report.figures["producers"], bench.cases = run_all(bench.gpu, bench.driver, bench.report.check, bench.out)
+
+
+def keep(root: Path, bench: Bench, report: dict[str, Any]) -> None:
+    """Put captures and figures into the repository, and the figures into the docs."""
+    captures = [(path, {}) for path in sorted(bench.out.glob("small-*.npy"))]
+    captures += [(case.path, case.options) for case in bench.cases]
+    made = keep_captures(root, report["device"]["name"], captures)
+    print(f"for the repository: {keep_figures(root, report)}, {write_page(root)}, {len(made)} files of captures")
+
+
+def compile_only(folder: Path, *, own: bool) -> None:
     """Compile the kernels for the chips that they are for, where there is a compiler: all that needs no GPU."""
+    for name, compiled in (
+        ("tirx", lambda chip: (tirx_code(chip).code,)),
+        ("flashinfer", lambda chip: (flashinfer_code(chip)[0],)),
+        ("proton", lambda chip: (proton_code(chip, folder / f"proton.sm_{chip}")[0],)),
+    ) * (not own):
+        try:
+            sizes = [f"{len(compiled(chip)[0]):,}" for chip in ARCHITECTURES]
+            print(f"{name}: {', '.join(sizes)} bytes")
+        except MissingDependencyError as error:
+            print(f"{name}: not compiled: {error}")
     for architecture in ARCHITECTURES:
         try:
             code, compiler = compile_(HERE / "kernels.cu", architecture)
@@ -387,12 +401,15 @@ def main(arguments: list[str] | None = None) -> int:
     parser = argparse.ArgumentParser(description=__doc__.partition("\n\n")[0])
     parser.add_argument("-o", "--output", type=Path, default=OUT, help="folder for buffers and report")
     parser.add_argument("--quick", action="store_true", help="small sizes, few rounds")
+    parser.add_argument("--own", action="store_true", help="leave out the probes of others")
+    parser.add_argument("--root", type=Path, default=ROOT, help="the repository, where figures and captures are kept")
+    parser.add_argument("--no-keep", action="store_true", help="leave the repository as it is")
     parser.add_argument("--driver", default="libcuda.so.1", help="the driver's library")
     given = parser.parse_args(arguments)
     try:
         gpu = Gpu(given.driver)
     except MissingDependencyError as error:
-        compile_only(given.output)
+        compile_only(given.output, own=given.own)
         print(f"lanescope: {error}", file=sys.stderr)
         return 2
     try:
@@ -404,14 +421,13 @@ def main(arguments: list[str] | None = None) -> int:
     given.output.mkdir(parents=True, exist_ok=True)
     report = Report()
     sizes = {"tiles": 4, "work": 8, "rounds": 2} if given.quick else {"tiles": 16, "work": 256, "rounds": 30}
-    bench = Bench(gpu, report, given.output, **sizes)
-    for section in (
-        *(measure_timer, check_known_regions, check_refused, measure_cost),
-        *(check_stages, check_pipeline, check_triton),
-    ):
+    bench = Bench(gpu, report, given.output, given.driver, **sizes)
+    own = (measure_timer, check_known_regions, check_refused, measure_cost, check_stages, check_pipeline)
+    others = () if given.own else (check_producers, check_triton)
+    for section in (*own, make_small_captures, *others):
         try:
             section(bench)
-        except (DriverError, LanescopeError) as error:
+        except (DriverError, LanescopeError, subprocess.SubprocessError) as error:
             # What was found so far is worth keeping; behind an error of the driver nothing works any more.
             report.check(f"{section.__name__} comes to its end", holds=False, seen=str(error))
             if isinstance(error, DriverError):
@@ -434,6 +450,10 @@ def main(arguments: list[str] | None = None) -> int:
     (given.output / "report.json").write_text(json.dumps(whole, indent=2) + "\n")
     print("\n".join(lines(whole)))
     print(f"report and buffers: {given.output}")
+    if report.failed:
+        print("nothing is kept in the repository, as checks failed")
+    elif not given.no_keep:
+        keep(given.root, bench, whole)
     return 1 if report.failed else 0
 
 

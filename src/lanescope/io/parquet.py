@@ -118,10 +118,12 @@ class ParquetSink(AtomicSink):
         last = self._last
         if last is None:
             raise ValueError("a trace has at least one batch")
+        self._writers.finish()
         for name in SHARED:
             table = last.tables()[name]
             if len(table):
-                self._writers.add(name, table)
+                # One after the other: there may be a million tracks, whose columns are made as they are written.
+                self._writers.add(name, table, side_by_side=False)
             self._rows[name] = len(table)
         self._writers.finish()
         metadata = {
@@ -173,8 +175,14 @@ class TableWriters:
             self._executor.shutdown()
         self._database.close()
 
-    def add(self, name: str, table: Table) -> None:
-        """Write a small table, or begin to write a large one; wait while each thread has one to write."""
+    def add(self, name: str, table: Table, *, side_by_side: bool = True) -> None:
+        """Write a small table, or begin to write a large one; wait while each thread has one to write.
+
+        Args:
+            name: of the table.
+            table: its next rows.
+            side_by_side: whether a large one may be written in a thread of its own.
+        """
         count = -(-len(table) // _PART_ROWS)
         bounds = [len(table) * part // count for part in range(count + 1)]
         for start, stop in pairwise(bounds):
@@ -182,7 +190,7 @@ class TableWriters:
             self._parts[name] = number + 1
             path = self._folder / name / f"part-{number:05}.parquet"
             part = table if count == 1 else table.between(start, stop)
-            if self._workers == 1 or len(part) < _MANY_ROWS:
+            if not side_by_side or self._workers == 1 or len(part) < _MANY_ROWS:
                 self._write(part, path)
                 continue
             if self._executor is None:

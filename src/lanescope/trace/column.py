@@ -10,6 +10,8 @@ import numpy.typing as npt
 
 Array = npt.NDArray[Any]
 Mask = npt.NDArray[np.bool_]
+#: UTF-8 of texts end to end, uint8, and where each begins, int64 [n + 1].
+Encoded = tuple[npt.NDArray[np.uint8], npt.NDArray[np.int64]]
 
 #: NumPy types behind the column types. ``text`` holds int32 codes, ``utf8`` Python strings.
 DTYPES: dict[str, np.dtype[Any]] = {
@@ -82,6 +84,26 @@ def _restored(length: int, stored: Array, valid: Mask | None, dictionary: Dictio
     return column
 
 
+def _encoded(texts: Array) -> Encoded:
+    """Return texts, object [n], as UTF-8, end to end, and where each begins."""
+    encoded = [text.encode("utf-8", "replace") for text in texts.tolist()]
+    begins = np.zeros(len(encoded) + 1, np.int64)
+    np.cumsum([len(text) for text in encoded], out=begins[1:])
+    return np.frombuffer(b"".join(encoded), np.uint8), begins
+
+
+def _between(encoded: Encoded, start: int, stop: int) -> Encoded:
+    data, begins = encoded
+    return data[begins[start] : begins[stop]], begins[start : stop + 1] - begins[start]
+
+
+def _joined(parts: Sequence[Encoded]) -> Encoded:
+    """Join texts end to end."""
+    sizes = np.cumsum([0, *(len(data) for data, _ in parts)])
+    begins = [begins[:-1] + size for (_, begins), size in zip(parts, sizes.tolist(), strict=False)]
+    return np.concatenate([data for data, _ in parts]), np.concatenate([*begins, sizes[-1:]])
+
+
 class Column:
     """Values of one column, an optional validity mask, an optional dictionary.
 
@@ -113,7 +135,7 @@ class Column:
         self.dictionary = dictionary
         self.constant_value = constant_value
         self.runs: tuple[Array, Array] | None = None
-        self.encode: Callable[[], tuple[npt.NDArray[np.uint8], npt.NDArray[np.int64]]] | None = None
+        self.encode: Callable[[], Encoded] | None = None
 
     @classmethod
     def array(cls, values: Array, *, valid: Mask | None = None, dictionary: Dictionary | None = None) -> Column:
@@ -235,6 +257,10 @@ class Column:
             return np.full(self._length, "", dtype=object)
         return np.array(self.dictionary.texts, dtype=object)[self.values]
 
+    def encoded(self) -> Encoded | None:
+        """Return what ``encode`` does, of a column whose texts were not read yet; None of others."""
+        return self.encode() if self.encode is not None and self._values is None else None
+
     @property
     def is_unknown(self) -> bool:
         """True for a column made by ``null``: all values are unknown, and none is stored."""
@@ -261,6 +287,11 @@ class Column:
         if self.constant_value is not None:
             column = Column.constant(self.constant_value, stop - start, self.values.dtype, dictionary=self.dictionary)
             column._valid = valid
+            return column
+        encode = self.encode
+        if encode is not None and self._values is None:
+            column = Column.derived(stop - start, lambda: self.values[start:stop], valid=valid)
+            column.encode = lambda: _between(encode(), start, stop)
             return column
         return Column.array(self.values[start:stop], valid=valid, dictionary=self.dictionary)
 
@@ -295,6 +326,8 @@ class Column:
             length, lambda: np.concatenate([c.read_once() for c in columns]), valid=valid, dictionary=dictionary
         )
         column._parts = columns
+        if any(part.encode is not None for part in columns):
+            column.encode = lambda: _joined([part.encoded() or _encoded(part.values) for part in columns])
         return column
 
     @staticmethod

@@ -15,7 +15,7 @@ from lanescope.cuda import decode
 from lanescope.devices.cuda.probes.buffer import BufferPlan
 from lanescope.devices.cuda.probes.session import Session
 
-HERE = Path(__file__).parent / "frameworks"
+GPU = Path(__file__).parents[4] / "benchmarks" / "gpu"
 BLOCKS, GROUPS, TILES, STEP = 3, 2, 4, 32
 
 #: What the source needs of CUDA; threads of a block run one after the other, which is right without barriers.
@@ -42,7 +42,7 @@ extern "C" void launch(int blocks, float *source, float *target, uint64_t *probe
 
 
 def source(require_tool, mode):
-    command = [str(require_tool("probes")), str(HERE / "tirx_source.py"), mode]
+    command = [str(require_tool("probes")), str(GPU / "tirx_source.py"), mode, "90"]
     return subprocess.run(command, capture_output=True, text=True, check=True, timeout=200).stdout
 
 

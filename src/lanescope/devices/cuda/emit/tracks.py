@@ -7,8 +7,10 @@ from collections.abc import Mapping
 import numpy as np
 import numpy.typing as npt
 
+from lanescope.common.numbered_texts import NO_NUMBER, numbered
 from lanescope.devices.cuda.formats.buffer import Grid
 from lanescope.trace import Column, Dictionary, TraceBuilder
+from lanescope.trace.column import Encoded
 
 I64 = npt.NDArray[np.int64]
 U32 = npt.NDArray[np.uint32]
@@ -100,6 +102,14 @@ class Tree:
             found[role == 2] = [f"SM {sm}" for sm in number[role == 2].tolist()]
             return found
 
+        def encoded_names() -> Encoded:
+            role, number = roles(), numbers()
+            groups, of = np.unique(number[role == 0], return_inverse=True)
+            before = np.empty(count, np.int32)
+            before[role == 0], before[role == 1], before[role == 2] = of, len(groups), len(groups) + 1
+            number[role == 0] = NO_NUMBER
+            return numbered([*(_name(names_of, group) for group in groups.tolist()), "block ", "SM "], before, number)
+
         def clocks() -> I64:
             clock = np.zeros(count, np.int64)
             clock[positions()[0]] = clock_of[kept]
@@ -108,11 +118,13 @@ class Tree:
         def is_group() -> npt.NDArray[np.int32]:
             return (roles() > 0).astype(np.int32)
 
+        name = Column.derived(count, names)
+        name.encode = encoded_names
         added = self._builder.tracks(
             parent_id=Column.derived(count, parents),
             kind=Column.derived(count, is_group, dictionary=Dictionary(["lane", "group"])),
             role=Column.derived(count, roles, dictionary=Dictionary(["group", "block", "sm"])),
-            name=Column.derived(count, names),
+            name=name,
             sort_key=Column.derived(count, numbers),
             nesting=Column.derived(count, is_group, dictionary=Dictionary(["nested", "disjoint"])),
             clock_id=Column.derived(count, clocks, valid=lambda: roles() == 0),

@@ -26,13 +26,23 @@ struct Caller<kernel> {
     static void run(void** arguments) { call(kernel, arguments, std::index_sequence_for<Parameters...>{}); }
 };
 
+}  // namespace
+
+#ifdef PRODUCERS
+#include "producers.hpp"
+#else
+#define MORE_KERNELS
+#endif
+
+namespace {
+
 const std::map<std::string, Call> kernels{
 #define KERNEL(name) {#name, &Caller<name>::run}
     KERNEL(stages_off), KERNEL(stages_ls2), KERNEL(stages_ls2_no_fence), KERNEL(stages_ls2_payload),
     KERNEL(stages_ls2_clock64), KERNEL(stages_tirx), KERNEL(stages_ls2_no_consume), KERNEL(pipeline_off),
     KERNEL(pipeline_ls2), KERNEL(pipeline_ls2_no_fence), KERNEL(cost_off), KERNEL(cost_ls2),
     KERNEL(cost_ls2_no_fence), KERNEL(cost_ls2_payload), KERNEL(cost_ls2_clock64), KERNEL(cost_tirx),
-    KERNEL(known_regions), KERNEL(timer),
+    KERNEL(known_regions), KERNEL(timer), MORE_KERNELS
 };
 
 bool fault(const char* name) {
@@ -76,6 +86,15 @@ int cuDeviceGetAttribute(int* value, int attribute, int) {
 int cuDevicePrimaryCtxRetain(void** context, int) { return *context = &memory, 0; }
 int cuCtxSetCurrent(void* context) { return context == &memory ? 0 : invalid; }
 int cuCtxSynchronize() { return 0; }
+// What Proton's library calls to fetch a buffer.
+int cuCtxGetCurrent(void** context) { return *context = &memory, 0; }
+int cuCtxGetDevice(int* device) { return *device = 0, 0; }
+int cuCtxGetStreamPriorityRange(int* least, int* greatest) { return *least = *greatest = 0, 0; }
+int cuStreamCreateWithPriority(void** stream, unsigned, int) { return *stream = &memory, 0; }
+int cuStreamSynchronize(void*) { return 0; }
+int cuStreamDestroy_v2(void*) { return 0; }
+int cuMemAllocHost_v2(void** pointer, std::size_t size) { return *pointer = std::malloc(size), 0; }
+int cuMemFreeHost(void* pointer) { return std::free(pointer), 0; }
 int cuEventCreate(void** event, unsigned) { return *event = new std::uint64_t, 0; }
 int cuEventRecord(void* event, void*) { return *static_cast<std::uint64_t*>(event) = on_host::now_ns, 0; }
 int cuEventSynchronize(void*) { return 0; }
@@ -128,6 +147,7 @@ int cuMemcpyDtoH_v2(void* to, const void* from, std::size_t size) {
     if (fault("output")) ++static_cast<unsigned char*>(to)[3];
     return 0;
 }
+int cuMemcpyDtoHAsync_v2(void* to, const void* from, std::size_t size, void*) { return cuMemcpyDtoH_v2(to, from, size); }
 int cuLaunchKernel(
     void* function, unsigned gx, unsigned gy, unsigned gz, unsigned bx, unsigned by, unsigned bz, unsigned, void*,
     void** arguments, void** extra) {

@@ -1,7 +1,8 @@
-"""Print the CUDA source that TIRx makes of a kernel with its own probes; run by ``test_tirx.py``.
+"""Print the CUDA source that TIRx makes of a kernel with its own probes, for ``make gpu``.
 
-Arguments: ``on`` or ``off``. The kernel has two groups of 16 threads a block; each loads, multiplies and stores. What
-TIRx offers to its users, ``CudaProfiler``, is a wrapper around these calls and cannot be imported without PyTorch.
+Arguments: ``on`` or ``off``, and the chip (``90``: compute capability 9.0). The kernel has two groups of 16 threads a
+block; each loads, multiplies and stores. What TIRx offers to its users, ``CudaProfiler``, is a wrapper around these
+calls and cannot be imported without PyTorch.
 """
 
 from __future__ import annotations
@@ -54,5 +55,5 @@ def kernel(*, enabled: bool):
 
 
 module = tvm.IRModule({"main": kernel(enabled=sys.argv[1] == "on")})
-target = tvm.target.Target({"kind": "cuda", "arch": "sm_90"})
+target = tvm.target.Target({"kind": "cuda", "arch": f"sm_{sys.argv[2]}"})
 print(tvm.compile(module, target=target, tir_pipeline="tirx").mod.imports[0].inspect_source())
