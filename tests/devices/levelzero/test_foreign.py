@@ -198,6 +198,40 @@ def test_big_endian_traces_of_several_files_and_clocks_in_one_folder(tmp_path):
     assert all(name.startswith("CPU ") for name in lanes)
 
 
+CLOCKS = """/* CTF 1.8 */ typealias integer {{ size = 8; }} := u8;
+trace {{ major = 1; minor = 8; byte_order = le; packet.header := struct {{ u8 stream_id; }}; }};
+clock {{ name = c; freq = 1000; {c} }}; clock {{ name = d; freq = 3; {d} }};
+stream {{ id = 1; packet.context := struct {{ u8 packet_size; }};
+  event.header := struct {{ integer {{ size = 8; map = clock.c.value; }} timestamp; }}; }};
+stream {{ id = 2; packet.context := struct {{ u8 packet_size; }};
+  event.header := struct {{ integer {{ size = 8; map = clock.{second}.value; }} timestamp; }}; }};
+event {{ name = e; stream_id = 1; }}; event {{ name = f; stream_id = 2; }};
+"""
+UID = 'uuid = "2a6422d0-6cee-11e0-8c08-cb07d7b3a564";'
+
+
+@pytest.mark.parametrize(
+    ("c", "d", "second", "apart"),
+    [
+        ("", "", "c", 0),
+        ("", "", "d", 1),
+        ("absolute = true;", "", "d", 1),
+        ("absolute = true;", "absolute = true;", "d", 0),
+        (UID, UID, "d", 0),
+    ],
+)
+@pytest.mark.parametrize("in_one_file", [False, True])
+def test_clocks_of_one_trace_that_nothing_connects_are_reported(c, d, second, apart, in_one_file, tmp_path):
+    """Each file, and each kind of stream in it, has the clock of its own kind."""
+    (tmp_path / "metadata").write_text(CLOCKS.format(c=c, d=d, second=second))
+    packets = bytes((1, 24, 5)), bytes((2, 24, 6))
+    for number, data in enumerate([b"".join(packets)] if in_one_file else packets):
+        (tmp_path / f"stream_{number}").write_bytes(data)
+    trace = lanescope.open(tmp_path)
+    assert len(trace.instants) == 2
+    assert stats(trace).get("levelzero_foreign_clocks", 0) == apart
+
+
 def test_lost_bytes_are_counted(tmp_path):
     writer = Writer(3)
     writer.save(tmp_path / "trace")
