@@ -1,7 +1,10 @@
 """CTF 2 as LTTng and babeltrace2 of Debian testing write it, event by event as that babeltrace2 reads it."""
 
 import json
+import shutil
 import subprocess
+import tempfile
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -30,20 +33,22 @@ SESSIONS = {
 
 
 @pytest.fixture(scope="module")
-def program(tmp_path_factory):
-    folder = tmp_path_factory.mktemp("program")
-    for path in (folder, *folder.parents[:3]):
-        if path.owner() != "root" or path.stat().st_mode & 0o055 != 0o055:
-            path.chmod(0o755)
-    return lttng_session.build(folder)
+def recorded():
+    """Record all sessions, in a folder that all users may enter."""
+    folder = Path(tempfile.mkdtemp(prefix="lanescope-ctf2-"))
+    folder.chmod(0o755)
+    program = lttng_session.build(folder)
+    made = {}
+    for name, (arguments, options) in SESSIONS.items():
+        (folder / name).mkdir()
+        made[name] = lttng_session.record(folder / name, program, *arguments, newest=True, **options)
+    yield made
+    shutil.rmtree(folder)
 
 
 @pytest.mark.parametrize("name", SESSIONS)
-def test_sessions_of_lttng(name, program, tmp_path):
-    for path in (tmp_path, *tmp_path.parents[:3]):
-        path.chmod(0o755)
-    arguments, options = SESSIONS[name]
-    folder = lttng_session.record(tmp_path, program, *arguments, newest=True, **options)
+def test_sessions_of_lttng(name, recorded):
+    folder = recorded[name]
     (metadata, *_) = folder.rglob("metadata")
     assert metadata.read_bytes().startswith(b"\x1e")
     seen = foreign.babeltrace(folder, tools=NEWEST)[str(folder)]

@@ -30,6 +30,7 @@ from lanescope.devices.levelzero.formats.foreign.streams import unix_times
 from lanescope.errors import InputError
 from lanescope.wire import tsdl
 from wire import foreign, lttng_session
+from wire.fragments_writer import transcribed
 from wire.lttng_session import BIN, NEWEST, ROOT
 from wire.tsdl_writer import Writer
 
@@ -64,6 +65,19 @@ def test_thapi_by_ctf_is_thapi_by_text(seed, tmp_path):
     for table in ("slices", "tracks", "levelzero_calls", "levelzero_operations", "levelzero_queues", "flows"):
         assert rows(trace, table) == rows(text, table), table
     assert {k: v for k, v in stats(text).items() if k != "levelzero_missing_date"} == stats(trace)
+
+
+def test_thapi_by_ctf_2_is_thapi_by_ctf_1_8(tmp_path):
+    lines = next(iter(FAMILY.simulate(simulated(style="thapi", ops=150), 5).files.values()))
+    thapi_ctf.write(lines, tmp_path / "first")
+    shutil.copytree(tmp_path / "first", tmp_path / "second")
+    described = tsdl.describe((tmp_path / "first/metadata").read_text())
+    (tmp_path / "second/metadata").write_text(transcribed(described, 5))
+    first, second = lanescope.open(tmp_path / "first"), lanescope.open(tmp_path / "second")
+    assert len(rows(first, "levelzero_operations")) > 100
+    for table in ("slices", "tracks", "levelzero_calls", "levelzero_operations", "levelzero_queues", "flows"):
+        assert rows(second, table) == rows(first, table), table
+    assert stats(second) == stats(first)
 
 
 def test_calls_of_other_apis(tmp_path):
