@@ -86,7 +86,7 @@ matrix-mutants: $(READY) ## build the recorder with one thing wrong at a time; f
 	@PYTHONPATH=tests $(BIN)/python -m native.matrix mutants
 
 test-tools: .venv/venv.stamp ## fetch the programs that tests drive into .tools
-	@tools/fetch_tools node valgrind babeltrace2 mpirun lttng bt2 zsh fish levelzero levelzero-newest sarif cuda probes
+	@tools/fetch_tools node valgrind babeltrace2 mpirun lttng bt2 zsh fish levelzero levelzero-newest lttng-newest sarif cuda probes
 
 browser-tools: .venv/venv.stamp ## fetch a headless browser and a checker of types in scripts into .tools
 	@tools/fetch_tools node chromium typescript

@@ -83,7 +83,7 @@ def _with_file(data: bytes, suffix: str, read: Callable[[Path], object]) -> None
 
 
 def read_ctf_metadata(data: bytes) -> None:
-    """CTF 1.8 metadata, of any producer and of the recorder: described and compiled, or refused."""
+    """CTF metadata, of any producer and of the recorder: described and compiled, or refused."""
     from lanescope.wire.ctf import metadata
     from lanescope.wire.tsdl import description, files
     from lanescope.wire.tsdl.reader import Reader

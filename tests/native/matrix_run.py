@@ -10,6 +10,7 @@ import json
 import shutil
 import subprocess
 from collections import Counter
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -431,9 +432,16 @@ def own_results(ran: Ran, bits: int, *, exact: bool = True) -> list[str]:
         origin = candidates[0]["start"]
         latest = max(candidates, key=lambda op: (op["end"] - origin + (1 << bits - 1)) % (1 << bits))
         wanted = _ticks(latest)
-        if found != wanted and (exact or len(marks) == 1):
+        if found != wanted and (exact or len(marks) == 1 or not _is_mixture(found, candidates)):
             failures.append(f"the program read timestamps {found} of {words[1]}, run {run}: {wanted} are right")
     return failures
+
+
+def _is_mixture(found: tuple[int, ...], candidates: Sequence[dict[str, Any]]) -> bool:
+    """Whether each tick is one of some operation's; an end that is not the last one is still its start."""
+    starts, ends, context_starts, context_ends = (set(ticks) for ticks in zip(*map(_ticks, candidates), strict=True))
+    possible = (starts, ends | starts, context_starts, context_ends | context_starts)
+    return all(tick in ticks for tick, ticks in zip(found, possible, strict=True))
 
 
 def examine(

@@ -14,14 +14,18 @@ from wire.lttng_session import BIN
 DUMP = Path(__file__).parent / "bt2_dump.py"
 
 
-def babeltrace(*folders):
+def babeltrace(*folders, tools=BIN):
     """Return what babeltrace2 sees in each folder: events, discarded events, discarded packets, and errors.
 
     One process each: version 2.0.4 aborts at some descriptions.
+
+    Args:
+        folders: the folders.
+        tools: where the Python is that has bt2.
     """
     found, lines, events = {}, [], []
     for folder in folders:
-        made = subprocess.run([BIN / "bt2-python", DUMP, folder], check=False, capture_output=True, text=True)
+        made = subprocess.run([tools / "bt2-python", DUMP, folder], check=False, capture_output=True, text=True)
         lines += made.stdout.splitlines() if made.returncode == 0 else [json.dumps({"folder": str(folder)})]
         if made.returncode:
             lines.append(json.dumps({"error": f"exit status {made.returncode}: {made.stderr[-300:]}"}))
@@ -58,6 +62,8 @@ def without_options(kind, value):
     if isinstance(kind, tsdl.Struct):
         types = {name.removeprefix("_"): member for name, member in kind.fields}
         return {name: without_options(types[name], item) for name, item in value.items()}
+    if isinstance(kind, tsdl.Variant) and kind.is_optional:
+        return None if value is None else without_options(kind.options[0][1], value)
     if isinstance(kind, tsdl.Variant):
         options = {name.removeprefix("_"): member for name, member in kind.options}
         ((name, item),) = value.items()
@@ -146,7 +152,7 @@ def same_events(ours, theirs):
             "events_discarded",
             "packet_seq_num",
         )
-        packet = {key: value for key, value in (context or {}).items() if key not in hidden}
+        packet = {key: value for key, value in (context or {}).items() if not key.endswith(hidden)}
         rest = {key: value or None for key, value in fields.items() if key != "packet"}
         return json.dumps([cycles, name, rest, packet], sort_keys=True)
 

@@ -1,14 +1,18 @@
 """Traces by LTTng's own tools: a program with tracepoints, recorded by a session of its own."""
 
+import fcntl
 import os
 import shutil
 import signal
 import subprocess
+import tempfile
 import time
 from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
 BIN = ROOT / ".tools/bin"
+#: LTTng and babeltrace2 that write CTF 2.
+NEWEST = ROOT / ".tools/lttng-newest/bin"
 _DEBIAN = ROOT / ".tools/debian/usr"
 _SOURCES = Path(__file__).parent / "lttng"
 _NOBODY = 65534
@@ -32,7 +36,14 @@ def build(folder):
     return program
 
 
-def record(folder, program, *arguments, channel=(), contexts=("vpid", "vtid"), setup=()):
+def record(folder, program, *arguments, **options):
+    """Record a program as ``_record`` does, one at a time: daemons of one user get into each other's way."""
+    with (Path(tempfile.gettempdir()) / f"lanescope-lttng-{os.getuid()}.lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        return _record(folder, program, *arguments, **options)
+
+
+def _record(folder, program, *arguments, channel=(), contexts=("vpid", "vtid"), setup=(), newest=False):
     """Record a program; return the folder of the traces.
 
     Args:
@@ -42,6 +53,7 @@ def record(folder, program, *arguments, channel=(), contexts=("vpid", "vtid"), s
         channel: options of ``lttng enable-channel``.
         contexts: what to add to all events.
         setup: further commands of lttng, each a sequence of arguments.
+        newest: whether by the newest LTTng, in CTF 2.
     """
     libraries = next((_DEBIAN / "lib").glob("*-linux-gnu"))
     home = folder / "home"
@@ -53,6 +65,11 @@ def record(folder, program, *arguments, channel=(), contexts=("vpid", "vtid"), s
         "LD_LIBRARY_PATH": str(libraries),
         "LTTNG_UST_REGISTER_TIMEOUT": "10000",
     }
+    tools, create, run = BIN, (), [program]
+    if newest:
+        # It has libraries of its own.
+        tools, create, run = NEWEST, ("--trace-format=ctf-2",), [NEWEST / "run", program]
+        del environment["LD_LIBRARY_PATH"]
     # A daemon of root would be the machine's only one.
     options = {"env": environment, "stdin": subprocess.DEVNULL, "stdout": subprocess.DEVNULL, "timeout": 60}
     if os.getuid() == 0:
@@ -61,7 +78,7 @@ def record(folder, program, *arguments, channel=(), contexts=("vpid", "vtid"), s
         options |= {"user": _NOBODY, "group": _NOBODY, "extra_groups": []}
     output = folder / "traces"
     daemon = subprocess.Popen(
-        [BIN / "lttng-sessiond", "--no-kernel", "--pidfile", home / "pid"],
+        [tools / "lttng-sessiond", "--no-kernel", "--pidfile", home / "pid"],
         env=environment,
         stdin=subprocess.DEVNULL,
         stdout=subprocess.DEVNULL,
@@ -75,12 +92,12 @@ def record(folder, program, *arguments, channel=(), contexts=("vpid", "vtid"), s
             time.sleep(0.02)
 
         def lttng(*words):
-            made = subprocess.run([BIN / "lttng", "--no-sessiond", *words], stderr=subprocess.PIPE, **options)
+            made = subprocess.run([tools / "lttng", "--no-sessiond", *words], stderr=subprocess.PIPE, **options)
             assert made.returncode == 0, (words, made.stderr)
 
         while True:
             try:
-                lttng("create", "test", "--output", output)
+                lttng("create", "test", "--output", output, *create)
                 break
             except AssertionError:
                 # It may not listen yet.
@@ -94,7 +111,7 @@ def record(folder, program, *arguments, channel=(), contexts=("vpid", "vtid"), s
             lttng(*words)
         lttng("enable-event", "-u", "-c", "c", "program:*")
         lttng("start")
-        subprocess.run([program, *arguments], check=True, stderr=subprocess.DEVNULL, **options)
+        subprocess.run([*run, *arguments], check=True, stderr=subprocess.DEVNULL, **options)
         lttng("stop")
         lttng("destroy")
     finally:

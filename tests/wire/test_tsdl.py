@@ -158,7 +158,7 @@ TEXT = Writer(5).text
 REFUSED = {
     "no signature": (lambda text: "x" + text, "signature"),
     "another version": (lambda text: text.replace("minor = 8", "minor = 9"), "line 6 .* version 1.9"),
-    "CTF 2": (lambda text: '\x1e{"type": "preamble"}', "CTF 2"),
+    "CTF 2": (lambda text: '\x1e{"type": "preamble"}', "unsupported version None"),
     "no byte order": (lambda text: text.replace("byte_order = le", "byte_order = middle"), "line 6 .*byte order"),
     "an unknown type": (
         lambda text: text.replace("u64 stream_instance_id", "u65 stream_instance_id"),

@@ -199,18 +199,20 @@ struct Walker {
     std::vector<Lookup> lookups;
     std::vector<uint64_t> carried;
     std::unordered_multimap<uint64_t, uint32_t> rows;  // of `Walked::carried`, by a hash of the values
+    std::array<uint32_t, 256> lately;                  // of them by the last bits of the hash, the one that came last
     Walked out;
 
     Walker(std::span<const uint8_t> bytes, const Trace& of) : data(bytes), trace(of), machine(bytes, of.program) {
         for (const StreamEntry& stream : trace.streams) lookups.emplace_back(trace, stream);
         carried.assign(trace.carried, absent_value);
+        lately.fill(UINT32_MAX);
     }
 
     void keep(int32_t leaf, uint64_t value) {
         if (static_cast<size_t>(leaf) < carried.size()) carried[static_cast<size_t>(leaf)] = value;
     }
 
-    // The row of what the next event carries: there are few, and mostly it is the one of the last event.
+    // The row of what the next event carries: there are few, and mostly it is one that came lately.
     uint32_t context() {
         const size_t count = carried.size();
         const auto is_row = [&](uint32_t row) {
@@ -223,14 +225,15 @@ struct Walker {
         if (!out.contexts.empty() && is_row(out.contexts.back())) return out.contexts.back();
         uint64_t hash = 0;
         for (const uint64_t value : carried) hash = (hash ^ value) * 0x9E3779B97F4A7C15u, hash ^= hash >> 29;
+        uint32_t& last = lately[hash % lately.size()];
+        if (last != UINT32_MAX && is_row(last)) return last;
         auto [found, end] = rows.equal_range(hash);
-        for (; found != end; ++found) {
-            if (is_row(found->second)) return found->second;
-        }
+        while (found != end && !is_row(found->second)) ++found;
+        if (found != end) return last = found->second;
         const auto row = static_cast<uint32_t>(out.carried.size() / count);
         rows.emplace(hash, row);
         out.carried.insert(out.carried.end(), carried.begin(), carried.end());
-        return row;
+        return last = row;
     }
 
     // All columns of events have the room of the first.

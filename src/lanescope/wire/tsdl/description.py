@@ -1,111 +1,19 @@
-"""Blocks of a description -> what a trace has: clocks, streams and their kinds of events."""
+"""A description -> what a trace has: clocks, streams and their kinds of events; here from the blocks of CTF 1.8."""
 
 from __future__ import annotations
 
 import uuid
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Sequence
+from dataclasses import replace
 
-from lanescope.wire.tsdl.parser import Block, Value, parse
+from lanescope.wire.tsdl.fragments import describe_fragments, is_fragments
+from lanescope.wire.tsdl.parser import Block, parse
+from lanescope.wire.tsdl.trace_kinds import MOST_EVENTS, Clock, Description, EventKind, StreamKind, Value
 from lanescope.wire.tsdl.types import Array, Integer, Struct, TsdlError, Type, Variant
 
 _NS = 1_000_000_000
-_MOST_EVENTS = 1 << 16
 #: Clocks of integers that have none but are called so, where a trace has one clock.
 _TIMES = {"event.header": ("timestamp",), "packet.context": ("timestamp_begin", "timestamp_end")}
-
-
-@dataclass(frozen=True, slots=True)
-class Clock:
-    """A clock.
-
-    Attributes:
-        name: its name.
-        frequency: Hz.
-        offset_s: Unix time of its value 0, whole seconds, if ``offset`` is added.
-        offset: cycles.
-        is_absolute: whether it can be compared with all other absolute ones.
-        uid: UUID, empty if it has none.
-        description: text.
-    """
-
-    name: str
-    frequency: int = _NS
-    offset_s: int = 0
-    offset: int = 0
-    is_absolute: bool = False
-    uid: str = ""
-    description: str = ""
-
-    @property
-    def origin_ns(self) -> int:
-        """Unix time of its value 0, ns, rounded down."""
-        return self.ns(0)
-
-    def ns(self, cycles: int) -> int:
-        """Return the Unix time of a value, ns, rounded down."""
-        return self.offset_s * _NS + (self.offset + cycles) * _NS // self.frequency
-
-
-@dataclass(frozen=True, slots=True)
-class EventKind:
-    """One kind of event of a stream.
-
-    Attributes:
-        id: its number.
-        name: its name; the number where it has none.
-        context: type of its own context, None if it has none.
-        fields: type of its fields, None if it has none.
-        values: other settings: ``loglevel``, ``model.emf.uri``.
-    """
-
-    id: int
-    name: str
-    context: Struct | None
-    fields: Struct | None
-    values: Mapping[str, Value]
-
-
-@dataclass(frozen=True, slots=True)
-class StreamKind:
-    """One kind of stream.
-
-    Attributes:
-        id: its number.
-        packet_context: what follows the header of a packet.
-        event_header: what begins an event.
-        event_context: context of all events.
-        events: kinds of events by number.
-        clock: name of the clock of its events, empty without one.
-    """
-
-    id: int
-    packet_context: Struct | None
-    event_header: Struct | None
-    event_context: Struct | None
-    events: Mapping[int, EventKind]
-    clock: str
-
-
-@dataclass(frozen=True, slots=True)
-class Description:
-    """A trace.
-
-    Attributes:
-        uuid: 16 bytes that all packets have, None if it has none.
-        big: whether integers are big-endian unless they say otherwise.
-        environment: facts by name.
-        clocks: clocks by name.
-        packet_header: what begins a packet.
-        streams: kinds of streams by number.
-    """
-
-    uuid: bytes | None
-    big: bool
-    environment: Mapping[str, Value]
-    clocks: Mapping[str, Clock]
-    packet_header: Struct | None
-    streams: Mapping[int, StreamKind]
 
 
 def describe(text: str) -> Description:
@@ -115,9 +23,9 @@ def describe(text: str) -> Description:
         text: as ``metadata_text`` returns it.
 
     Raises:
-        TsdlError: with the line.
+        TsdlError: with the line, or with the number of the fragment.
     """
-    return _Maker(parse(text)).make()
+    return describe_fragments(text) if is_fragments(text) else _Maker(parse(text)).make()
 
 
 class _Maker:
@@ -168,8 +76,8 @@ class _Maker:
             id_ = block.number("id")
             if id_ in events[number]:
                 raise TsdlError(f"event {id_} of stream {number} occurs twice", block.line)
-            if len(events[number]) >= _MOST_EVENTS:
-                raise TsdlError(f"more than {_MOST_EVENTS} kinds of events", block.line)
+            if len(events[number]) >= MOST_EVENTS:
+                raise TsdlError(f"more than {MOST_EVENTS} kinds of events", block.line)
             context, fields = _struct(block, "context"), _struct(block, "fields")
             values = {name: value for name, value in block.values.items() if name not in ("name", "id", "stream_id")}
             events[number][id_] = EventKind(id_, block.text("name") or str(id_), context, fields, values)

@@ -8,6 +8,8 @@ from lanescope.wire.tsdl.types import TsdlError
 
 #: How every description in text begins. Source: CTF 1.8.3, section 7.
 SIGNATURE = b"/* CTF 1.8"
+#: How every description in JSON begins. Source: CTF2-SPEC-2.0, section 5.
+FRAGMENTS = b"\x1e"
 #: How packets of a description begin. Source: the same, section 7.1.
 PACKET_MAGIC = 0x75D11D57
 #: Larger descriptions are refused.
@@ -28,16 +30,14 @@ def metadata_text(data: bytes) -> str:
         data: the file ``metadata``.
 
     Raises:
-        TsdlError: it is not of CTF 1.8, or its packets are damaged.
+        TsdlError: it is neither of CTF 1.8 nor of CTF 2, or its packets are damaged.
     """
     if len(data) > MOST_TEXT:
         raise TsdlError(f"longer than {MOST_TEXT} bytes")
     if is_packetized(data):
         data = _unpacked(data)
-    elif data.lstrip().startswith((b"\x1e", b"{")):
-        raise TsdlError("of CTF 2: only CTF 1.8 is supported")
-    elif not data.startswith(SIGNATURE):
-        raise TsdlError("CTF 1.8 signature not found")
+    elif not data.startswith((SIGNATURE, FRAGMENTS)):
+        raise TsdlError("neither the signature of CTF 1.8 nor a fragment of CTF 2 found")
     return data.decode(errors="replace")
 
 

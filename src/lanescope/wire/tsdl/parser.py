@@ -6,10 +6,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from lanescope.wire.tsdl.lexer import Token, tokens
+from lanescope.wire.tsdl.trace_kinds import Value
 from lanescope.wire.tsdl.types import Array, Integer, Path, Real, Struct, Text, TsdlError, Type, Variant
 
-#: What a setting may be: a number, a text, or a word.
-Value = int | str
 _BLOCKS = ("trace", "stream", "event", "clock", "env", "callsite")
 _BUILT = ("integer", "floating_point", "string", "struct", "variant", "enum")
 _ORDERS = {"native": None, "network": True, "be": True, "le": False}

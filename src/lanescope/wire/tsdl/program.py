@@ -8,8 +8,10 @@ from dataclasses import dataclass, field
 import numpy as np
 import numpy.typing as npt
 
-from lanescope.wire.tsdl.description import Description, EventKind, StreamKind
+from lanescope.wire.tsdl.trace_kinds import Description, EventKind, StreamKind
 from lanescope.wire.tsdl.types import (
+    ELEMENT,
+    MARK,
     Array,
     Integer,
     Path,
@@ -21,6 +23,7 @@ from lanescope.wire.tsdl.types import (
     Variant,
     alignment,
     plain,
+    without_marks,
 )
 
 END, ALIGN, INTEGER, TEXT, ARRAY, LOOP, AGAIN, CHOICE, JUMP, SKIP = range(10)
@@ -194,7 +197,7 @@ class Compiler:
 
     def _integer(self, kind: Integer, path: Path, name: str) -> None:
         self._align(kind.align)
-        meaning = self._meaning(path[-1])
+        meaning = self._meaning(path[-1], kind)
         flags = self._is_big(kind) | (SIGNED if kind.signed else 0)
         # The end of a packet does not move its clock on.
         if kind.clock and not (meaning != NONE and MEANINGS[meaning] == "timestamp_end"):
@@ -203,7 +206,8 @@ class Compiler:
         self._add(step)
         self._integers.setdefault(path, []).append(step)
 
-    def _meaning(self, name: str) -> int:
+    def _meaning(self, name: str, kind: Integer | Array) -> int:
+        name = name.removeprefix(MARK) if kind.meaning is None else kind.meaning
         return MEANINGS.index(name) if name in _BY_ROOT.get(self._root, ()) else NONE
 
     def _struct(self, kind: Struct, path: Path, name: str, *, is_root: bool = False) -> None:
@@ -225,29 +229,34 @@ class Compiler:
         if not kind.tag:
             raise TsdlError(f"variant {name!r} has no tag", kind.line)
         slot, tag = self._reference(kind.tag, kind.line)
-        if tag.labels is None:
+        labels = tag.labels if kind.choices is None else kind.choices
+        if labels is None:
             raise TsdlError(f"variant {name!r}: its tag is not an enumeration", kind.line)
         options = {plain(written): option for written, option in kind.options}
         choice = self._add(Step(CHOICE, SIGNED if tag.signed else 0, slot=slot, arg=len(self.choices)))
         rows: list[tuple[int, int, str]] = []
-        for label, first, last in tag.labels:
+        for label, first, last in labels:
             if plain(label) in options:
                 rows.append((first & (1 << 64) - 1, last & (1 << 64) - 1, plain(label)))
-        choice.size = len(rows)
+        others = _others(kind.choices or (), signed=tag.signed) if kind.is_optional else []
+        choice.size = len(rows) + len(others)
         self.choices += [(first, last, 0) for first, last, _ in rows]
+        self.choices += [(first & (1 << 64) - 1, last & (1 << 64) - 1, 0) for first, last in others]
         ends: list[Step] = []
         begins: dict[str, int] = {}
         for key, option in options.items():
             begins[key] = len(self.steps)
-            frame = _Frame((*path, key))
-            self._frames.append(frame)
-            self._field(option, (*path, key), f"{name}.{key}" if name else key)
+            inner = (*path, MARK + key)
+            self._frames.append(_Frame(inner))
+            self._field(option, inner, name if kind.is_optional else f"{name}.{key}" if name else key)
             self._frames.pop()
             ends.append(self._add(Step(JUMP)))
         for step in ends:
             step.arg = len(self.steps)
-        for at, (first, last, label) in enumerate(rows, choice.arg):
-            self.choices[at] = first, last, begins[label]
+        for at in range(choice.arg, choice.arg + choice.size):
+            first, last, _ = self.choices[at]
+            row = at - choice.arg
+            self.choices[at] = first, last, begins[rows[row][2]] if row < len(rows) else len(self.steps)
 
     def _array(self, kind: Array, path: Path, name: str) -> None:
         element = kind.element
@@ -259,7 +268,7 @@ class Compiler:
             if length.signed:
                 raise TsdlError(f"length of {name!r} has a sign", kind.line)
         flags = COUNTED if slot != NONE else 0
-        self._align(alignment(element))
+        self._align(alignment(kind))
         is_packed = isinstance(element, Integer | Real) and element.size % element.align == 0
         if is_packed and not (isinstance(element, Integer) and element.clock):
             assert isinstance(element, Integer | Real)
@@ -269,7 +278,7 @@ class Compiler:
                     flags | self._is_big(element),
                     element.size,
                     slot,
-                    self._meaning(path[-1]),
+                    self._meaning(path[-1], kind),
                     self._leaf(name, kind),
                     count,
                 )
@@ -280,8 +289,8 @@ class Compiler:
         self._in_loop += 1
         if self._in_loop > 16:
             raise TsdlError("arrays in arrays, more than 16 deep", kind.line)
-        self._frames.append(_Frame((*path, "[]")))
-        self._field(element, (*path, "[]"), name)
+        self._frames.append(_Frame((*path, ELEMENT)))
+        self._field(element, (*path, ELEMENT), name)
         self._frames.pop()
         self._in_loop -= 1
         if len(self.steps) == first:
@@ -308,7 +317,7 @@ class Compiler:
         for root in ROOTS:
             parts = tuple(root.split("."))
             if path[: len(parts)] == parts and root in self._roots:
-                return _inside(self._roots[root], path[len(parts) :])
+                return self._find_below(root, path[len(parts) :])
         for frame in reversed(self._frames):
             found = _inside(frame, path)
             if found is not None:
@@ -319,6 +328,27 @@ class Compiler:
                 if found is not None:
                     return found
         return None
+
+    def _find_below(self, root: str, names: Path) -> tuple[Path, Type] | None:
+        """Return a field by its names below a root: one in a structure that is still open, too."""
+        for frame in reversed(self._frames if root == self._root else ()):
+            around = without_marks(frame.path[1:])
+            if tuple(map(plain, names[: len(around)])) == around:
+                found = _inside(frame, names[len(around) :])
+                if found is not None:
+                    return found
+        return _inside(self._roots[root], names)
+
+
+def _others(choices: Iterable[tuple[str, int, int]], *, signed: bool) -> list[tuple[int, int]]:
+    """Return first and last value of all ranges of 64 bits that are in no choice."""
+    at, end = (-(1 << 63), 1 << 63) if signed else (0, 1 << 64)
+    found = []
+    for _, first, last in sorted(choices, key=lambda choice: choice[1]):
+        if first > at:
+            found.append((at, min(first, end) - 1))
+        at = max(at, last + 1)
+    return [*found, (at, end - 1)] if at < end else found
 
 
 def _inside(frame: _Frame, path: Path) -> tuple[Path, Type] | None:

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from lanescope.wire.tsdl.description import Description, EventKind, StreamKind
 from lanescope.wire.tsdl.program import (
     CLOCK,
     INTEGER,
@@ -22,6 +21,7 @@ from lanescope.wire.tsdl.program import (
     rows_of,
     shortened,
 )
+from lanescope.wire.tsdl.trace_kinds import Description, EventKind, StreamKind
 from lanescope.wire.tsdl.types import Array, Integer, Real, Struct, Text, plain
 
 if TYPE_CHECKING:
@@ -177,10 +177,12 @@ class Reader:
     def _magic(self) -> bytes:
         """Return the bytes by which packets begin, empty if they begin otherwise."""
         fields = self.about.packet_header.fields if self.about.packet_header else ()
-        if not fields or plain(fields[0][0]) != "magic":
+        if not fields:
             return b""
-        kind = fields[0][1]
+        name, kind = fields[0]
         if not isinstance(kind, Integer) or kind.size != 32:
+            return b""
+        if (plain(name) if kind.meaning is None else kind.meaning) != "magic":
             return b""
         big = self.about.big if kind.big is None else kind.big
         return _MAGIC.to_bytes(4, "big" if big else "little")

@@ -7,9 +7,23 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
-from lanescope.wire.tsdl.description import Description, EventKind, StreamKind
 from lanescope.wire.tsdl.program import ROOTS, event_parts
-from lanescope.wire.tsdl.types import Array, Integer, Path, Real, Struct, Text, Type, Variant, alignment, plain
+from lanescope.wire.tsdl.trace_kinds import Description, EventKind, StreamKind
+from lanescope.wire.tsdl.types import (
+    ELEMENT,
+    MARK,
+    Array,
+    Integer,
+    Path,
+    Real,
+    Struct,
+    Text,
+    Type,
+    Variant,
+    alignment,
+    plain,
+    without_marks,
+)
 
 MAGIC = 0xC1FC1FC1
 
@@ -52,7 +66,7 @@ class Event:
     Attributes:
         kind: its kind.
         time: value of the clock.
-    XX
+        at: bit at which its header begins.
         roots: fields by root.
     """
 
@@ -82,9 +96,9 @@ class ReferenceReader:
         while at < len(data):
             reader = _Bits(data, 8 * at, 8 * len(data), self._about, clock)
             header = reader.root(ROOTS[0], self._about.packet_header)
-            if header.get("magic", MAGIC) != MAGIC:
+            if reader.last.get("magic", MAGIC) != MAGIC:
                 raise Damaged("magic")
-            if self._about.uuid is not None and bytes(header.get("uuid", self._about.uuid)) != self._about.uuid:
+            if self._about.uuid is not None and reader.uuid not in (None, self._about.uuid):
                 raise Damaged("uuid")
             number = reader.last.get("stream_id", next(iter(self._about.streams), 0))
             stream = self._about.streams.get(number)
@@ -133,7 +147,7 @@ class _Clock:
 
 
 _NAMED = {
-    ROOTS[0]: ("stream_id",),
+    ROOTS[0]: ("magic", "stream_id"),
     ROOTS[1]: ("content_size", "packet_size", "timestamp_end"),
     ROOTS[2]: ("id",),
 }
@@ -144,6 +158,7 @@ class _Bits:
         self._data, self._begin, self.at, self.limit = data, at, at, limit
         self._about, self._clock = about, clock
         self.last: dict[str, int] = {}
+        self.uuid: bytes | None = None
         self._values: dict[Path, Any] = {}
         self._labels: dict[Path, Integer] = {}
         self._root = ""
@@ -203,25 +218,30 @@ class _Bits:
         self._align(kind.align)
         raw = self._take(kind)
         value = raw - (1 << kind.size) if kind.signed and raw >> (kind.size - 1) else raw
-        if kind.clock and not (path[-1] == "timestamp_end" and self._root == ROOTS[1]):
+        meaning = path[-1].removeprefix(MARK) if kind.meaning is None else kind.meaning
+        if kind.clock and not (meaning == "timestamp_end" and self._root == ROOTS[1]):
             self._clock.move(value, kind.size)
         self._values[path], self._labels[path] = value, kind
-        if path[-1] in _NAMED.get(self._root, ()):
-            self.last[path[-1]] = raw
+        if meaning in _NAMED.get(self._root, ()):
+            self.last[meaning] = raw
         return value
 
     def _variant(self, kind: Variant, path: Path) -> Any:
         where = self._find(kind.tag)
-        value, labels = self._values[where], self._labels[where].labels or ()
+        value = self._values[where]
+        labels = (self._labels[where].labels or ()) if kind.choices is None else kind.choices
         options = {plain(name): option for name, option in kind.options}
         for label, first, last in labels:
             if first <= value <= last and plain(label) in options:
-                return {plain(label): self._read(options[plain(label)], (*path, plain(label)))}
+                found = self._read(options[plain(label)], (*path, MARK + plain(label)))
+                return found if kind.is_optional else {plain(label): found}
+        if kind.is_optional:
+            return None
         raise Damaged("variant")
 
     def _array(self, kind: Array, path: Path) -> Any:
         count = kind.length if isinstance(kind.length, int) else self._values[self._find(kind.length)]
-        self._align(alignment(kind.element))
+        self._align(alignment(kind))
         found: list[Any] = []
         before = -1
         for _ in range(count):
@@ -229,7 +249,9 @@ class _Bits:
                 # Elements without bits are all the same; a number of 64 bits of them would never end.
                 break
             before = self.at
-            found.append(self._read(kind.element, (*path, "[]")))
+            found.append(self._read(kind.element, (*path, ELEMENT)))
+        if self._root == ROOTS[0] and (path[-1].removeprefix(MARK) if kind.meaning is None else kind.meaning) == "uuid":
+            self.uuid = bytes(found)
         return bytes(found).split(b"\0")[0] if kind.is_text else found
 
     def _find(self, path: Path) -> Path:
@@ -237,6 +259,12 @@ class _Bits:
         for root in ROOTS:
             parts = tuple(root.split("."))
             if path[: len(parts)] == parts:
+                for scope in reversed(self._scopes):
+                    around = without_marks(scope)
+                    if around == (root, *names[len(parts) :])[: len(around)]:
+                        where = (*scope, *names[len(parts) + len(around) - 1 :])
+                        if where in self._values:
+                            return where
                 where = (root, *names[len(parts) :])
                 if where in self._values:
                     return where

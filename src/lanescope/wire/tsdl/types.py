@@ -1,4 +1,4 @@
-"""The types of CTF 1.8: what bytes of a stream mean."""
+"""The types of CTF 1.8 and CTF 2: what bytes of a stream mean."""
 
 from __future__ import annotations
 
@@ -8,6 +8,9 @@ from lanescope.errors import InputError
 
 #: Names from the outside in: of a field, or of where to look for one.
 Path = tuple[str, ...]
+#: Begins steps of paths that are no names: into the elements of an array, into an option of a variant.
+MARK = "\0"
+ELEMENT = MARK + "[]"
 
 
 class TsdlError(InputError):
@@ -36,6 +39,7 @@ class Integer:
         encoded: whether it is a character.
         clock: name of the clock that it is a reading of; empty if it is of none.
         labels: of an enumeration: label, first and last value of each mapping; None for a mere integer.
+        meaning: what it tells a reader of packets and events, one of ``MEANINGS``, empty: nothing; None: its name says.
     """
 
     size: int
@@ -46,6 +50,7 @@ class Integer:
     encoded: bool = False
     clock: str = ""
     labels: tuple[tuple[str, int, int], ...] | None = None
+    meaning: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,11 +94,15 @@ class Variant:
         tag: where that field is; empty for a variant that has been declared without one.
         options: name and type of each.
         line: where it was declared.
+        choices: name of an option, first and last value that select it; None: the labels of the tag do.
+        is_optional: whether other values select nothing; there is one option then, and no level for it.
     """
 
     tag: Path
     options: tuple[tuple[str, Type], ...]
     line: int = 0
+    choices: tuple[tuple[str, int, int], ...] | None = None
+    is_optional: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,11 +113,15 @@ class Array:
         element: their type.
         length: how many, or where the field is.
         line: where it was declared.
+        align: least alignment, bits.
+        meaning: as of ``Integer``.
     """
 
     element: Type
     length: int | Path
     line: int = 0
+    align: int = 1
+    meaning: str | None = None
 
     @property
     def is_text(self) -> bool:
@@ -130,8 +143,13 @@ def alignment(kind: Type) -> int:
         case Struct():
             return max([kind.align, *(alignment(field) for _, field in kind.fields)])
         case Array():
-            return alignment(kind.element)
+            return max(kind.align, alignment(kind.element))
     return 1
+
+
+def without_marks(path: Path) -> Path:
+    """Return a path without the steps into elements and options, which references do not name."""
+    return tuple(name for name in path if not name.startswith(MARK))
 
 
 def plain(name: str) -> str:

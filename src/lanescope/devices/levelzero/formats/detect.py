@@ -17,23 +17,31 @@ _PACKET_MAGICS = (b"\x57\x1d\xd1\x75", b"\x75\xd1\x1d\x57")
 
 def detect_ctf(head: FileHead) -> Detection:
     """Look for the description of a recording."""
-    if not head.data.startswith(b"/* CTF 1.8 */"):
+    if not head.data.startswith(b"/* CTF 1.8 */") and not _is_json(head):
         return Detection(0)
     from lanescope.devices.levelzero.formats import layout
 
-    if layout.DOMAIN in head.data:
+    if layout.DOMAIN.search(head.data):
         return Detection(100, layout.CTF_FORMAT, "a CTF trace that names our recorder")
     return Detection(0)
 
 
+def _is_json(head: FileHead) -> bool:
+    """Whether this is the description of a CTF 2 trace. Source: CTF2-SPEC-2.0, section 5.4."""
+    return head.data[:1] == b"\x1e" and b'"preamble"' in head.data
+
+
 def detect_foreign(head: FileHead) -> Detection:
-    """Look for the description of any other CTF trace, in text or in packets."""
+    """Look for the description of any other CTF trace, in text, in packets or in JSON."""
     is_packetized = head.data[:4] in _PACKET_MAGICS
-    if not is_packetized and (not head.data.startswith(b"/* CTF 1.8") or detect_ctf(head).score):
+    is_json = _is_json(head)
+    if not is_packetized and (not (is_json or head.data.startswith(b"/* CTF 1.8")) or detect_ctf(head).score):
         return Detection(0)
     from lanescope.devices.levelzero.formats import layout
 
     reason = "a CTF description in packets, as LTTng writes it" if is_packetized else "a CTF trace of another producer"
+    if is_json:
+        reason = "the description of a CTF 2 trace"
     return Detection(90, layout.FOREIGN_FORMAT, reason)
 
 

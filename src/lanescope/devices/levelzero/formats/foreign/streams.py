@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -294,8 +294,10 @@ def _order(streams: Sequence[Stream]) -> int:
         stream.seq = seq[at : at + len(stream.ts)]
         at += len(stream.ts)
     clocks = [_clocks(stream) for stream in streams]
-    first = clocks[0]
-    return sum(not (clock == first or (clock[0] and first[0])) for clock in clocks)
+    first = next((clock for found in clocks for clock in found), None)
+    return sum(
+        any(clock != first and not (first is not None and clock[0] and first[0]) for clock in found) for found in clocks
+    )
 
 
 def _ascending(ts: Int64) -> Int64:
@@ -303,13 +305,15 @@ def _ascending(ts: Int64) -> Int64:
     return np.maximum.accumulate(ts) if bool((ts[1:] < ts[:-1]).any()) else ts
 
 
-def _clocks(stream: Stream) -> tuple[bool, str]:
-    """Return whether a stream's clock is absolute, and what it shares with those that it can be compared with."""
-    about = stream.trace.about
-    name = next((kind.clock for kind in about.streams.values() if kind.clock), "")
-    clock: Mapping[str, tsdl.Clock] = about.clocks
-    if name not in clock:
-        return False, ""
-    # LTTng's own clock has the system's time for its offset. Source: babeltrace2, which takes it for absolute too.
-    absolute = clock[name].is_absolute or str(about.environment.get("tracer_name", "")).startswith("lttng")
-    return absolute, clock[name].uid or stream.trace.part
+def _clocks(stream: Stream) -> list[tuple[bool, str]]:
+    """Return of each clock of a stream whether it is absolute, and what those have in common that it compares with."""
+    about, found = stream.trace.about, list[tuple[bool, str]]()
+    kinds = stream.walk.packet("stream")[stream.walk.packet("events") > 0].astype(np.int64)
+    for row in np.flatnonzero(np.bincount(kinds, minlength=1)).tolist():
+        clock = about.clocks.get(stream.trace.reader.streams[row].clock)
+        if clock is None:
+            continue
+        # LTTng's own clock has the system's time for its offset. Source: babeltrace2, which takes it for absolute too.
+        absolute = clock.is_absolute or str(about.environment.get("tracer_name", "")).startswith("lttng")
+        found.append((absolute, clock.uid or f"{stream.trace.part}\0{clock.name}"))
+    return found
