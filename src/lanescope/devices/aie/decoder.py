@@ -47,8 +47,9 @@ Noted = Sequence[tuple[Shard, I64]]
 LaneNote = tuple[int, int, int, int, int]
 
 BLOCK_BYTES = 1 << 20
-#: Slices that are collected before they go out as a batch.
-BATCH_ROWS = 1 << 20
+#: Slices that are collected before they go out as a batch. What a larger one takes goes back to the system, which
+#: clears it anew.
+BATCH_ROWS = 1 << 19
 #: Sources are dealt out to so many shards, which may be decoded side by side.
 SHARDS = core.AIE_PARTS
 #: Packets of a block that are worth several threads.
