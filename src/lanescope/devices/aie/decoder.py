@@ -470,7 +470,7 @@ class AieDecoder:
         summary.add_other_modes(columns, groups)
         summary.add_coverage(events, columns, groups)
         summary.add_segments(columns, counts, groups, self._scanner.headers, self._runs.placed)
-        self._runs.finish(self._builder, self._input, self._word_count)
+        self._runs.finish(self._builder, self._input, self._word_count, is_whole=self._header is None)
         over_limit = [shard.timeline.over_limit for shard in self._shards]
         summary.add_input_stats(self._scanner.tallies, over_limit, self._text)
         summary.add_segment_stats(events, columns, counts)
