@@ -81,7 +81,7 @@ def test_the_column_shift_is_found(tmp_path):
     tiles = [("core", 0, 2), ("memtile", 0, 1), ("core", 1, 3)]
     names, stats = shifted(tmp_path, tiles, [("core", 3, 2), ("memtile", 3, 1), ("core", 4, 3)])
     assert names == {"core (0, 2)", "memtile (0, 1)", "core (1, 3)"}
-    assert not {"aie_unknown_tile", "aie_ambiguous_config"} & set(stats)
+    assert not {"aie_unknown_tile", "aie_ambiguous_config", "aie_silent_unit"} & set(stats)
 
 
 def test_the_column_shift_is_found_when_the_leftmost_tile_sent_nothing(tmp_path):
@@ -89,6 +89,7 @@ def test_the_column_shift_is_found_when_the_leftmost_tile_sent_nothing(tmp_path)
     names, stats = shifted(tmp_path, tiles, [("core", 2, 3), ("core", 3, 4)])
     assert names == {"core (1, 3)", "core (2, 4)"}
     assert "aie_unknown_tile" not in stats
+    assert stats["aie_silent_unit"] == 1
 
 
 def test_an_ambiguous_column_shift_is_told_and_can_be_given(tmp_path):

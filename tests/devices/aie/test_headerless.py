@@ -134,6 +134,9 @@ def test_what_is_no_stream_of_one_unit_is_refused(tmp_path, capsys):
     said = capsys.readouterr().err
     assert "a Start without a packet header, but not the frames of one trace unit" in said
     assert "keep_pkt_header" in said
+    # A place does not help: the stream is of two units.
+    with pytest.raises(UsageError, match="several units without headers cannot be separated"):
+        lanescope.open(tmp_path / "run.bin", family="aie", tile="1,2,core")
 
 
 def test_the_place_is_asked_for_or_taken_from_the_configuration(tmp_path):

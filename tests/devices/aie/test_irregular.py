@@ -79,6 +79,18 @@ def invalid_first_header(tmp_path):
     assert units(trace, 1)["lost"] == 8 * len(packets)
 
 
+def head_cut_inside_the_first_packet(tmp_path):
+    # The other unit's first packet stands between two of the unit whose Start is gone, out of step with the file.
+    first, second = recording(PULSES), recording(PULSES, SECOND)
+    mixed = [first[0], second[0], *(part[i] for i in range(1, len(first)) for part in (first, second))]
+    for cut in range(1, 8):
+        trace = opened(tmp_path, [np.concatenate(mixed)[cut:]])
+        assert spans(trace) == SPANS
+        found = stats(trace)
+        assert found["aie_unknown_mode_packet"] == len(first) - 1
+        assert units(trace, 1)["lost"] == 8 * len(first) - cut
+
+
 def incomplete_last_packet(tmp_path):
     packets = recording(PULSES)
     trace = opened(tmp_path, [packets[:-1], packets[-1, :5]], tail=b"\x12\x34")
@@ -154,6 +166,7 @@ def unconfigured_tile(tmp_path):
 CASES = (
     invalid_header,
     invalid_first_header,
+    head_cut_inside_the_first_packet,
     incomplete_last_packet,
     blank_line,
     payload_of_a5,

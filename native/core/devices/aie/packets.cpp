@@ -24,6 +24,11 @@ struct Scanner::View {
         return i == words.size() || (i < words.size() && words[i] == 0) || is_strong(i);
     }
     bool is_packet(size_t i) const { return is_strong(i) && is_boundary(i + kPacketWords); }
+    // A Start between two sound headers does not come by chance (1 in 2^29), even if the second one's source lost its Start.
+    bool is_beginning(size_t i) const {
+        const size_t next = i + kPacketWords;
+        return next < words.size() && is_header(words[i]) && is_start(words[i + 1]) && is_header(words[next]);
+    }
     // Where packets should begin, a sound header behind it says as much, even of a source whose Start is lost.
     bool is_packet_in_step(size_t i) const {
         const size_t next = i + kPacketWords;
@@ -138,7 +143,7 @@ Scanner::Progress Scanner::scan_slice(std::span<const uint32_t> words, bool is_l
             size_t zeros = 0;
             while (zeros < kRegionZeros && i + zeros < size && words[i + zeros] == 0) ++zeros;
             const bool is_in_step = (position_ + i - phase_) % kPacketWords == 0;
-            if (zeros < kRegionZeros && !(is_in_step ? view.is_packet_in_step(i) : view.is_packet(i))) {
+            if (zeros < kRegionZeros && !(is_in_step ? view.is_packet_in_step(i) : view.is_packet(i) || view.is_beginning(i))) {
                 push(1, Run::lost, -1);
                 continue;
             }

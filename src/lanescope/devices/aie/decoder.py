@@ -47,8 +47,9 @@ Noted = Sequence[tuple[Shard, I64]]
 LaneNote = tuple[int, int, int, int, int]
 
 BLOCK_BYTES = 1 << 20
-#: Slices that are collected before they go out as a batch.
-BATCH_ROWS = 1 << 20
+#: Slices that are collected before they go out as a batch. What a larger one takes goes back to the system, which
+#: clears it anew.
+BATCH_ROWS = 1 << 19
 #: Sources are dealt out to so many shards, which may be decoded side by side.
 SHARDS = core.AIE_PARTS
 #: Packets of a block that are worth several threads.
@@ -469,7 +470,7 @@ class AieDecoder:
         summary.add_other_modes(columns, groups)
         summary.add_coverage(events, columns, groups)
         summary.add_segments(columns, counts, groups, self._scanner.headers, self._runs.placed)
-        self._runs.finish(self._builder, self._input, self._word_count)
+        self._runs.finish(self._builder, self._input, self._word_count, is_whole=self._header is None)
         over_limit = [shard.timeline.over_limit for shard in self._shards]
         summary.add_input_stats(self._scanner.tallies, over_limit, self._text)
         summary.add_segment_stats(events, columns, counts)

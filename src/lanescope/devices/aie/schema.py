@@ -389,6 +389,12 @@ STATS = tuple(
             finding="LS105 warning",
         ),
         StatSpec("aie_segment_limit", "data_loss", "Start frames above the limit of distinguished segments"),
+        StatSpec(
+            "aie_silent_unit",
+            "notice",
+            "units of the configuration without a recording: no packet of theirs reached memory, or another build ran",
+            finding="LS105 notice",
+        ),
         StatSpec("aie_unknown_tile", "notice", "units that are not in the configuration", finding="LS404 notice"),
         StatSpec(
             "aie_packet_type",

@@ -109,13 +109,23 @@ class Runs:
         """Number of the run and how its distance is known, of each recording: int64 [recordings]."""
         return {"run": np.array(self._numbers, np.int64), "distance": np.array(self._distances, np.int64)}
 
-    def finish(self, builder: TraceBuilder, input_id: int, total: int | None) -> None:
+    def _silent(self) -> int:
+        """Return how many units are configured and have no recording, summed over the runs that have any."""
+        found: dict[int, set[Place]] = {}
+        for number, place in zip(self._numbers, self._tracks.recorded, strict=True):
+            found.setdefault(number, set()).add(place)
+        runs = self._known.runs
+        known = {0: self._outside if runs else self._known, **{n: run.known for n, run in enumerate(runs, 1)}}
+        return sum(len(known[number].places - places) for number, places in found.items())
+
+    def finish(self, builder: TraceBuilder, input_id: int, total: int | None, *, is_whole: bool) -> None:
         """Append the runs, and count what was odd.
 
         Args:
             builder: where to.
             input_id: the input.
             total: words of the dump.
+            is_whole: the dump is meant to have all units that are configured, not one of them.
         """
         axis = self._axis
         # Without a configuration nothing says what a timer counts from, as for units of one run.
@@ -125,6 +135,8 @@ class Runs:
             ("aie_run_timers", axis.disagreeing),
         ):
             builder.add_stat(name, found, input_id=input_id)
+        if is_whole:
+            builder.add_stat("aie_silent_unit", self._silent(), input_id=input_id)
         runs = self._known.runs
         if not runs:
             return

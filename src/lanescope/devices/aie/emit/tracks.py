@@ -256,6 +256,11 @@ class TileTracks:
             )
         return self._designs[name]
 
+    @property
+    def recorded(self) -> list[Place]:
+        """Module, column of the design and row of each recording."""
+        return [group.place for group in self._members]
+
     def lacks(self, segment: int, slots: int) -> bool:
         """Return whether any of these slots, given as bits, has no lane in the unit of a recording."""
         return slots & ~self._members[segment].drawn != 0

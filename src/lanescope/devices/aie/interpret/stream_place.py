@@ -6,7 +6,7 @@ import re
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from lanescope.devices.aie.formats.detect import is_without_headers, words_of
+from lanescope.devices.aie.formats.detect import detect, is_without_headers, words_of
 from lanescope.devices.aie.formats.events import MODULES
 from lanescope.errors import UsageError
 
@@ -33,8 +33,14 @@ def header_of(capture: Capture, options: Mapping[str, Any], known: Config) -> in
     head = capture.main.head()
     tile = options.get("tile")
     if not is_without_headers(head):
-        if tile:
+        if tile and detect(head).format:
             raise UsageError("--tile is only for streams without packet headers", hint="remove --tile")
+        if tile:
+            raise UsageError(
+                f"{capture.main.path}: neither packets with headers nor the frames of one trace unit: streams of "
+                "several units without headers cannot be separated",
+                hint="record with keep_pkt_header on the trace route",
+            )
         return None
     if tile:
         return _header(*_place(str(tile)))
