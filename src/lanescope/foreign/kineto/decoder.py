@@ -21,6 +21,7 @@ from lanescope.foreign.kineto.formats import layout
 from lanescope.foreign.kineto.formats.metadata import read_metadata
 from lanescope.foreign.kineto.interpret.classes import classify
 from lanescope.foreign.kineto.interpret.joins import join_flows, join_launches
+from lanescope.foreign.kineto.interpret.plain_places import with_plain_places
 from lanescope.foreign.kineto.schema import EVENTS, STATS, TABLES
 from lanescope.foreign.kineto.survey import Survey
 from lanescope.trace import Table, TimeBase, Trace, TraceBuilder
@@ -68,7 +69,7 @@ class KinetoDecoder:
         self._reader.feed(data)
         self._fed += len(data)
         if self._fed >= self._window:
-            self._survey.add(self._reader.take())
+            self._survey.add(with_plain_places(self._reader.take()))
             self._fed = 0
         return []
 
@@ -78,7 +79,7 @@ class KinetoDecoder:
         Raises:
             InputError: the file has no list of events, or changes while it is read.
         """
-        last = self._reader.finish()
+        last = with_plain_places(self._reader.finish())
         main = self._capture.main
         if not last.has_list:
             what = "is not JSON" if last.ending == "foreign" else "contains no list of trace events"
@@ -125,6 +126,7 @@ class KinetoDecoder:
         for events in (kept,) if survey.is_whole else _read_parts(reader, main.size, WINDOW):
             meaning, made = classes, joined
             if not survey.is_whole:
+                events = with_plain_places(events)
                 meaning = classify(events, devices)
                 made = rows.place_slices(events, meaning, tracks, events.ts - first, done)
             seen += len(events)

@@ -11,6 +11,7 @@ import numpy.typing as npt
 from lanescope.common.distinct import distinct
 from lanescope.common.intervals import Intervals, Ints, order, partially_overlapping
 from lanescope.families.rules import Rule, RuleContext, Violation
+from lanescope.foreign.kineto.analysis import device_rows
 from lanescope.foreign.kineto.analysis.clock_contradictions import contradictions
 from lanescope.foreign.kineto.analysis.configurations import group_contradictions, launch_contradictions
 from lanescope.foreign.kineto.analysis.stream_overlap import stream_overlaps
@@ -41,7 +42,7 @@ def _table(trace: Trace, column: str, fits: Any) -> npt.NDArray[np.bool_]:
 
 
 def _is_work(trace: Trace) -> npt.NDArray[np.bool_]:
-    return _table(trace, "category", lambda text: text in layout.KERNELS | layout.COPIES)
+    return device_rows.rows_of(trace, layout.KERNELS | layout.COPIES)
 
 
 def _log_errors(context: RuleContext) -> Iterator[Violation]:
@@ -76,7 +77,7 @@ def _crossing(context: RuleContext) -> Iterator[Violation]:
     trace = context.trace
     slices, tracks = trace.slices, trace.tracks
     is_free = tracks.values("nesting") == "free"
-    work = _table(trace, "category", lambda text: layout.CLASS_OF.get(text) == layout.WORK)
+    work = device_rows.rows_of(trace, device_rows.ALL)
     lane = slices.values("track_id")
     rows = np.flatnonzero(is_free[lane] & ~work & slices.valid("dur") & (slices.values("dur") > 0))
     if not len(rows):
