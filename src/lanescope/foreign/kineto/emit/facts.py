@@ -207,11 +207,11 @@ class Tally:
 
 def _odd(events: TraceEvents, argument: str) -> Int64:
     """Return the events whose argument is of a type that no writer gives it, int64 [n]."""
-    odd = events.values[argument].odd
+    odd: Int64 = events.values[argument].odd
     if argument == "bandwidth":  # "N/A" of copies without a duration
-        return odd[events.dur[odd] != 0]
+        odd = odd[events.dur[odd] != 0]
     if argument == "context" and len(odd):  # a handle of Level Zero as a text, on rows of queues: they have no stream
-        return odd[events.values["stream"].find(odd)[1]]
+        odd = odd[events.values["stream"].find(odd)[1]]
     return odd
 
 
