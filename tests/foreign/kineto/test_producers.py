@@ -138,3 +138,17 @@ def test_numbers_of_processes_and_threads_are_the_same_in_quotes(opened):
     for name, table in wanted.tables().items():
         if name not in ("inputs", "accounting", "stats"):
             assert [*found.tables()[name].rows()] == [*table.rows()], name
+
+
+def test_a_list_of_events_alone_is_read_as_the_file_that_it_was_cut_out_of(tmp_path):
+    events = [
+        row("cpu_op", "aten::mm", 1.5, 20, 100, 100, **{"External id": 5}),
+        row("cuda_runtime", "cudaLaunchKernel", 1.6, 0.5, 100, 100, correlation=7),
+        row("kernel", "gemm", 10.001, 3, 0, 7, device=0, stream=7, correlation=7),
+    ]
+    path = tmp_path / "list.json"
+    path.write_text(json.dumps(events))
+    trace = lanescope.open(path)
+    assert [each["family"] for each in trace.inputs.rows()] == ["kineto"]
+    assert len(trace.flows) == 1
+    assert stats(trace)["kineto_missing_base"] == 1

@@ -13,7 +13,11 @@ from lanescope.common.intervals import Intervals, Ints, order, partially_overlap
 from lanescope.families.rules import Rule, RuleContext, Violation
 from lanescope.foreign.kineto.analysis import device_rows
 from lanescope.foreign.kineto.analysis.clock_contradictions import contradictions
-from lanescope.foreign.kineto.analysis.configurations import group_contradictions, launch_contradictions
+from lanescope.foreign.kineto.analysis.configurations import (
+    graph_contradictions,
+    group_contradictions,
+    launch_contradictions,
+)
 from lanescope.foreign.kineto.analysis.stream_overlap import stream_overlaps
 from lanescope.foreign.kineto.formats import layout
 from lanescope.foreign.kineto.interpret.classes import LAUNCH
@@ -313,6 +317,15 @@ RULES = (
         _operators,
     ),
     Rule(
+        "KINETO205",
+        "device rows of another graph than their launch",
+        "notice",
+        "The rows of one launch are nodes of one graph, but some name another graph than most of them. The graph or "
+        "the correlation of these rows is wrong.",
+        "Do not assign these rows to nodes of a graph.",
+        graph_contradictions,
+    ),
+    Rule(
         "KINETO401",
         "impossible bandwidth",
         "warning",
@@ -335,8 +348,8 @@ RULES = (
         "groups contradict their sizes",
         "warning",
         "The rank of the file is not below the number of ranks, or a process group lists more or fewer ranks than its "
-        "size. Or a collective lists other ranks than its group. The description of the run or the arguments of a "
-        "collective are wrong.",
+        "size. Or a collective lists other ranks than its group, or (a notice) has another description of it. The "
+        "description of the run or the arguments of a collective are wrong.",
         "Do not join this file with those of other ranks before it is clear which one it is.",
         group_contradictions,
     ),
