@@ -18,12 +18,21 @@ ALL = frozenset(category for category, of in layout.CLASS_OF.items() if of == la
 
 def rows_of(trace: Trace, categories: Collection[str]) -> Mask:
     """Return which slices are device work of some categories, bool [slices]."""
-    slices = trace.slices
     found = _having(trace, "category", [text in categories for text in _texts(trace, "category")])
+    found &= lanes_of_profiler(trace)[trace.slices.values("track_id")]
     carrying = [layout.carries_metrics(text) for text in _texts(trace, "name")]
     if any(carrying):
         found &= ~_having(trace, "name", carrying)
-    assert len(found) == len(slices)
+    return found
+
+
+def lanes_of_profiler(trace: Trace) -> Mask:
+    """Return which tracks are of files of this family: a merged trace has those of others, too; bool [tracks]."""
+    families = [each["family"] == "kineto" for each in trace.inputs.rows()]
+    tracks = trace.tracks
+    if all(families):
+        return np.ones(len(tracks), np.bool_)
+    found: Mask = np.array(families, np.bool_)[tracks.values("input_id")] & tracks.valid("input_id")
     return found
 
 

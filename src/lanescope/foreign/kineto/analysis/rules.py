@@ -80,7 +80,7 @@ def _clamped(context: RuleContext) -> Iterator[Violation]:
 def _crossing(context: RuleContext) -> Iterator[Violation]:
     trace = context.trace
     slices, tracks = trace.slices, trace.tracks
-    is_free = tracks.values("nesting") == "free"
+    is_free = (tracks.values("nesting") == "free") & device_rows.lanes_of_profiler(trace)
     work = device_rows.rows_of(trace, device_rows.ALL)
     lane = slices.values("track_id")
     rows = np.flatnonzero(is_free[lane] & ~work & slices.valid("dur") & (slices.values("dur") > 0))
@@ -113,12 +113,20 @@ def _reaching_beyond(extents: Intervals) -> list[int]:
 def _outside(context: RuleContext) -> Iterator[Violation]:
     trace = context.trace
     coverage, slices = trace.coverage, trace.slices
-    if not len(coverage):
-        return
-    begin = int(coverage.values("ts").min())
-    end = int((coverage.values("ts") + coverage.values("dur")).max())
+    lanes, inputs = device_rows.lanes_of_profiler(trace), trace.tracks.values("input_id")
+    of_slice = np.where(lanes, inputs, -1)[slices.values("track_id")]
+    of_row = np.where(lanes, inputs, -1)[coverage.values("track_id")]
     last = slices.values("ts") + np.where(slices.valid("dur"), slices.values("dur"), 0)
-    beyond = np.maximum(last - end, begin - slices.values("ts"))
+    for number in distinct(of_row[of_row >= 0]).tolist():
+        mine = of_row == number
+        begin = int(coverage.values("ts")[mine].min())
+        end = int((coverage.values("ts") + coverage.values("dur"))[mine].max())
+        beyond = np.where(of_slice == number, np.maximum(last - end, begin - slices.values("ts")), 0)
+        yield from _beyond(context, beyond, begin, end)
+
+
+def _beyond(context: RuleContext, beyond: Ints, begin: int, end: int) -> Iterator[Violation]:
+    """Yield the rows of one file that are not within its record; ``beyond``: by how much, int64 [slices]."""
 
     def detail(rows: Ints) -> str:
         return f"up to {int(beyond[rows].max())} ns outside of the {end - begin} ns that were recorded"
