@@ -44,7 +44,7 @@ _REASONS = {
     "args.memory bandwidth (GB/s)": "a bandwidth that fits size and duration within the tolerance of the rule",
     "args.graph id": "another graph of rows whose launch has no other ones: the file has it once",
     "args.graph node id": "another node: the file does not have the graph",
-    "args.Total Allocated": "another total: threads without the profiler allocate unseen, so it is no sum of sizes",
+    "args.Total Allocated": "another total: what threads without the profiler allocate has no events",
     "args.Total Reserved": "another total: what was reserved has no events of its own",
     "args.Device Id": "another device: the file has the device of an allocation once",
     "args.Device Type": "another device: the file has the device of an allocation once",
@@ -93,8 +93,9 @@ def _possible(record: str, name: str, cells: Sequence[Cell], events: Sequence[Ma
         return lambda values: (
             _REASONS[name] if all(map(_is_sound, values.values())) and _keeps_graphs(events, cells, values) else ""
         )
-    if name == "args.Process Group Description":  # the run of the seeds lists all groups
-        return each(lambda _, value: _REASONS[name] if isinstance(value, bytes) and not value.strip(b'"') else "")
+    if name == "args.Process Group Description":  # the run lists all groups of the seeds
+        told = {str(event.get("args", {}).get(_GROUP_TEXT, "")).encode() for event in events}
+        return each(lambda _, value: _REASONS[name] if isinstance(value, bytes) and value.strip(b'"') in told else "")
     if name == "distributedInfo.pg_config.pg_desc" and any(_GROUP_TEXT in event.get("args", {}) for event in events):
         return never
     if record == "file":
