@@ -15,6 +15,7 @@ from lanescope.trace import Column, Table
 #: The producer writes some seven digits.
 _SHARE, _LEAST = 1e-4, 1e-5
 _MOST_OCCUPANCY = 100
+_NO_GRAPH = np.iinfo(np.int64).min
 
 
 def _differs(told: npt.NDArray[Any], wanted: npt.NDArray[Any]) -> npt.NDArray[np.bool_]:
@@ -102,12 +103,13 @@ def graph_contradictions(context: RuleContext) -> Iterator[Violation]:
     kernels, flows = trace.details.get("kineto_kernels"), trace.flows
     if kernels is None or not len(kernels) or not len(flows) or not kernels.valid("graph").any():
         return
-    graph = np.full(len(trace.slices), -1)
+    graph = np.full(len(trace.slices), _NO_GRAPH)
     has = kernels.valid("graph")
     graph[kernels.values("slice_id")[has]] = kernels.values("graph")[has]
     mine = flows.column("kind").texts == "submit"
     call, work = flows.values("src_slice_id")[mine], flows.values("dst_slice_id")[mine]
-    call, work = call[graph[work] >= 0], work[graph[work] >= 0]
+    has = graph[work] != _NO_GRAPH
+    call, work = call[has], work[has]
     if not len(work):
         return
     pairs, which, count = np.unique(np.stack([call, graph[work]]), axis=1, return_inverse=True, return_counts=True)

@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from lanescope.common.trace_event_sites import Cell, event_sites
-from lanescope.families.field_sites import CUT, FieldMap, Possible, PossibleChange, Value, each, never
+from lanescope.families.field_sites import CUT, FieldMap, Possible, PossibleChange, Value, each
 
 _MOST = 1 << 64
 _GROUP_TEXT = "Process Group Description"
@@ -66,6 +66,7 @@ _REASONS = {
     "file.deviceProperties.numSms": "other SMs that give the same blocks on an SM within the digits of the file",
     "file.deviceProperties.warpSize": "another warp that no configuration contradicts",
 }
+_NO_TEXT = "no description: older files have none"
 _OTHER = "an argument that the file has once and no rule reads: {}"
 _FILE = "a property of the run or its device that the file has once: {}"
 
@@ -97,7 +98,8 @@ def _possible(record: str, name: str, cells: Sequence[Cell], events: Sequence[Ma
         told = {str(event.get("args", {}).get(_GROUP_TEXT, "")).encode() for event in events}
         return each(lambda _, value: _REASONS[name] if isinstance(value, bytes) and value.strip(b'"') in told else "")
     if name == "distributedInfo.pg_config.pg_desc" and any(_GROUP_TEXT in event.get("args", {}) for event in events):
-        return never
+        described = {str(event.get("args", {}).get(_GROUP_TEXT, "")).encode() for event in events}
+        return each(lambda _, value: _NO_TEXT if isinstance(value, bytes) and value.strip(b'"') in described else "")
     if record == "file":
         reason = _REASONS.get(f"file.{name}", _FILE.format(name.rpartition(".")[2]))
     elif name in ("ph", "cat", "s", "bp", "id"):
