@@ -28,8 +28,9 @@ _RUN = """
 import io, sys, time
 from contextlib import redirect_stdout
 from lanescope.cli import main
-from lanescope.foreign.kineto import decoder
-decoder.WHOLE = int(sys.argv[1])
+from lanescope.foreign.chrome import decoder as chrome
+from lanescope.foreign.kineto import decoder as kineto
+chrome.WHOLE = kineto.WHOLE = int(sys.argv[1])
 with redirect_stdout(io.StringIO()):
     status = main(sys.argv[2:])
 assert not status, status
@@ -44,6 +45,12 @@ def run() -> list[Row]:
     with tempfile.TemporaryDirectory() as folder:
         source = Path(folder) / "run.json"
         steps = foreign_files.kineto(source, MIB << 20)
+        return measure(source, f"{steps} steps")
+
+
+def measure(source: Path, what: str) -> list[Row]:
+    """Measure the commands on a file."""
+    with tempfile.TemporaryDirectory() as folder:
         text = source.stat().st_size / 2**20
         rows = []
         for name, (verb, *target) in COMMANDS.items():
@@ -51,7 +58,7 @@ def run() -> list[Row]:
             if target:
                 words = [verb, "--force", str(source), "-o", str(Path(folder) / target[0])]
             (peak, taken), (whole, taken_whole) = (_peak(limit, words) for limit in (_IN_WINDOWS, _AS_A_WHOLE))
-            note = f"{text:.0f} MiB of text, {steps} steps, {taken:.1f} processor s; "
+            note = f"{text:.0f} MiB of text, {what}, {taken:.1f} processor s; "
             rows.append(
                 Row(
                     f"peak memory, {name}",

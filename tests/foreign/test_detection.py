@@ -29,6 +29,8 @@ def chosen(path):
         ({"schemaVersion": 1, "traceEvents": [NAMES] * 2000 + [OPERATOR]}, "kineto"),
         ({"traceEvents": [OPERATOR]}, "kineto"),
         ({"traceEvents": [NAMES] * 2000 + [SLICE]}, "chrome"),
+        ([OPERATOR], "kineto"),
+        ([{**SLICE, "cat": "cpu_op"}], "chrome"),
         ([1, 2, 3], None),
         ([{"ph": 1, "name": "a list of something else"}], None),
     ],

@@ -15,6 +15,7 @@ from perfetto.protos.perfetto.trace.perfetto_trace_pb2 import Trace as TraceProt
 
 import lanescope
 from foreign.perfetto.made import Maker
+from lanescope.analysis import check
 from lanescope.errors import MergeError
 from lanescope.families import registry
 from lanescope.families.options import resolve_options
@@ -155,3 +156,43 @@ def test_captures_without_a_common_clock_lie_side_by_side_and_say_so(names, tmp_
     described = [packet.track_descriptor for packet in TraceProto.FromString(drawn.read_bytes()).packet]
     tops = [each.name or each.process.process_name for each in described if each.uuid and not each.parent_uuid]
     assert sorted(name for name in tops if "time axis" in name) == sorted(roots(merged))
+
+
+@pytest.mark.parametrize("name", ["aie", "ascend", "cuda", "levelzero", "perfetto"])
+def test_rules_of_one_profiler_look_at_nothing_else_on_the_timeline(name, tmp_path):
+    """What was recorded of a device says nothing of the rows of a host, and rows of others may be called kernels."""
+    other = simulated(tmp_path, name, **({"frequency": 1_000_000_000} if name == "aie" else {}))
+    merged = merge([kineto(tmp_path), other], side_by_side=True)
+    assert {finding.code for finding in check.run(merged) if finding.code.startswith("KINETO")} == set()
+
+
+def test_rows_of_a_host_are_compared_with_the_record_of_their_own_file(tmp_path):
+    """Two ranks that were recorded one after the other: each has a row of its own outside."""
+    traces = []
+    for rank, at in enumerate((UNIX, UNIX + STEP)):
+        rows = [
+            {
+                "ph": "X",
+                "cat": "Trace",
+                "name": "span",
+                "pid": "Spans",
+                "tid": "PyTorch Profiler",
+                "ts": 10,
+                "dur": 100,
+            },
+            {"ph": "X", "cat": "cpu_op", "name": "aten::mm", "pid": 1, "tid": 1, "ts": 100 * rank, "dur": 20},
+        ]
+        path = tmp_path / f"rank{rank}.json"
+        path.write_text(json.dumps({"schemaVersion": 1, "baseTimeNanoseconds": at, "traceEvents": rows}))
+        traces.append(lanescope.open(path))
+    merged = merge(traces)
+    assert [finding.count for finding in check.run(merged) if finding.code == "KINETO104"] == [1, 1]
+
+
+def test_kernels_of_others_are_no_work_of_the_profiler(tmp_path):
+    path = tmp_path / "other.json"
+    rows = [{"ph": "X", "cat": "kernel", "name": "k", "pid": 5, "tid": 5, "ts": 3 * at, "dur": 0} for at in range(3)]
+    path.write_text(json.dumps(rows))
+    merged = merge([kineto(tmp_path), lanescope.open(path, family="chrome")], side_by_side=True)
+    assert "KINETO102" not in {finding.code for finding in check.run(merged)}
+    assert "KINETO102" in {finding.code for finding in check.run(lanescope.open(path, family="kineto"))}

@@ -15,7 +15,7 @@ from lanescope.families.options import Option
 DEVICES: tuple[str, ...] = ("aie", "ascend", "cuda", "levelzero")
 #: Families of other tools' files, ``lanescope.foreign.NAME.family.FAMILY``, with what such a file may begin with: they
 #: are asked when no device family knows a file, and those that it cannot belong to are not even imported.
-FOREIGN: dict[str, tuple[bytes, ...]] = {"chrome": (b"{", b"["), "kineto": (b"{",), "perfetto": (b"\n",)}
+FOREIGN: dict[str, tuple[bytes, ...]] = {"chrome": (b"{", b"["), "kineto": (b"{", b"["), "perfetto": (b"\n",)}
 #: Families in the tree.
 BUILTIN: tuple[str, ...] = (*DEVICES, *FOREIGN)
 #: What may stand before the text of a file: white space, and the byte order mark of UTF-8.

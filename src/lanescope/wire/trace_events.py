@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import enum
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from copy import copy
 from dataclasses import dataclass
 from functools import cached_property
@@ -267,7 +267,7 @@ class TraceEvents:
         has_id, event = mine(self.ids.event)
         found.ids = Ids(event, self.ids.value[has_id], self.ids.kind[has_id])
         found.bind_ids = Ids(self.ids.event[:0], self.ids.value[:0], self.ids.kind[:0])
-        found.series = self.series[0][:0], self.series[1][:0], self.series[2][:0]
+        found.series = self.series[0][:0].copy(), self.series[1][:0].copy(), self.series[2][:0].copy()
         found.values = {}
         for name in values:
             given = self.values[name]
@@ -377,6 +377,55 @@ class TraceEventReader:
         """End of the text: return what is in it and was not taken yet."""
         self._scanner.finish()
         return self.take()
+
+
+class WindowReader:
+    """Takes a text piece by piece, and hands its events over when so many bytes of it were read.
+
+    Args:
+        args: columns of arguments by name.
+        size: bytes of the whole text.
+        whole: up to this size all events are handed over at the end.
+        window: bytes of text of a part of a larger text; events are never cut.
+    """
+
+    def __init__(self, args: Mapping[str, Wanted], size: int, whole: int, window: int) -> None:
+        self._window = window if size > whole else max(size, whole) + 1
+        self._reader = TraceEventReader(args, expected=min(size, self._window))
+        self._fed = 0
+
+    def feed(self, data: bytes | memoryview) -> TraceEvents | None:
+        """Read the next bytes; return the events of the part that they complete."""
+        self._reader.feed(data)
+        self._fed += len(data)
+        if self._fed < self._window:
+            return None
+        self._fed = 0
+        return self._reader.take()
+
+    def finish(self) -> TraceEvents:
+        """Return the events of the last part."""
+        return self._reader.finish()
+
+
+def read_windows(
+    read: Callable[[int, int], bytes | memoryview], size: int, window: int, args: Mapping[str, Wanted], piece: int
+) -> Iterator[TraceEvents]:
+    """Yield the events of a text by windows of so many bytes of it.
+
+    Args:
+        read: returns bytes of the text from an offset on.
+        size: of the text.
+        window: bytes.
+        args: columns of arguments by name.
+        piece: bytes that are read at a time.
+    """
+    reader = WindowReader(args, size, 0, window)
+    for begin in range(0, size, piece):
+        events = reader.feed(read(begin, min(piece, size - begin)))
+        if events is not None:
+            yield events
+    yield reader.finish()
 
 
 def decoded(raw: bytes) -> tuple[str, bool]:

@@ -428,6 +428,32 @@ def test_collectives_of_other_ranks_than_their_group(written):
     assert run(text="[2, 3]")["KINETO403"].count == 1
 
 
+def test_collectives_that_call_their_group_otherwise(written):
+    def run(text, name="0"):
+        group = {"pg_name": "0", "pg_desc": "default_pg", "backend_config": "nccl", "pg_size": 2, "ranks": [0, 1]}
+        info = {"rank": 1, "world_size": 4, "pg_config": [group]}
+        args = {"Collective name": "allreduce", "Process Group Name": name, "Process Group Description": text}
+        return found(written([row("k", "kernel", 0, 5, **args)], distributedInfo=info))
+
+    for text, name in (("default_pg", "0"), ("", "0"), ("pipeline", "7")):
+        assert "KINETO403" not in run(text, name)
+    assert (run("pipeline")["KINETO403"].count, run("pipeline")["KINETO403"].severity) == (1, "notice")
+
+
+def test_device_rows_of_another_graph_than_their_launch(written):
+    def run(*graphs):
+        rows = [call(0, 5, 1, "cudaGraphLaunch"), call(6, 2, 2, "cudaGraphLaunch")]
+        for at, (correlation, graph) in enumerate(graphs):
+            args = {} if graph is None else {"graph id": graph}
+            rows.append(row("k", "kernel", 10 + 9 * at, 5, correlation=correlation, **args))
+        return found(written(rows))
+
+    assert "KINETO205" not in run((1, 4), (1, 4), (2, 5), (1, None), (9, 6))
+    finding = run((1, 4), (1, 4), (1, 5), (2, 5))["KINETO205"]
+    assert (finding.count, finding.severity, finding.evidence.ids.tolist()) == (1, "notice", [4])
+    assert run((1, 5), (1, 4), (2, 5))["KINETO205"].evidence.ids.tolist() == [2]
+
+
 def test_device_rows_of_another_operator_than_their_call(written):
     def run(of_call, of_row):
         rows = [call(0, 5, 1), row("k", "kernel", 10, 5, correlation=1)]

@@ -2,22 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from functools import partial
+from collections.abc import Iterator, Mapping
+from functools import cache, partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from lanescope.common.stat_tally import StatTally
+from lanescope.errors import InputError
+from lanescope.foreign.chrome.emit.linked import LinkedEvents
 from lanescope.foreign.chrome.emit.own import OwnTimeline
-from lanescope.foreign.chrome.emit.timeline import Timeline
+from lanescope.foreign.chrome.emit.timeline import Drawing, Timeline, make_tracks
+from lanescope.foreign.chrome.emit.tracks import Tracks
 from lanescope.foreign.chrome.formats import layout
 from lanescope.foreign.chrome.formats.events import Events, FileText, read_events
 from lanescope.foreign.chrome.formats.own import Written, written
 from lanescope.foreign.chrome.interpret.places import Places
 from lanescope.foreign.chrome.schema import EVENT, STATS, TABLES
+from lanescope.foreign.chrome.survey import Survey
 from lanescope.trace import Column, Dictionary, Table, TimeBase, Trace, TraceBuilder
-from lanescope.wire.trace_events import TraceEventReader
+from lanescope.wire.trace_events import WindowReader, read_windows
 
 if TYPE_CHECKING:
     from lanescope.source import Capture
@@ -34,19 +38,18 @@ _LOSSES = {
     "cut": "truncated",
     "trailing": "chrome_trailing",
 }
-#: Stats of bits of the flags of events.
-_BITS = {
-    layout.ROUNDED: "chrome_rounded",
-    layout.TEXT_TIME: "chrome_text_time",
-    layout.REPEATED_KEY: "chrome_repeated_key",
-    layout.TOO_DEEP: "chrome_deep_arguments",
-    layout.HAS_STACK: "chrome_stacks",
-    layout.HAS_THREAD_TIME: "chrome_thread_time",
-}
+#: Bytes of text of which all events are kept: larger files are read twice.
+WHOLE = 256 << 20
+#: Bytes of text whose events are kept at a time.
+WINDOW = 16 << 20
+_PIECE = 1 << 20
 
 
 class ChromeDecoder:
-    """Reads events as they come, and draws them when all are known: they are in no order.
+    """Reads events as they come, and draws them when what they need of the whole file is known.
+
+    Events are in no order. A file of some size is read a second time, and a batch is made of each window of its text;
+    what is kept are events that others belong to. Files that lanescope wrote are kept whole.
 
     Args:
         capture: the capture.
@@ -55,32 +58,44 @@ class ChromeDecoder:
 
     def __init__(self, capture: Capture, options: Mapping[str, Any]) -> None:
         self._capture = capture
-        self._reader = TraceEventReader(expected=capture.main.size)
+        self._reader = WindowReader({}, capture.main.size, WHOLE, WINDOW)
+        self._text = FileText(capture.main)
+        self._stats = StatTally(STATS)
+        self._survey = Survey(self._text, self._stats)
 
     def feed(self, data: memoryview) -> list[Trace]:
         """Take the next bytes."""
-        self._reader.feed(data)
+        events = self._reader.feed(data)
+        if events is not None:
+            self._survey.add(Events(events, self._text, self._survey.events))
         return []
 
-    def finish(self) -> list[Trace]:
-        """Return the trace."""
-        text = FileText(self._capture.main)
-        events = Events(self._reader.finish(), text)
-        places = Places.of(events, text)
-        about = _about(events, text)
-        stats = StatTally(STATS)
-        zero = 0 if about is not None else _first_time(events)
+    def finish(self) -> Iterator[Trace]:
+        """Draw, some events at a time.
+
+        Raises:
+            InputError: the file changes while it is read.
+        """
+        text, stats, survey = self._text, self._stats, self._survey
+        last = Events(self._reader.finish(), text, survey.events)
+        survey.add(last, is_whole=not survey.events)
+        kept = survey.kept(last)
+        places = survey.places
+        about = _about(last, survey, text)
+        zero = survey.first if about is None else -about.base_ns
         builder = self._builder(about, zero)
+        last_times = cache(partial(survey.last_times, kept))
+        drawing = Drawing(builder, places, text, stats, zero, Tracks(builder, places), last_times=last_times)
         if about is None:
-            Timeline(builder, events, places, text, stats, zero).draw()
+            yield from self._draw(drawing, kept, last)
         else:
-            OwnTimeline(builder, events, places, text, stats, about).draw()
-        _append_metadata(builder, events, places, text)
-        decoded = _count(events, stats)
-        lost = builder.add_bytes(decoded=events.read.decoded)
-        assert lost == sum(run.end - run.begin for run in events.read.lost)
-        unread = int(events.size[~decoded].sum()) + sum(end - begin for _, begin, end in _unread(events))
-        content = int(events.size[decoded].sum())
+            OwnTimeline(drawing, kept if survey.is_whole else read_events(text), about).draw()
+        _append_metadata(builder, last, places, text)
+        _count(last, survey, stats)
+        lost = builder.add_bytes(decoded=last.read.decoded)
+        assert lost == sum(run.end - run.begin for run in last.read.lost)
+        content, unread = survey.sizes
+        unread += sum(end - begin for _, begin, end in _unread(last))
         total = self._capture.main.size - lost
         builder.add_accounting(
             input_id=0,
@@ -94,7 +109,30 @@ class ChromeDecoder:
         )
         stats.emit(builder, 0)
         builder.records("chrome.event", partial(event_table, text))
-        return [builder.finish()]
+        yield builder.finish()
+
+    def _draw(self, drawing: Drawing, kept: Events, last: Events) -> Iterator[Trace]:
+        """Draw all events of a file of others; yield the batches of all windows but the last."""
+        survey, builder, text = self._survey, drawing.builder, self._text
+        drawing.tracks.threads(np.array(sorted(survey.threads), np.int64))
+        linked = LinkedEvents(drawing, kept)
+        linked.plan_slices()
+        make_tracks(drawing.tracks, survey.places, survey)
+        linked.plan_flows()
+        if survey.is_whole:
+            Timeline(drawing, kept).draw()
+        else:
+            seen = 0
+            for read in read_windows(text.read_view, text.size, WINDOW, {}, _PIECE):
+                events = Events(read, text, seen)
+                seen += len(events)
+                Timeline(drawing, events).draw()
+                yield builder.batch()
+            if seen != survey.events or read.decoded != last.read.decoded:
+                raise InputError(
+                    f"{self._capture.main.path}: file changed while it was read", hint="run the command again"
+                )
+        linked.draw()
 
     def _builder(self, about: Written | None, zero: int) -> TraceBuilder:
         if about is None:
@@ -114,7 +152,7 @@ class ChromeDecoder:
         return builder
 
 
-def _about(events: Events, text: FileText) -> Written | None:
+def _about(events: Events, survey: Survey, text: FileText) -> Written | None:
     """Return what our own writer says of the file; None for a file of others."""
     found = [(begin, end) for key, begin, end in events.entries if key == "metadata"]
     if not found:
@@ -122,20 +160,9 @@ def _about(events: Events, text: FileText) -> Written | None:
     begin, end = found[-1]
     head = text.read(begin, min(end - begin, 64))
     about = written(text.read(begin, end - begin)) if b'"lanescope"' in head else None
-    if about is not None and len(events) and int(events.ts.max()) + about.base_ns > _LATEST:
+    if about is not None and survey.latest + about.base_ns > _LATEST:
         return None
     return about
-
-
-def _first_time(events: Events) -> int:
-    """Return the first time of anything that is drawn; 0 if nothing is."""
-    if events.has_times and set(np.flatnonzero(events.by_phase).tolist()) <= {*layout.READ}:
-        rows = events.of_phase(layout.METADATA)
-        timed = np.delete(events.ts, rows) if len(rows) else events.ts
-    else:
-        rows = events.of_phase(*(phase for phase in layout.READ if phase != layout.METADATA))
-        timed = events.ts[rows[(events.flags[rows] & layout.HAS_TIME) != 0]]
-    return int(timed.min()) if len(timed) else 0
 
 
 def _append_metadata(builder: TraceBuilder, events: Events, places: Places, text: FileText) -> None:
@@ -163,49 +190,19 @@ def _unread(events: Events) -> list[tuple[str, int, int]]:
     return [entry for entry in events.entries if entry[0] in layout.NOT_READ_KEYS]
 
 
-def _count(events: Events, stats: StatTally) -> Any:
-    """Count what is not drawn and what is unusual; return which events are read, bool [n].
-
-    An event of a kind that is drawn, but without a readable time or the id that it needs, is not;
-    ``chrome_missing_time`` and ``chrome_missing_id`` count those.
-    """
+def _count(events: Events, survey: Survey, stats: StatTally) -> None:
+    """Count what is unusual of the file outside of its events; ``events``: of its end."""
     read = events.read
     for run in read.lost:
         stats.add(_LOSSES[run.loss], offset=run.begin)
     is_unterminated = read.ending == "unterminated" or (read.ending == "foreign" and not read.lost)
     stats.add("chrome_unterminated", int(is_unterminated or read.has_trailing_comma))
-    stats.add("chrome_no_events", int(not len(events)))
+    stats.add("chrome_no_events", int(not survey.events))
     stats.add("chrome_missing_comma", read.missing_commas)
     stats.add("chrome_bad_text", events.bad_texts)
     stats.add("chrome_long_text", events.long_texts)
-    by_phase = events.by_phase
-    is_read = np.zeros(256, np.bool_)
-    is_read[list(layout.READ)] = True
-    counted = {0, *layout.READ}
-    for stat, phases in layout.NOT_READ.items():
-        counted |= set(phases)
-        _count_phases(events, stats, stat, by_phase, phases)
-    _count_phases(events, stats, "chrome_not_an_event", by_phase, (0,))
-    unknown = tuple(phase for phase in np.flatnonzero(by_phase).tolist() if phase not in counted)
-    _count_phases(events, stats, "chrome_unknown_phase", by_phase, unknown)
     for key, begin, _ in _unread(events):
         stats.add(layout.NOT_READ_KEYS[key], offset=begin)
-    if len(events) and int(np.bitwise_or.reduce(events.flags)) & sum(_BITS):
-        for bit, stat in _BITS.items():
-            has = (events.flags & bit) != 0
-            stats.add_rows(stat, has, offset=events.offset)
-    has_time = (events.flags & layout.HAS_TIME) != 0
-    needs_id = np.zeros(256, np.bool_)
-    needs_id[list(layout.WITH_ID)] = True
-    has_id = (events.flags & layout.HAS_ID) != 0
-    found = is_read[events.phase] & (has_time | (events.phase == layout.METADATA))
-    return found & (has_id | ~needs_id[events.phase])
-
-
-def _count_phases(events: Events, stats: StatTally, stat: str, by_phase: Any, phases: tuple[int, ...]) -> None:
-    count = int(by_phase[list(phases)].sum()) if phases else 0
-    if count:
-        stats.add(stat, count, offset=int(events.offset[events.of_phase(*phases)[0]]))
 
 
 def event_table(text: FileText) -> Table:

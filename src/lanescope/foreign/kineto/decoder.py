@@ -21,10 +21,11 @@ from lanescope.foreign.kineto.formats import layout
 from lanescope.foreign.kineto.formats.metadata import read_metadata
 from lanescope.foreign.kineto.interpret.classes import classify
 from lanescope.foreign.kineto.interpret.joins import join_flows, join_launches
+from lanescope.foreign.kineto.interpret.plain_places import with_plain_places
 from lanescope.foreign.kineto.schema import EVENTS, STATS, TABLES
 from lanescope.foreign.kineto.survey import Survey
 from lanescope.trace import Table, TimeBase, Trace, TraceBuilder
-from lanescope.wire.trace_events import TraceEventReader, TraceEvents
+from lanescope.wire.trace_events import TraceEvents, WindowReader, read_windows
 
 if TYPE_CHECKING:
     from lanescope.source import Capture
@@ -52,11 +53,8 @@ class KinetoDecoder:
     def __init__(self, capture: Capture, options: Mapping[str, Any]) -> None:
         self._capture = capture
         self._options = dict(options)
-        size = capture.main.size
-        self._window = WINDOW if size > WHOLE else WHOLE
-        self._reader = TraceEventReader(layout.ARGS, expected=min(size, self._window))
+        self._reader = WindowReader(layout.ARGS, capture.main.size, WHOLE, WINDOW)
         self._survey = Survey()
-        self._fed = 0  # bytes whose events are not surveyed yet
         self._part: TracePart | None = None
 
     def limit(self, part: TracePart) -> None:
@@ -65,11 +63,9 @@ class KinetoDecoder:
 
     def feed(self, data: memoryview) -> list[Trace]:
         """Read the next bytes."""
-        self._reader.feed(data)
-        self._fed += len(data)
-        if self._fed >= self._window:
-            self._survey.add(self._reader.take())
-            self._fed = 0
+        events = self._reader.feed(data)
+        if events is not None:
+            self._survey.add(with_plain_places(events))
         return []
 
     def finish(self) -> Iterator[Trace]:
@@ -78,7 +74,7 @@ class KinetoDecoder:
         Raises:
             InputError: the file has no list of events, or changes while it is read.
         """
-        last = self._reader.finish()
+        last = with_plain_places(self._reader.finish())
         main = self._capture.main
         if not last.has_list:
             what = "is not JSON" if last.ending == "foreign" else "contains no list of trace events"
@@ -125,6 +121,7 @@ class KinetoDecoder:
         for events in (kept,) if survey.is_whole else _read_parts(reader, main.size, WINDOW):
             meaning, made = classes, joined
             if not survey.is_whole:
+                events = with_plain_places(events)
                 meaning = classify(events, devices)
                 made = rows.place_slices(events, meaning, tracks, events.ts - first, done)
             seen += len(events)
@@ -172,15 +169,11 @@ class KinetoDecoder:
 
 def _read_parts(reader: Reader, size: int, window: int) -> Iterator[TraceEvents]:
     """Yield the events of a file by windows of so many bytes of its text."""
-    scanner = TraceEventReader(layout.ARGS, expected=min(size, window))
-    fed = 0
-    for begin in range(0, size, _PIECE):
-        scanner.feed(memoryview(reader.at(begin, min(_PIECE, size - begin)).data))
-        fed += _PIECE
-        if fed >= window:
-            yield scanner.take()
-            fed = 0
-    yield scanner.finish()
+
+    def read(begin: int, size: int) -> memoryview:
+        return memoryview(reader.at(begin, size).data)
+
+    return read_windows(read, size, window, layout.ARGS, _PIECE)
 
 
 def read_events(reader: Reader, size: int) -> TraceEvents:

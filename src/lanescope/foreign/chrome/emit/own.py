@@ -8,14 +8,13 @@ from typing import Any
 
 import numpy as np
 
-from lanescope.common.stat_tally import StatTally
-from lanescope.foreign.chrome.emit.timeline import Timeline
+from lanescope.foreign.chrome.emit.timeline import Drawing, Timeline
 from lanescope.foreign.chrome.formats import layout
-from lanescope.foreign.chrome.formats.events import Events, FileText, Int64
+from lanescope.foreign.chrome.formats.events import Events, Int64
 from lanescope.foreign.chrome.formats.own import Written
 from lanescope.foreign.chrome.interpret import flows as flow_links
-from lanescope.foreign.chrome.interpret.places import Places
-from lanescope.trace import Flag, TraceBuilder
+from lanescope.foreign.chrome.survey import with_time
+from lanescope.trace import Flag
 from lanescope.trace.schema import QUALITIES
 
 #: What the arguments of a slice or an instant begin with where it is unusual.
@@ -26,24 +25,14 @@ class OwnTimeline(Timeline):
     """Draws what lanescope wrote.
 
     Args:
-        builder: of the trace.
-        events: of the file.
-        places: processes and threads.
-        file: its text.
-        stats: where faults are counted.
+        drawing: what the file is drawn with.
+        events: all of the file.
         about: what the file says of the trace.
     """
 
-    def __init__(
-        self,
-        builder: TraceBuilder,
-        events: Events,
-        places: Places,
-        file: FileText,
-        stats: StatTally,
-        about: Written,
-    ) -> None:
-        super().__init__(builder, events, places, file, stats, -about.base_ns)
+    def __init__(self, drawing: Drawing, events: Events, about: Written) -> None:
+        super().__init__(drawing, events)
+        builder, places = drawing.builder, drawing.places
         self._about = about
         for parent, kind, role, name, sort_key, nesting, unit in about.tracks:
             builder.track(
@@ -68,8 +57,8 @@ class OwnTimeline(Timeline):
 
     def draw(self) -> None:
         """Append all rows."""
-        self._draw_slices()
-        self._draw_instants()
+        self._draw_own_slices()
+        self._draw_own_instants()
         self._draw_samples()
         self._draw_links()
         self.stats.add("chrome_undrawn_flows", self._about.flows_undrawn)
@@ -78,9 +67,9 @@ class OwnTimeline(Timeline):
     def _is(self, rows: Int64, category: str) -> Any:
         return self.categories[rows] == self.builder.categories.code(category)
 
-    def _draw_slices(self) -> None:
+    def _draw_own_slices(self) -> None:
         events = self.events
-        rows = self._timed(events.of_phase(layout.COMPLETE, layout.BEGIN))
+        rows = with_time(events, events.of_phase(layout.COMPLETE, layout.BEGIN))
         gaps = self._is(rows, layout.GAP)
         lost = (self._track[rows] < 0) | self._is_counter_at(rows)
         self._count("chrome_not_an_event", rows[lost])
@@ -129,8 +118,8 @@ class OwnTimeline(Timeline):
             **columns,
         )
 
-    def _draw_instants(self) -> None:
-        rows = self._timed(self.events.of_phase(*layout.INSTANTS))
+    def _draw_own_instants(self) -> None:
+        rows = with_time(self.events, self.events.of_phase(*layout.INSTANTS))
         findings = self._is(rows, layout.FINDING)
         self.stats.add("chrome_findings", int(np.count_nonzero(findings)))
         rows = rows[~findings & ~self._is(rows, layout.FLOW)]
@@ -181,7 +170,7 @@ class OwnTimeline(Timeline):
 
     def _draw_samples(self) -> None:
         events = self.events
-        counters = self._timed(events.of_phase(layout.COUNTER))
+        counters = with_time(events, events.of_phase(layout.COUNTER))
         self._count("chrome_bad_sample", counters[(events.flags[counters] & layout.BAD_SERIES) != 0])
         rows = events.series_row
         kept = ((events.flags[rows] & layout.HAS_TIME) != 0) & (self._track[rows] >= 0) & self._is_counter_at(rows)
@@ -193,8 +182,8 @@ class OwnTimeline(Timeline):
     def _draw_links(self) -> None:
         """Append flows: an end follows the event that it belongs to."""
         events = self.events
-        rows = self._timed(events.of_phase(layout.FLOW_BEGIN, layout.FLOW_END))
-        rows, place = self._with_ids(rows)
+        rows = with_time(events, events.of_phase(layout.FLOW_BEGIN, layout.FLOW_END))
+        rows, place = self.with_ids(rows)
         on_track = self._track[rows] >= 0
         rows, place = rows[on_track], place[on_track]
         if not len(rows):

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from copy import copy
 from functools import cached_property
 from typing import Any
 
@@ -44,10 +45,12 @@ class Events:
         lanes: process and thread as texts, empty if not given.
         entries: key, begin and end of the other values of the outermost object.
         read: the same as they were read, with what became of bytes outside of events.
+        first: number of the first event in the file, where all from there on are here.
+        number: int64 [n], numbers of the events in the file.
     """
 
-    def __init__(self, read: TraceEvents, file: FileText) -> None:
-        self.read = read
+    def __init__(self, read: TraceEvents, file: FileText, first: int = 0) -> None:
+        self.read, self.first = read, first
         self.offset, self.size, self.flags, self.phase = read.begin, read.size, read.flags, read.phase
         self.ts, self.dur, self.lane = read.ts, read.dur, read.place
         self.name, self.category = read.name, read.category
@@ -78,6 +81,56 @@ class Events:
 
     def __len__(self) -> int:
         return len(self.offset)
+
+    @cached_property
+    def number(self) -> Int64:  # noqa: D102
+        return np.arange(self.first, self.first + len(self))
+
+    def taken(self, rows: Int64) -> Events:
+        """Return some of the events, without values of counters and ``read``, which has the columns of all.
+
+        Args:
+            rows: int64 [n], ascending.
+        """
+        found = copy(self)
+        del found.read
+        place = np.full(len(self), -1, np.int64)
+        place[rows] = np.arange(len(rows))
+        for name in _COLUMNS:
+            setattr(found, name, getattr(self, name)[rows])
+        for name in ("id", "bind"):
+            at = place[getattr(self, f"{name}_row")]
+            setattr(found, f"{name}_row", at[at >= 0])
+            for part in ("value", "kind"):
+                setattr(found, f"{name}_{part}", getattr(self, f"{name}_{part}")[at >= 0])
+        found.series_row, found.series_name, found.series_value = (
+            self.series_row[:0].copy(),
+            self.series_name[:0].copy(),
+            self.series_value[:0].copy(),
+        )
+        found.__dict__["number"] = self.number[rows]
+        found._forget()
+        return found
+
+    @staticmethod
+    def joined(parts: Sequence[Events], last: Events) -> Events:
+        """Return the events of several parts of one file, as ``taken`` returns them; ``last``: of its end."""
+        found = copy(last)
+        firsts = np.cumsum([0, *map(len, parts)])[:-1].tolist()
+        for name in (*_COLUMNS, "number"):
+            found.__dict__[name] = np.concatenate([getattr(part, name) for part in parts])
+        for name in ("id", "bind"):
+            rows = [getattr(part, f"{name}_row") + first for part, first in zip(parts, firsts, strict=True)]
+            setattr(found, f"{name}_row", np.concatenate(rows))
+            for column in (f"{name}_value", f"{name}_kind"):
+                setattr(found, column, np.concatenate([getattr(part, column) for part in parts]))
+        found._forget()
+        return found
+
+    def _forget(self) -> None:
+        self.by_phase = np.bincount(self.phase, minlength=256)
+        for derived in ("has_times", "metadata_has_no_time"):
+            self.__dict__.pop(derived, None)
 
     def of_phase(self, *phases: int) -> Int64:
         """Return the rows of some phases."""
@@ -135,10 +188,20 @@ class FileText:
         """Return bytes of the file, fewer at its end."""
         return self._reader.at(begin, min(size, self.size - begin)).tobytes()
 
+    def read_view(self, begin: int, size: int) -> memoryview:
+        """Return bytes of the file without a copy of them."""
+        return memoryview(self._reader.at(begin, min(size, self.size - begin)).data)
+
     def chunks(self) -> Iterator[memoryview]:
         """Yield all of it."""
         for begin in range(0, self.size, WINDOW):
             yield memoryview(self.read(begin, WINDOW))
+
+
+#: Columns with a value for each event.
+_COLUMNS = (
+    "offset", "size", "flags", "phase", "ts", "dur", "lane", "name", "category", "args_begin", "args_size",
+)  # fmt: skip
 
 
 def read_events(file: FileText) -> Events:

@@ -48,20 +48,19 @@ class Places:
     threads: dict[tuple[str, str], Named] = field(default_factory=dict)
     metadata: list[tuple[str, str, str, bytes]] = field(default_factory=list)
 
-    @classmethod
-    def of(cls, events: Events, file: FileText) -> Places:
-        """Find the places of events, and read metadata events."""
-        made = cls()
-        by_key: dict[tuple[str, str], int] = {}
-        place = []
-        for process, thread in events.lanes:
-            place.append(by_key.setdefault((plain_number(process), plain_number(thread)), len(by_key)))
-        made.keys = list(by_key)
-        made.place = np.array(place, np.int64)
-        for row, arguments in made._metadata_events(events, file):
-            process, thread = made.keys[made.place[events.lane[row]]]
-            made._tell(process, thread, events.names[events.name[row]], arguments)
-        return made
+    _by_key: dict[tuple[str, str], int] = field(default_factory=dict)
+
+    def add(self, events: Events, file: FileText) -> None:
+        """Find the places of the next events, and read their metadata events."""
+        place = [
+            self._by_key.setdefault((plain_number(process), plain_number(thread)), len(self._by_key))
+            for process, thread in events.lanes[len(self.place) :]
+        ]
+        self.keys = list(self._by_key)
+        self.place = np.concatenate([self.place, np.array(place, np.int64)])
+        for row, arguments in self._metadata_events(events, file):
+            process, thread = self.keys[self.place[events.lane[row]]]
+            self._tell(process, thread, events.names[events.name[row]], arguments)
 
     def _metadata_events(self, events: Events, file: FileText) -> Iterator[tuple[int, bytes]]:
         rows = events.of_phase(METADATA)

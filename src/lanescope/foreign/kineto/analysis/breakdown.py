@@ -9,6 +9,7 @@ import numpy.typing as npt
 
 from lanescope.common.intervals import Intervals, concurrent_keys, hulls, sums
 from lanescope.errors import UsageError
+from lanescope.foreign.kineto.analysis import device_rows
 from lanescope.foreign.kineto.formats import layout
 from lanescope.trace import ColumnSpec, Table, TableSpec, Trace
 
@@ -76,8 +77,7 @@ def device_work(trace: Trace, rows: Ints | None = None) -> Work:
         UsageError: it has none.
     """
     slices = trace.slices
-    categories = _matching(trace, "category", lambda text: layout.CLASS_OF.get(text) == layout.WORK)
-    mine = categories & slices.valid("dur")
+    mine = device_rows.rows_of(trace, device_rows.ALL) & slices.valid("dur")
     if rows is not None:
         chosen = np.zeros(len(slices), np.bool_)
         chosen[rows] = True

@@ -11,6 +11,7 @@ import numpy.typing as npt
 from lanescope.common.distinct import distinct
 from lanescope.common.intervals import Intervals, Ints, known_extents
 from lanescope.families import CauseEdges, CauseKind, Causes
+from lanescope.foreign.kineto.analysis import device_rows
 from lanescope.foreign.kineto.analysis.collectives import collectives
 from lanescope.foreign.kineto.formats import layout
 from lanescope.trace import Trace
@@ -86,6 +87,7 @@ def _classes(trace: Trace) -> Ints:
     categories = trace.slices.column("category").dictionary
     classes = [layout.CLASS_OF.get(text, layout.OP) for text in (categories.texts if categories is not None else [])]
     found: Ints = np.array([*classes, layout.OP], np.int64)[trace.slices.codes("category")]
+    found[(found == layout.WORK) & ~device_rows.rows_of(trace, device_rows.ALL)] = layout.RANGE
     return found
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
@@ -15,6 +15,7 @@ from lanescope.trace import Column, Table
 #: The producer writes some seven digits.
 _SHARE, _LEAST = 1e-4, 1e-5
 _MOST_OCCUPANCY = 100
+_NO_GRAPH = np.iinfo(np.int64).min
 
 
 def _differs(told: npt.NDArray[Any], wanted: npt.NDArray[Any]) -> npt.NDArray[np.bool_]:
@@ -82,33 +83,83 @@ def group_contradictions(context: RuleContext) -> Iterator[Violation]:
     rows = np.sort(collectives.values("slice_id")[wrong])
     yield from context.violations("slices", rows, lambda ids: f"{len(ids)} rows of another group size")
     if groups is not None and len(groups):
-        rows = np.sort(collectives.values("slice_id")[valid & _of_other_ranks(collectives, groups)])
+        others = valid & _of_another_group(collectives, groups, "ranks", _sorted_ranks)
+        rows = np.sort(collectives.values("slice_id")[others])
         yield from context.violations("slices", rows, lambda ids: f"{len(ids)} rows of other ranks than their group")
+        others = collectives.valid("group_description")
+        others = others & _of_another_group(collectives, groups, "description", lambda text: text or None)
+        rows = np.sort(collectives.values("slice_id")[others])
+        for found in context.violations(
+            "slices", rows, lambda ids: f"{len(ids)} rows with another description than their group"
+        ):
+            yield Violation(
+                detail=found.detail, rows=found.rows, severity="notice", track_id=found.track_id, ts=found.ts
+            )
 
 
-def _of_other_ranks(collectives: Table, groups: Table) -> npt.NDArray[np.bool_]:
-    """Return which rows list other ranks than the group of their name has in the run, bool [n]."""
-    listed: dict[tuple[int, str], list[int] | None] = {}
+def graph_contradictions(context: RuleContext) -> Iterator[Violation]:
+    """Yield device rows of one launch that name another graph than most of them."""
+    trace = context.trace
+    kernels, flows = trace.details.get("kineto_kernels"), trace.flows
+    if kernels is None or not len(kernels) or not len(flows) or not kernels.valid("graph").any():
+        return
+    graph = np.full(len(trace.slices), _NO_GRAPH)
+    has = kernels.valid("graph")
+    graph[kernels.values("slice_id")[has]] = kernels.values("graph")[has]
+    mine = flows.column("kind").texts == "submit"
+    call, work = flows.values("src_slice_id")[mine], flows.values("dst_slice_id")[mine]
+    has = graph[work] != _NO_GRAPH
+    call, work = call[has], work[has]
+    if not len(work):
+        return
+    pairs, which, count = np.unique(np.stack([call, graph[work]]), axis=1, return_inverse=True, return_counts=True)
+    most = np.zeros(int(call.max()) + 1, np.int64)
+    np.maximum.at(most, pairs[0], count)
+    is_most = count == most[pairs[0]]
+    # Of equal numbers the first graph is taken.
+    is_first = np.zeros(len(count), np.bool_)
+    is_first[np.flatnonzero(is_most)[np.unique(pairs[0][is_most], return_index=True)[1]]] = True
+    rows = np.sort(work[~is_first[which.reshape(-1)]])
+    yield from context.violations("slices", rows, lambda ids: f"{len(ids)} device rows")
+
+
+def _of_another_group(
+    collectives: Table, groups: Table, value: str, read: Callable[[str], Any]
+) -> npt.NDArray[np.bool_]:
+    """Return which rows say something else of their group than the run does, bool [n].
+
+    Args:
+        collectives: their table.
+        groups: of the run.
+        value: column of the groups; that of the rows has ``group_`` before it.
+        read: returns what is compared of a text; None: nothing is.
+    """
+    listed: dict[tuple[int, str], Any] = {}
     for group in groups.rows():
-        listed[group["input_id"], group["name"]] = _ranks(group["ranks"])
+        listed[group["input_id"], group["name"]] = read(group[value])
     inputs = {key[0] for key in listed}
     if len(inputs) != 1:  # rows do not have their file
         return np.zeros(len(collectives), np.bool_)
-    names, texts = collectives.column("group_name"), collectives.column("group_ranks")
+    names, texts = collectives.column("group_name"), collectives.column(f"group_{value}")
     step = int(texts.values.max(initial=0)) + 1
     known, which = np.unique(names.values.astype(np.int64) * step + texts.values, return_inverse=True)
     differs = []
     for pair in known.tolist():
         name, text = divmod(pair, step)
         wanted = listed.get((next(iter(inputs)), _text(names, name)))
-        found = _ranks(_text(texts, text))
-        differs.append(wanted is not None and found is not None and sorted(wanted) != sorted(found))
+        found = read(_text(texts, text))
+        differs.append(wanted is not None and found is not None and wanted != found)
     return np.array(differs, np.bool_)[which] & collectives.valid("group_name")
 
 
 def _text(column: Column, code: int) -> str:
     texts = column.dictionary.texts if column.dictionary is not None else ()
     return texts[code] if 0 <= code < len(texts) else ""
+
+
+def _sorted_ranks(text: str) -> list[int] | None:
+    ranks = _ranks(text)
+    return None if ranks is None else sorted(ranks)
 
 
 def _ranks(text: str) -> list[int] | None:

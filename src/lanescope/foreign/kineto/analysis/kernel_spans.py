@@ -6,6 +6,7 @@ import numpy as np
 
 from lanescope.common.intervals import known_extents
 from lanescope.families import KernelSpans
+from lanescope.foreign.kineto.analysis import device_rows
 from lanescope.trace import Trace
 
 #: Categories of kernels, of newer and older producers.
@@ -17,7 +18,7 @@ def kernel_spans(trace: Trace) -> KernelSpans | None:
     """Return the kernels of all devices, in order of time; None without any."""
     tracks, slices = trace.tracks, trace.slices
     is_stream = tracks.values("role") == _STREAM
-    rows = np.flatnonzero(np.isin(slices.values("category"), _KERNELS) & is_stream[slices.values("track_id")])
+    rows = np.flatnonzero(device_rows.rows_of(trace, _KERNELS) & is_stream[slices.values("track_id")])
     if not len(rows):
         return None
     extents = known_extents(slices).take(rows)

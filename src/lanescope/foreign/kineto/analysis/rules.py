@@ -11,8 +11,13 @@ import numpy.typing as npt
 from lanescope.common.distinct import distinct
 from lanescope.common.intervals import Intervals, Ints, order, partially_overlapping
 from lanescope.families.rules import Rule, RuleContext, Violation
+from lanescope.foreign.kineto.analysis import device_rows
 from lanescope.foreign.kineto.analysis.clock_contradictions import contradictions
-from lanescope.foreign.kineto.analysis.configurations import group_contradictions, launch_contradictions
+from lanescope.foreign.kineto.analysis.configurations import (
+    graph_contradictions,
+    group_contradictions,
+    launch_contradictions,
+)
 from lanescope.foreign.kineto.analysis.stream_overlap import stream_overlaps
 from lanescope.foreign.kineto.formats import layout
 from lanescope.foreign.kineto.interpret.classes import LAUNCH
@@ -41,7 +46,7 @@ def _table(trace: Trace, column: str, fits: Any) -> npt.NDArray[np.bool_]:
 
 
 def _is_work(trace: Trace) -> npt.NDArray[np.bool_]:
-    return _table(trace, "category", lambda text: text in layout.KERNELS | layout.COPIES)
+    return device_rows.rows_of(trace, layout.KERNELS | layout.COPIES)
 
 
 def _log_errors(context: RuleContext) -> Iterator[Violation]:
@@ -75,8 +80,8 @@ def _clamped(context: RuleContext) -> Iterator[Violation]:
 def _crossing(context: RuleContext) -> Iterator[Violation]:
     trace = context.trace
     slices, tracks = trace.slices, trace.tracks
-    is_free = tracks.values("nesting") == "free"
-    work = _table(trace, "category", lambda text: layout.CLASS_OF.get(text) == layout.WORK)
+    is_free = (tracks.values("nesting") == "free") & device_rows.lanes_of_profiler(trace)
+    work = device_rows.rows_of(trace, device_rows.ALL)
     lane = slices.values("track_id")
     rows = np.flatnonzero(is_free[lane] & ~work & slices.valid("dur") & (slices.values("dur") > 0))
     if not len(rows):
@@ -108,12 +113,20 @@ def _reaching_beyond(extents: Intervals) -> list[int]:
 def _outside(context: RuleContext) -> Iterator[Violation]:
     trace = context.trace
     coverage, slices = trace.coverage, trace.slices
-    if not len(coverage):
-        return
-    begin = int(coverage.values("ts").min())
-    end = int((coverage.values("ts") + coverage.values("dur")).max())
+    lanes, inputs = device_rows.lanes_of_profiler(trace), trace.tracks.values("input_id")
+    of_slice = np.where(lanes, inputs, -1)[slices.values("track_id")]
+    of_row = np.where(lanes, inputs, -1)[coverage.values("track_id")]
     last = slices.values("ts") + np.where(slices.valid("dur"), slices.values("dur"), 0)
-    beyond = np.maximum(last - end, begin - slices.values("ts"))
+    for number in distinct(of_row[of_row >= 0]).tolist():
+        mine = of_row == number
+        begin = int(coverage.values("ts")[mine].min())
+        end = int((coverage.values("ts") + coverage.values("dur"))[mine].max())
+        beyond = np.where(of_slice == number, np.maximum(last - end, begin - slices.values("ts")), 0)
+        yield from _beyond(context, beyond, begin, end)
+
+
+def _beyond(context: RuleContext, beyond: Ints, begin: int, end: int) -> Iterator[Violation]:
+    """Yield the rows of one file that are not within its record; ``beyond``: by how much, int64 [slices]."""
 
     def detail(rows: Ints) -> str:
         return f"up to {int(beyond[rows].max())} ns outside of the {end - begin} ns that were recorded"
@@ -312,6 +325,15 @@ RULES = (
         _operators,
     ),
     Rule(
+        "KINETO205",
+        "device rows of another graph than their launch",
+        "notice",
+        "The rows of one launch are nodes of one graph, but some name another graph than most of them. The graph or "
+        "the correlation of these rows is wrong.",
+        "Do not assign these rows to nodes of a graph.",
+        graph_contradictions,
+    ),
+    Rule(
         "KINETO401",
         "impossible bandwidth",
         "warning",
@@ -334,8 +356,8 @@ RULES = (
         "groups contradict their sizes",
         "warning",
         "The rank of the file is not below the number of ranks, or a process group lists more or fewer ranks than its "
-        "size. Or a collective lists other ranks than its group. The description of the run or the arguments of a "
-        "collective are wrong.",
+        "size. Or a collective lists other ranks than its group, or (a notice) has another description of it. The "
+        "description of the run or the arguments of a collective are wrong.",
         "Do not join this file with those of other ranks before it is clear which one it is.",
         group_contradictions,
     ),

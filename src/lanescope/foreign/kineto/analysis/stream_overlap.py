@@ -10,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from lanescope.common.intervals import Intervals, bounds, order, overlapping
+from lanescope.foreign.kineto.analysis import device_rows
 from lanescope.foreign.kineto.formats import layout
 from lanescope.trace import Trace
 
@@ -70,10 +71,7 @@ def _stream_lanes(trace: Trace) -> Ints:
     tracks = trace.tracks
     is_free = (tracks.values("role") == "stream") & (tracks.values("nesting") == "free")
     lanes = np.flatnonzero(is_free)
-    category = trace.slices.column("category")
-    texts = category.dictionary.texts if category.dictionary is not None else []
-    is_work = np.array([*(text in layout.KERNELS | layout.COPIES for text in texts), False], np.bool_)
-    mine = is_work[category.values]
+    mine = device_rows.rows_of(trace, layout.KERNELS | layout.COPIES)
     return lanes[np.isin(lanes, trace.slices.values("track_id")[mine])]
 
 

@@ -186,9 +186,8 @@ class Tally:
         stat("kineto_unknown_category", classes.is_unknown & is_slice)
         if any_of & Bit.REPEATED_KEY:
             stat("kineto_repeated_key", events.has(Bit.REPEATED_KEY))
-        odd = [values.odd for values in events.values.values()]
         # Operators of other libraries have arguments of these names with a meaning of their own.
-        rows = np.concatenate(odd) if odd else np.empty(0, np.int64)
+        rows = np.concatenate([_odd(events, name) for name in events.values] or [np.empty(0, np.int64)])
         self._add("kineto_odd_argument", events, np.sort(rows[classes.is_work[rows] & is_slice[rows]]))
         flows = np.flatnonzero(events.of_phase("s") | events.of_phase("f") | events.of_phase("t"))
         backward = np.array([*(name in layout.BACKWARD_FLOWS for name in events.categories), False], np.bool_)
@@ -204,6 +203,16 @@ class Tally:
     def inexact(self) -> int:
         """How many times are not found again when they are read as float64 microseconds."""
         return self._inexact
+
+
+def _odd(events: TraceEvents, argument: str) -> Int64:
+    """Return the events whose argument is of a type that no writer gives it, int64 [n]."""
+    odd: Int64 = events.values[argument].odd
+    if argument == "bandwidth":  # "N/A" of copies without a duration
+        odd = odd[events.dur[odd] != 0]
+    if argument == "context" and len(odd):  # a handle of Level Zero as a text, on rows of queues: they have no stream
+        odd = odd[events.values["stream"].find(odd)[1]]
+    return odd
 
 
 def add_stats(

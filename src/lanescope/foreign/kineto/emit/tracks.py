@@ -25,6 +25,7 @@ _SUFFIXES = {
     layout.SYNC: (" sync", 2),
     layout.RANGE: (" other", 3),
     layout.OVERHEAD: ("", 3),
+    layout.HOST_WAIT: (" waits", 3),
     layout.SPAN: ("", 3),
 }
 _LANES_EACH = 4
@@ -136,7 +137,8 @@ class Tracks:
 
     def _made(self, place: Place, of: int, nesting: str) -> int:
         on_device = is_on_device(of)
-        parent = self.group(place.process, on_device=on_device, of=of)
+        process = self._process_of(place) if of == layout.HOST_WAIT else place.process
+        parent = self.group(process, on_device=on_device, of=of)
         labels = self._names.threads.get(place, Labels())
         suffix, rank = _SUFFIXES[of]
         name = _lane_name(place, labels, of, on_device=on_device) + suffix
@@ -153,6 +155,13 @@ class Tracks:
             clock_id=clock,
             sort_key=_bounded(sort) * _LANES_EACH + rank,
         )
+
+    def _process_of(self, place: Place) -> int | str | None:
+        """Return the process of a thread; waits are recorded with the thread alone."""
+        if place.process != layout.NO_PROCESS:
+            return place.process
+        known = {other.process for other in self._events.places if other.thread == place.thread and other != place}
+        return known.pop() if len(known) == 1 else place.process
 
     def group(self, process: int | str | None, *, on_device: bool, of: int = layout.OP) -> int:
         """Return the group of a process or device."""
@@ -202,7 +211,8 @@ def _lane_name(place: Place, labels: Labels, of: int, *, on_device: bool) -> str
         # Names of streams are their numbers, but for devices whose lanes have a purpose.
         if labels.name and not labels.name.startswith("stream") and of != layout.SYNC:
             return labels.name if str(number) in labels.name else f"{labels.name} {_text(number)}"
-        return f"stream {_text(number)}"
+        # Until 2022 the thread is the text "stream 7".
+        return number if isinstance(number, str) and number.startswith("stream") else f"stream {_text(number)}"
     if of == layout.SPAN or isinstance(thread, str):
         return _text(thread) or "profiler"
     if of == layout.OVERHEAD:

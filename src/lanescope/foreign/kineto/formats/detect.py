@@ -11,6 +11,8 @@ if TYPE_CHECKING:
     from lanescope.source.detection import FileHead
 
 _BEGIN = re.compile(rb"(?:\xef\xbb\xbf)?\s*[{]")
+#: Events without the object around them, as scripts cut them out.
+_LIST = re.compile(rb"(?:\xef\xbb\xbf)?\s*\[\s*[{]")
 #: Members that only this profiler writes.
 _MEMBERS = (b'"schemaVersion"', b'"deviceProperties"', b'"baseTimeNanoseconds"', b'"distributedInfo"')
 _CATEGORY = re.compile(
@@ -25,6 +27,8 @@ _ARGUMENT = re.compile(rb'"(?:External id|external id|Ev Idx|Profiler Event Inde
 def detect(head: FileHead) -> Detection:
     """Look for what the profiler writes before its events, and for its categories."""
     data = head.data
+    if _LIST.match(data) and _CATEGORY.search(data) is not None and _ARGUMENT.search(data) is not None:
+        return Detection(92, "kineto", "a list of trace events with categories and arguments of the PyTorch profiler")
     if not _BEGIN.match(data):
         return Detection(0)
     members = sum(member in data for member in _MEMBERS)

@@ -14,6 +14,7 @@ from lanescope.common.trace_event_sites import Cell, event_sites
 from lanescope.families.field_sites import CUT, FieldMap, Possible, PossibleChange, Value, each
 
 _MOST = 1 << 64
+_GROUP_TEXT = "Process Group Description"
 _TIMES = frozenset({"ts", "dur"})
 _TIME = "another time that keeps rows of a lane apart or nested, and calls before their work: a row has one clock"
 _HOST_PLACE = "another process or thread: a row of the host has its place only in pid and tid"
@@ -41,15 +42,15 @@ _REASONS = {
     "args.block": "a configuration whose warps on an SM are the same within the digits of the file",
     "args.bytes": "a size that fits duration and bandwidth within the tolerance of the rule",
     "args.memory bandwidth (GB/s)": "a bandwidth that fits size and duration within the tolerance of the rule",
-    "args.graph id": "another graph: no rule compares rows of one launch with each other",
+    "args.graph id": "another graph of rows whose launch has no other ones: the file has it once",
     "args.graph node id": "another node: the file does not have the graph",
-    "args.Total Allocated": "another total: no rule compares it with the sizes, whose first total is before the record",
+    "args.Total Allocated": "another total: what threads without the profiler allocate has no events",
     "args.Total Reserved": "another total: what was reserved has no events of its own",
     "args.Device Id": "another device: the file has the device of an allocation once",
     "args.Device Type": "another device: the file has the device of an allocation once",
     "args.Seq": "another collective: collectives on other streams may have the numbers between",
     "args.Process Group Name": _GROUP,
-    "args.Process Group Description": "another description: no rule compares it with that of the group in the run",
+    "args.Process Group Description": "no description, or one of a group that the run does not list",
     "args.Process Group Ranks": "a text that cannot be read as a list, which is taken for a shortened one",
     "args.In msg nelems": "another message: no rule compares what a collective takes with what it gives",
     "args.Out msg nelems": "another message: no rule compares what a collective takes with what it gives",
@@ -57,7 +58,7 @@ _REASONS = {
     "args.Out split size": "another split: the file has it once",
     "args.dtype": "another type: sizes are counted in elements, not in bytes",
     "args.Collective name": "another collective: names of kernels and of collectives are not in one form",
-    "file.distributedInfo.pg_count": "another count: no rule compares it with the groups that are listed",
+    "file.distributedInfo.pg_count": "another count: healthy files count 10 groups where they list 11",
     "file.distributedInfo.pg_config.ranks": "another rank within the run: which ranks a group has is in the list only",
     "file.distributedInfo.rank": "another rank of the run: only the profiler of that rank knows it",
     "file.distributedInfo.world_size": "a larger run: the file is that of one rank",
@@ -65,6 +66,7 @@ _REASONS = {
     "file.deviceProperties.numSms": "other SMs that give the same blocks on an SM within the digits of the file",
     "file.deviceProperties.warpSize": "another warp that no configuration contradicts",
 }
+_NO_TEXT = "no description: older files have none"
 _OTHER = "an argument that the file has once and no rule reads: {}"
 _FILE = "a property of the run or its device that the file has once: {}"
 
@@ -88,6 +90,16 @@ def _possible(record: str, name: str, cells: Sequence[Cell], events: Sequence[Ma
         return lambda values: (
             _REASONS[name] if all(map(_is_sound, values.values())) and _keeps_ties(events, cells, tied, values) else ""
         )
+    if name == "args.graph id":
+        return lambda values: (
+            _REASONS[name] if all(map(_is_sound, values.values())) and _keeps_graphs(events, cells, values) else ""
+        )
+    if name == "args.Process Group Description":  # the run lists all groups of the seeds
+        told = {str(event.get("args", {}).get(_GROUP_TEXT, "")).encode() for event in events}
+        return each(lambda _, value: _REASONS[name] if isinstance(value, bytes) and value.strip(b'"') in told else "")
+    if name == "distributedInfo.pg_config.pg_desc" and any(_GROUP_TEXT in event.get("args", {}) for event in events):
+        described = {str(event.get("args", {}).get(_GROUP_TEXT, "")).encode() for event in events}
+        return each(lambda _, value: _NO_TEXT if isinstance(value, bytes) and value.strip(b'"') in described else "")
     if record == "file":
         reason = _REASONS.get(f"file.{name}", _FILE.format(name.rpartition(".")[2]))
     elif name in ("ph", "cat", "s", "bp", "id"):
@@ -118,6 +130,17 @@ def _keeps_ties(
     return all(
         cells[at].event not in tied or value == _external_id(events[cells[at].event]) for at, value in values.items()
     )
+
+
+def _keeps_graphs(events: Sequence[Mapping[str, Any]], cells: Sequence[Cell], values: Mapping[int, Value]) -> bool:
+    """Return whether the rows of each launch name one graph."""
+    changed = {cells[at].event: value for at, value in values.items()}
+    graphs: dict[Any, set[Any]] = {}
+    for number, event in enumerate(events):
+        args = event.get("args", {})
+        if event.get("ph") == "X" and "graph id" in args:
+            graphs.setdefault(args.get("correlation"), set()).add(changed.get(number, args["graph id"]))
+    return all(len(found) == 1 for found in graphs.values())
 
 
 def _possible_change(kind: str, numbers: Sequence[int], events: Sequence[Mapping[str, Any]]) -> PossibleChange:

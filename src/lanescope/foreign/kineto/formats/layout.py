@@ -18,8 +18,10 @@ FORMAT = "kineto"
 # --- what an event is ---------------------------------------------------------------------------------------------
 
 #: Classes of events; those of a class share lanes.
-OP, ANNOTATION, PYTHON, WORK, DEVICE_ANNOTATION, SYNC, OVERHEAD, SPAN, RANGE = range(9)
-CLASSES = ("op", "annotation", "python", "work", "device_annotation", "sync", "overhead", "span", "range")
+OP, ANNOTATION, PYTHON, WORK, DEVICE_ANNOTATION, SYNC, OVERHEAD, SPAN, RANGE, HOST_WAIT = range(10)
+CLASSES = (
+    "op", "annotation", "python", "work", "device_annotation", "sync", "overhead", "span", "range", "host_wait",
+)  # fmt: skip
 
 #: Kernels, and copies and fills of memory, under all their names.
 KERNELS = frozenset({"kernel", "Kernel", "concurrent_kernel"})
@@ -42,7 +44,7 @@ CLASS_OF: dict[str, int] = {
     "gpu_user_annotation": DEVICE_ANNOTATION,
     "cuda_sync": SYNC,
     "cuda_event": SYNC,
-    "xpu_sync": SYNC,
+    "xpu_sync": HOST_WAIT,
     "overhead": OVERHEAD,
     "Overhead": OVERHEAD,
     "Trace": SPAN,
@@ -60,6 +62,12 @@ CLASS_OF: dict[str, int] = {
 #: Categories of flows between forward and backward; those of launches are made of correlations.
 BACKWARD_FLOWS = frozenset({"fwdbwd", "forward_backward"})
 
+#: What kernels are called that only carry the counters of another one, around which they lie. Source: kineto,
+#: plugin/xpupti/XpuptiScopeProfilerHandlers.cpp.
+METRICS = "metrics: "
+#: The process that rows of the profiler itself and waits of host threads have.
+NO_PROCESS = -1
+
 #: Calls that wait for the device as a whole.
 DEVICE_SYNCS = frozenset({"cudaDeviceSynchronize", "hipDeviceSynchronize", "cuCtxSynchronize"})
 #: Rows of waits lie on the lane of their stream plus this.
@@ -74,6 +82,11 @@ def is_no_id(values: npt.NDArray[Any]) -> npt.NDArray[np.bool_]:
     """Return which integers, int64 [n] in two's complement, mean none."""
     found: npt.NDArray[np.bool_] = (values == NO_ID[0]) | (values == NO_ID[2])
     return found
+
+
+def carries_metrics(name: str) -> bool:
+    """Return whether a kernel of this name is none: it carries counters of the one that it lies around."""
+    return name.startswith(METRICS)
 
 
 # --- arguments ----------------------------------------------------------------------------------------------------

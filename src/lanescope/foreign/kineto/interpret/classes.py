@@ -63,6 +63,9 @@ def classify(events: TraceEvents, device_places: Mask | None = None) -> Classes:
     )
     unknown = np.array([*(category not in layout.CLASS_OF for category in events.categories), False], np.bool_)
     of = known[events.category]
+    carrying = [code for code, name in enumerate(events.names) if layout.carries_metrics(name)]
+    if carrying:
+        of[np.isin(events.name, carrying) & _by_category(events, layout.KERNELS)] = layout.RANGE
     is_unknown = unknown[events.category] & events.of_phase("X")
     if device_places is not None and is_unknown.any():
         of = np.where(is_unknown & device_places[events.place], np.int8(layout.RANGE), of)
