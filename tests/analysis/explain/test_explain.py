@@ -123,7 +123,7 @@ def test_a_tail():
 
 
 def test_workers_of_one_kind_are_judged_by_the_time_of_all():
-    """What works for a short while only does not bound the run, and is no tail while others work."""
+    """What works for a short while only does not bound the run, and it makes no tail while others work."""
     made = cores(*[work((0, 300), (900, 1000))] * 4)
     made.lane("AIV_4", "core", work((400, 500)))
     trace = made.finish(gaps=[(4, 0, 300), (4, 600, 400)])

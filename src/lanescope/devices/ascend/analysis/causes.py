@@ -30,8 +30,9 @@ def causes(trace: Trace, *, infer: bool) -> Causes:
         infer: nothing can be added: flows name the thread where exactly one can have been it.
     """
     shown = views(trace)[trace.slices.values("track_id")]
-    edges = [_edges(trace, name, kind, to_begin=to_begin) for name, (kind, to_begin) in _KINDS.items()]
-    return Causes(tuple(edges), views=shown, windows=_epochs(trace))
+    edges = {name: _edges(trace, name, kind, to_begin=to_begin) for name, (kind, to_begin) in _KINDS.items()}
+    edges["dependency"] = _until_dispatch(edges, shown)
+    return Causes(tuple(edges.values()), views=shown, windows=_epochs(trace))
 
 
 def views(trace: Trace) -> npt.NDArray[np.bool_]:
@@ -46,6 +47,43 @@ def _edges(trace: Trace, name: str, kind: CauseKind, *, to_begin: bool) -> Cause
         return edges
     begin = trace.slices.values("ts")[edges.target]
     return edges._replace(target_ts=np.where(edges.source_ts <= begin, begin, edges.target_ts))
+
+
+def _until_dispatch(edges: dict[str, CauseEdges], is_view: npt.NDArray[np.bool_]) -> CauseEdges:
+    """Return the dependencies, each to what waited for it.
+
+    A core waits for a producer only if its task was sent before the producer had ended. Else the dispatch did, where
+    the phase of a scheduler shows it: nothing that is late behind it is to be laid at the producer. Where phases also
+    show how the end was seen and that the task became ready by it, they are the causes, one after the other.
+
+    Args:
+        edges: edges of each kind; those of dependencies end at cores.
+        is_view: which slices show what others show, bool [slices].
+    """
+    found, dispatch, complete, ready = (edges[name] for name in ("dependency", "dispatch", "complete", "ready"))
+    sent, is_sent = _places(dispatch.target, found.target)
+    if not is_sent.any():
+        return found
+    is_sent &= ~is_view[dispatch.source[sent]] & (found.source_ts <= dispatch.source_ts[sent])
+    kept = np.ones(len(is_sent), np.bool_)
+    if len(complete.source) and len(ready.source):
+        seen, is_seen = _places(complete.source, found.source)
+        width = 1 + int(max(ready.target.max(), dispatch.source.max()))
+        steps = complete.target[seen] * width + dispatch.source[sent]
+        kept = ~(is_sent & is_seen & np.isin(steps, ready.source * width + ready.target))
+    target = np.where(is_sent, dispatch.source[sent], found.target)[kept]
+    target_ts = np.where(is_sent, dispatch.source_ts[sent], found.target_ts)[kept]
+    source, source_ts = found.source[kept], found.source_ts[kept]
+    return found._replace(source=source, source_ts=source_ts, target=target, target_ts=target_ts)
+
+
+def _places(keys: Ints, wanted: Ints) -> tuple[Ints, npt.NDArray[np.bool_]]:
+    """Return where one of the keys is equal to each wanted one, int64 [wanted]; and bool [wanted], whether one is."""
+    if not len(keys):
+        return np.zeros(len(wanted), np.int64), np.zeros(len(wanted), np.bool_)
+    order = np.argsort(keys, kind="stable")
+    place = order[np.minimum(np.searchsorted(keys, wanted, sorter=order), len(keys) - 1)]
+    return place, keys[place] == wanted
 
 
 def _epochs(trace: Trace) -> tuple[NaturalWindow, ...]:
