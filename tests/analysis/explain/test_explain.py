@@ -438,3 +438,16 @@ def test_a_window_that_leaves_slices_out_is_refused(tmp_path, part):
     with pytest.raises(lanescope.UsageError):
         lanescope.explain(trace.window(**part))
     assert len(lanescope.explain(trace.window(end=9000)))
+
+
+def test_sentences_print_whole(monkeypatch):
+    """Tables shorten texts that do not fit; sentences are what this one is about."""
+    trace = cores(work((0, 500), (510, 1000)), work((0, 980))).finish()
+    (row,) = explain(Evidence(trace)).rows()
+    for columns in ("60", "200"):
+        monkeypatch.setenv("COLUMNS", columns)
+        first, *lines, command = repr(explain(Evidence(trace))).splitlines()
+        assert first == "explain: 1 row"
+        assert " ".join(line.strip() for line in lines) == row["sentence"]
+        assert all(len(line) <= int(columns) for line in lines)
+        assert command.strip() == row["command"] == "lanescope summary --by core FILE"
