@@ -428,7 +428,7 @@ def not_recorded(evidence: Evidence) -> Iterator[Verdict]:
         listed = ", ".join(f"{name} {count:,}" for name, count in evidence.losses[:_MOST_LOSSES])
         more = len(evidence.losses) - _MOST_LOSSES
         listed += f" and {more} more kinds" if more > 1 else " and one more kind" if more == 1 else ""
-        lanes = "" if share < _SHOWN else f", and {_percent(share)} of the lanes' time is unknown"
+        lanes = "" if share < _SHOWN else f", and {_percent(share)} of the lanes' time was not recorded"
         text = f"Records were lost or contradict themselves ({listed}){lanes}"
     cause = "loss" if evidence.losses else "gaps"
     yield Verdict("not recorded", cause, "lanes", share, None, f"{text}: nothing is said of that.", "check")
