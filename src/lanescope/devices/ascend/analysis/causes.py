@@ -61,29 +61,28 @@ def _until_dispatch(edges: dict[str, CauseEdges], is_view: npt.NDArray[np.bool_]
         is_view: which slices show what others show, bool [slices].
     """
     found, dispatch, complete, ready = (edges[name] for name in ("dependency", "dispatch", "complete", "ready"))
-    sent, is_sent = _places(dispatch.target, found.target)
-    if not is_sent.any():
+    if not len(found.source) or not len(dispatch.source):
         return found
-    is_sent &= ~is_view[dispatch.source[sent]] & (found.source_ts <= dispatch.source_ts[sent])
-    kept = np.ones(len(is_sent), np.bool_)
+    count = len(is_view)
+    sent = _place_of(dispatch.target, count)[found.target]  # -1: none
+    is_sent = (sent >= 0) & ~is_view[dispatch.source[sent]] & (found.source_ts <= dispatch.source_ts[sent])
+    kept = np.ones(len(sent), np.bool_)
     if len(complete.source) and len(ready.source):
-        seen, is_seen = _places(complete.source, found.source)
-        width = 1 + int(max(ready.target.max(), dispatch.source.max()))
-        steps = complete.target[seen] * width + dispatch.source[sent]
-        kept = ~(is_sent & is_seen & np.isin(steps, ready.source * width + ready.target))
+        seen = _place_of(complete.source, count)[found.source]
+        rows = np.flatnonzero(is_sent & (seen >= 0))
+        steps = complete.target[seen[rows]] * count + dispatch.source[sent[rows]]
+        kept[rows] = ~np.isin(steps, ready.source * count + ready.target)
     target = np.where(is_sent, dispatch.source[sent], found.target)[kept]
     target_ts = np.where(is_sent, dispatch.source_ts[sent], found.target_ts)[kept]
     source, source_ts = found.source[kept], found.source_ts[kept]
     return found._replace(source=source, source_ts=source_ts, target=target, target_ts=target_ts)
 
 
-def _places(keys: Ints, wanted: Ints) -> tuple[Ints, npt.NDArray[np.bool_]]:
-    """Return where one of the keys is equal to each wanted one, int64 [wanted]; and bool [wanted], whether one is."""
-    if not len(keys):
-        return np.zeros(len(wanted), np.int64), np.zeros(len(wanted), np.bool_)
-    order = np.argsort(keys, kind="stable")
-    place = order[np.minimum(np.searchsorted(keys, wanted, sorter=order), len(keys) - 1)]
-    return place, keys[place] == wanted
+def _place_of(slices: Ints, count: int) -> Ints:
+    """Return where each slice of a trace is in a list, int64 [count]; -1 if nowhere."""
+    place = np.full(count, -1, np.int64)
+    place[slices] = np.arange(len(slices))
+    return place
 
 
 def _epochs(trace: Trace) -> tuple[NaturalWindow, ...]:
