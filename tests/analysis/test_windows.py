@@ -179,6 +179,8 @@ def test_names_durations_and_conditions():
     with pytest.raises(UsageError, match="requires all slices"):
         require_all_slices(part, "idle time")
     require_all_slices(lanescope.window(two_lanes(), 0, 20), "idle time")
+    with pytest.raises(UsageError, match="critical-path requires all slices"):
+        part.critical_path()
 
 
 @pytest.mark.parametrize(
@@ -210,6 +212,7 @@ def test_times(start, end, begin, until):
         ({"where": "dur >"}, "invalid condition"),
         ({"where": "true) union (select 1"}, "invalid condition"),
         ({"where": "true); select (1"}, "expected one SQL condition"),
+        ({"where": "true) or (false"}, "invalid condition"),
         ({"where": "name"}, "invalid condition"),
     ],
 )

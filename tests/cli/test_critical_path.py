@@ -84,5 +84,6 @@ def test_the_api_is_the_command(capture):
     again = lanescope.open(capture).critical_path(window="tile#2")
     assert list(again.summary.rows()) == list(path.summary.rows())
     assert repr(again).startswith("<CriticalPath: ")
+    assert repr(again).partition("\n")[2] == repr(again.summary)
     assert "explained" in repr(again)
     assert "<table" in again._repr_html_()

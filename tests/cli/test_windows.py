@@ -38,6 +38,11 @@ def test_every_verb_sees_the_same_window(call, kernel, tmp_path):
     assert list(lanescope.open(tmp_path / "part.parquet").slices.rows()) == list(part.slices.rows())
     lines = call("dump", "k.npy", *edges, "--stage", "row").out.splitlines()
     assert sum(" slice " in line for line in lines) == len(part.slices)
+    assert f"window: {start:,} to {end:,} ns (" in call("dump", "k.npy", *edges, "--stage", "row").err
+    path = json.loads(call("critical-path", "k.npy", *edges, "--json").out)
+    other = json.loads(call("critical-path", "k.npy", "--from", start, "--to", end, "--json").out)
+    assert path | {"page": None} == other | {"page": None}
+    assert sum(row["dur"] for row in path["summary"]) == end - start
     opened = lanescope.open(tmp_path / "k.npy", window={"start": start, "end": end})
     assert list(opened.slices.rows()) == list(part.slices.rows())
     lanescope.convert(tmp_path / "k.npy", tmp_path / "again.parquet", window={"start": start, "end": end})
@@ -55,6 +60,13 @@ def test_what_was_excluded_is_stated(call, kernel):
     assert done.err.splitlines()[0].endswith("; the accounting is of the whole capture")
     whole = json.loads(call("summary", "k.npy", "--json").out)
     assert "window" not in whole
+
+
+@pytest.mark.parametrize("asked", [("--where", "true"), ("--min-dur", 0), ("--start", "-1s"), ("--lane", "*")])
+def test_a_window_that_excludes_nothing_is_stated_too(call, kernel, asked):
+    done = call("summary", "k.npy", *asked)
+    assert "(nothing excluded); the accounting is of the whole capture" in done.err
+    assert json.loads(call("summary", "k.npy", *asked, "--json").out)["window"]["filtered_slices"] == 0
 
 
 def test_a_window_of_merged_captures_is_on_their_timeline(call, tmp_path):
@@ -75,6 +87,10 @@ def test_a_window_of_merged_captures_is_on_their_timeline(call, tmp_path):
         (("summary", "k.npy", "--start", "-1ns", "--end", "-2ns"), "the window is empty"),
         (("summary", "k.npy", "--lane", "nowhere*"), "no lane matches 'nowhere*'"),
         (("summary", "k.npy", "--where", "duration > 3"), "invalid condition 'duration > 3'"),
+        (("summary", "k.npy", "--where", "true) or (false"), "invalid condition 'true) or (false'"),
+        (("critical-path", "k.npy", "--name", "qk"), "critical-path requires all slices: --name"),
+        (("critical-path", "k.npy", "--min-dur", "1us"), "critical-path requires all slices: --min-dur"),
+        (("critical-path", "k.npy", "--window", "qk#0", "--start", "3"), "mutually exclusive"),
         (("summary", "k.npy", "--by", "idle", "--min-dur", "1us"), "summary --by idle requires all slices of a lane"),
         (("dump", "k.npy", "--stage", "record", "--end", "3"), "a window requires rows"),
         (("summary", "k.npy", "--by", "tally", "--follow", "--end", "3"), "--follow takes the whole capture"),

@@ -127,7 +127,7 @@ def close(trace: Trace, args: argparse.Namespace, status: int = 0) -> int:
     Raises:
         InputError: all of it was lost.
     """
-    _state_window(trace)
+    state_window(trace)
     from lanescope.pipeline import diagnostics
     from lanescope.pipeline.readable import refuse_unreadable
 
@@ -155,9 +155,16 @@ def state_views(trace: Trace) -> None:
         echo(f"excluded: {count:,} lane{'' if count == 1 else 's'} with what other lanes show already")
 
 
-def _state_window(trace: Trace) -> None:
+def _is_window(trace: Trace) -> bool:
+    """Whether a trace is that of a window, also of one that left nothing out."""
+    if any('"windows"' in str(text) for text in trace.inputs.values("options").tolist()):
+        return True
+    return any(str(name).startswith("window_") for name in trace.stats.values("name").tolist())
+
+
+def state_window(trace: Trace) -> None:
     """State what part of the timeline a trace is."""
-    if any(str(name).startswith("window_") for name in trace.stats.values("name").tolist()):
+    if _is_window(trace):
         from lanescope.analysis.windows.report import remark
 
         echo(escape(remark(trace)))
@@ -165,7 +172,7 @@ def _state_window(trace: Trace) -> None:
 
 def window_of(trace: Trace) -> dict[str, Any]:
     """Return the window of a trace as JSON documents have it, under its key; empty for a whole trace."""
-    if not any(str(name).startswith("window_") for name in trace.stats.values("name").tolist()):
+    if not _is_window(trace):
         return {}
     from lanescope.analysis.windows.report import described
 

@@ -265,12 +265,15 @@ def critical_path(
         The paths: tables ``parts``, ``summary``, ``edges`` and ``slack``; ``what_if(["matmul=0.8"])`` is one, too.
 
     Raises:
-        UsageError: no such window, lane or device; ``waits`` is not a regular expression.
+        UsageError: no such window, lane or device; ``waits`` is not a regular expression; or the trace is that of a
+            window that left slices out by name, duration or condition.
         InputError: the families of the trace record no causes; the hint says what answers instead.
     """
     from lanescope.analysis.critical_path.answer import CriticalPath
     from lanescope.analysis.critical_path.windows import WindowChoice
+    from lanescope.analysis.windows.report import require_all_slices
 
+    require_all_slices(trace, "critical-path")
     return CriticalPath(trace, WindowChoice(window, start, end, sink, device), waits=waits, infer=infer)
 
 

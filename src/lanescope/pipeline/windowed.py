@@ -227,7 +227,9 @@ def matching_slices(trace: Trace, condition: str) -> Mask:
         try:
             # A value in parentheses cannot end the query and go on with another one.
             first = f"select ({condition}\n) as one from slices limit 0"
-            if len(connection.extract_statements(first)) != 1:
+            # By itself it is one as well: "true) or (false" fits between parentheses only.
+            bare = f"select 1 from slices where {condition}\n"
+            if len(connection.extract_statements(first)) != 1 or len(connection.extract_statements(bare)) != 1:
                 raise UsageError(f"invalid condition {condition!r}: expected one SQL condition", hint=_CONDITION)
             connection.execute(first)
             query = f"select id from slices where ({condition}\n)"

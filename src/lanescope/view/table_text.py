@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import shutil
 import sys
-from collections.abc import Sequence
+import textwrap
+from collections.abc import Iterator, Sequence
 from html import escape as html_escape
 from typing import TYPE_CHECKING, Any
 
@@ -20,6 +21,8 @@ if TYPE_CHECKING:
 
 #: Rows that are shown.
 ROWS = 10
+#: A column whose texts are shown whole, without the others; and what shows it.
+_SENTENCE, _COMMAND = "sentence", "command"
 _CORE = frozenset(spec.name for spec in CORE_TABLES)
 
 
@@ -61,11 +64,21 @@ def table_text(table: Table, width: int | None = None) -> str:
     columns, rows, title, more = _first_rows(table)
     is_ascii = Look().room(sys.stdout).is_ascii
     room = Room(width or shutil.get_terminal_size((120, 24)).columns, is_ascii=is_ascii)
+    if _SENTENCE in table.spec.names:
+        return "\n".join([room.encoded(title), *_sentences(table, room), *([more] if more else [])])
     layout = Layout(columns, rows, room)
     lines = [room.encoded(title), *layout.head(), *layout.lines(rows)]
     notes = [more] if more else []
     notes += [f"hidden: {', '.join(layout.hidden)}"] if layout.hidden else []
     return "\n".join([*lines, *(["; ".join(notes)] if notes else [])])
+
+
+def _sentences(table: Table, room: Room) -> Iterator[str]:
+    """Yield the sentences of a table, whole, and the command of each below it."""
+    for row in table.take(range_of(min(len(table), ROWS))).rows():
+        yield from textwrap.wrap(room.encoded(escape(row[_SENTENCE])), room.width, subsequent_indent="  ")
+        if row.get(_COMMAND):
+            yield f"    {room.encoded(escape(row[_COMMAND]))}"
 
 
 def table_html(table: Table) -> str:

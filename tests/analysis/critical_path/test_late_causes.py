@@ -319,8 +319,6 @@ def quiet_moment(run, kind, draw):
             "submitted": int(run.submit_end[run.task[row]]),
         }
         low = known[first] if first in known else int(getattr(run, first)[row])
-        if kind == "dispatch" and low - known["before_end"] < 300 * run.scenario.unit:
-            continue  # the shortest lag of a dependency is an estimate: within it the producer is blamed
         high = int(getattr(run, last)[row])
         others = np.arange(len(run)) != row
         # Its producer is still to be seen by its scheduler.

@@ -122,6 +122,57 @@ def test_a_tail():
     assert "only AIC_2 works" in row["sentence"]
 
 
+def test_workers_of_one_kind_are_judged_by_the_time_of_all():
+    """What works for a short while only does not bound the run, and it makes no tail while others work."""
+    made = cores(*[work((0, 300), (900, 1000))] * 4)
+    made.lane("AIV_4", "core", work((400, 500)))
+    trace = made.finish(gaps=[(4, 0, 300), (4, 600, 400)])
+    assert "bound" not in [topic for topic, _ in said(trace)]
+    crew = Evidence(trace).crew
+    assert (crew.begin, crew.end, len(crew)) == (0, 1000, 5)
+    assert all(workers.share <= 1 for workers in Evidence(trace).workers)
+
+
+def test_a_tail_is_of_all_kinds_together():
+    made = cores(work((0, 600)), work((0, 600)), work((0, 1000)), work((0, 600)))
+    assert only(made.finish(), "bound")["cause"] == "tail"
+    made = cores(work((0, 600)), work((0, 600)), work((0, 1000)), work((0, 600)))
+    made.lane("AIV_4", "core", work((0, 990)))
+    assert ("bound", "tail") not in said(made.finish())
+
+
+def test_an_idle_time_that_is_nearly_nothing_is_not_rounded_to_nothing():
+    row = only(cores(work((0, 99_980)), work((0, 100_000))).finish(100_000), "bound")
+    assert row["sentence"].endswith("filling the idle time gains at most 0.1%.")
+
+
+def test_devices_that_are_there_for_a_small_part_of_the_run_do_not_bound_it():
+    made = Timeline()
+    thread = made.lane("thread", "host_thread", [(at, 40, "main") for at in range(0, 10_000, 100)])
+    made.lane("stream 7", "stream", [(9_000, 90, "gemm"), (9_095, 105, "gemm")], made.group("GPU 0", "device"))
+    trace = made.finish(10_000, [(thread, 8_000, 1, 100)])
+    (row,) = explain(Evidence(trace)).rows()
+    assert (row["topic"], row["share"]) == ("nothing", 195 / 200)
+    assert "from its first to its last operation, 2.0% of the run" in row["sentence"]
+
+
+def test_devices_of_one_name_are_of_one_kind():
+    made = Timeline()
+    for name in ("Max 1550", "Max 1550 (2)"):
+        made.lane("queue", "queue", work((0, 990)), made.group(name, "device"))
+    row = only(made.finish(), "bound")
+    assert row["sentence"].startswith("2 devices work 100.0% of the time from their first to their last operation")
+
+
+def test_lanes_of_a_block_set_no_pace():
+    """Asynchronous regions are of their block, whatever their role."""
+    made = Timeline()
+    group = made.group("block 0", "block", made.group("GPU", "device"))
+    made.lane("warp 0", "group", [(0, 100, "mma"), (500, 100, "mma")], group)
+    made.lane("load async", "async", [(0, 1000, "fetch")], group)
+    assert "lane" not in [row["cause"] for row in explain(Evidence(made.finish())).rows()]
+
+
 def test_work_on_the_path():
     made = cores(work((0, 300)), [(310, 600, "softmax"), (920, 80, "store")])
     source = {"src_track_id": [0], "src_ts": [300], "src_slice_id": [0]}
@@ -279,7 +330,7 @@ def test_ascend_cores_that_no_task_needs_wait_for_nothing(tmp_path, monkeypatch)
     ]
     monkeypatch.setattr(ascend_bounds, "core_idle", lambda _: table_of(CORE_IDLE, rows))
     found = [bound for bound in ascend_bounds.bounds(trace) if bound.cause == "dependency"]
-    assert [(bound.subject, bound.dur) for bound in found] == [("all aiv cores", 990)]
+    assert [(bound.subject, bound.dur) for bound in found] == [("AIV cores", 990)]
 
 
 def test_levelzero_launches(tmp_path):
@@ -387,3 +438,16 @@ def test_a_window_that_leaves_slices_out_is_refused(tmp_path, part):
     with pytest.raises(lanescope.UsageError):
         lanescope.explain(trace.window(**part))
     assert len(lanescope.explain(trace.window(end=9000)))
+
+
+def test_sentences_print_whole(monkeypatch):
+    """Tables shorten texts that do not fit; sentences are what this one is about."""
+    trace = cores(work((0, 500), (510, 1000)), work((0, 980))).finish()
+    (row,) = explain(Evidence(trace)).rows()
+    for columns in ("60", "200"):
+        monkeypatch.setenv("COLUMNS", columns)
+        first, *lines, command = repr(explain(Evidence(trace))).splitlines()
+        assert first == "explain: 1 row"
+        assert " ".join(line.strip() for line in lines) == row["sentence"]
+        assert all(len(line) <= int(columns) for line in lines)
+        assert command.strip() == row["command"] == "lanescope summary --by core FILE"

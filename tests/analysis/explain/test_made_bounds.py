@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import random
-
 import pytest
 
 import lanescope
-from analysis import aie_core
 from analysis.critical_path.test_late_causes import Profile, Queue
+from analysis.explain import made_causes
+from analysis.explain.made_causes import simulated
 from effort import some
-from lanescope.devices.cuda.simulate import sim_kernel
+from lanescope.families import registry
 
 SEEDS = range(9_300, 9_300 + some(30, least=4))
 
@@ -19,86 +18,37 @@ def bounds(trace):
     return [row["cause"] for row in lanescope.explain(trace).rows() if row["topic"] == "bound"]
 
 
-def simulated(folder, family, seed, **options):
-    made = lanescope.simulate(family, seed=seed, **options)
-    for name, content in made.files.items():
-        (folder / name).write_bytes(content)
-    return lanescope.open(folder / next(iter(made.files)))
+@pytest.mark.parametrize("family", made_causes.FAMILIES)
+@pytest.mark.parametrize("cause", made_causes.ALL)
+def test_each_family_has_a_run_of_each_cause_or_a_reason_why_not(family, cause):
+    assert ((family, cause) in made_causes.MADE) != ((family, cause) in made_causes.REASONS)
 
 
-ASCEND = {"mix": 0, "spmd": 0, "speculative": 0, "dummy": 0, "alloc": 0}
-SIMULATED = {
-    ("ascend", "work"): {**ASCEND, "tasks": 300, "aiv": 1, "producers": 0.0},
-    ("ascend", "scheduler"): {"tasks": 400},
-    ("cuda", "work"): {"blocks": 24, "sms": 8},
-    ("cuda", "tail"): {"blocks": 140, "tiles": 4},
-    ("levelzero", "launch"): {"threads": 1, "devices": 1, "subdevices": 0, "ops": 400, "pause_us": 2000},
-    ("kineto", "work"): {},
+def test_the_families_are_those_of_the_package():
+    assert sorted(family.name for family in registry.builtin()) == sorted(made_causes.FAMILIES)
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+@pytest.mark.parametrize(("family", "cause"), list(made_causes.MADE))
+def test_the_cause_that_was_made_is_named(tmp_path, family, cause, seed):
+    found = bounds(made_causes.MADE[family, cause](tmp_path, seed=seed))
+    assert cause in found
+    assert set(found) <= {cause, *BESIDE.get((family, cause), ())}
+
+
+#: What follows from a cause, and may be named beside it.
+BESIDE = {
+    ("ascend", "lane"): ["dependency"],  # tasks that are not submitted are not ready
+    ("ascend", "imbalance"): ["dependency"],  # the others wait for the core with most work
+    ("ascend", "tail"): ["dependency"],  # what is left waits for nothing, but there is too little of it
+    ("ascend", "dependency"): ["scheduler"],  # which takes a moment between each two
+    ("cuda", "imbalance"): ["load"],
+    ("cuda", "load"): ["work"],
+    ("cuda", "tail"): ["load"],  # blocks of few tiles wait for the first loads
+    ("kineto", "communication"): ["work"],  # communication is work of the device as well
+    ("kineto", "lane"): ["launch"],
+    ("levelzero", "lane"): ["launch"],
 }
-
-
-@pytest.mark.parametrize("seed", SEEDS)
-@pytest.mark.parametrize(("family", "cause"), list(SIMULATED))
-def test_what_bounds_simulated_runs(tmp_path, family, cause, seed):
-    assert cause in bounds(simulated(tmp_path, family, seed, **SIMULATED[family, cause]))
-
-
-@pytest.mark.parametrize("seed", SEEDS)
-def test_cuda_loads(tmp_path, monkeypatch, seed):
-    lengths = {**sim_kernel._LENGTHS, sim_kernel.LOAD_K: 4200, sim_kernel.LOAD_V: 4400}
-    monkeypatch.setattr(sim_kernel, "_LENGTHS", lengths)
-    assert bounds(simulated(tmp_path, "cuda", seed, blocks=8, sms=8))[0] == "load"
-
-
-@pytest.mark.parametrize("seed", SEEDS)
-def test_levelzero_work(tmp_path, seed):
-    """Operations that are given in time, and take long."""
-    run = Queue(seed)
-    run.made.immediate(1, in_order=True)
-    events = [run.append("MemoryFill", 1) for _ in range(30)]
-    end = run.now
-    for event in events:
-        begin = end + run.random.randint(100, 400)
-        end = run.ran(event, begin, begin + run.random.randint(20_000, 40_000))
-    run.wait("zeCommandListHostSynchronize", end, hCommandList=1)
-    assert bounds(run.made.open(tmp_path)) == ["work"]
-
-
-def profile(seed, *, pause=0, length=(40_000, 60_000), nccl=0):
-    """Return a profile of kernels that are launched in time, or only when the device has been idle for a while."""
-    run = Profile(seed)
-    end = run.now
-    for _ in range(40):
-        if pause:
-            run.now = max(run.now, end) + pause
-        end = run.work(7, run.random.randint(*length))
-        if nccl:
-            run.free[7] = end + nccl
-            row = {"correlation": 0, "stream": 9, "device": 0}
-            run.row("kernel", "ncclDevKernel_AllReduce", 9, end + 500, nccl - 1_000, **row)
-    return run
-
-
-@pytest.mark.parametrize("seed", SEEDS)
-@pytest.mark.parametrize(
-    ("cause", "options"), [("work", {}), ("launch", {"pause": 40_000}), ("communication", {"nccl": 30_000})]
-)
-def test_kineto(tmp_path, cause, options, seed):
-    assert cause in bounds(profile(seed, **options).open(tmp_path))
-
-
-@pytest.mark.parametrize("seed", SEEDS)
-@pytest.mark.parametrize(("cause", "slot"), [("compute", 2), ("memory", 3), ("stream", 4), ("lock", 5), (None, 1)])
-def test_aie(tmp_path, cause, slot, seed):
-    """A core that does one thing most of its time; one that is idle names nothing."""
-    draw = random.Random(seed)
-    runs = []
-    for _ in range(12):
-        others = [(1 << other, draw.randint(3, 10)) for other in (2, 3, 4, 5) if other != slot]
-        long = draw.randint(150, 400)
-        runs += [(1, 1), *others, *([(1 << slot, long)] if cause else []), (2, 1)]
-        runs.append((0, draw.randint(2, 9) if cause else long))
-    assert bounds(aie_core.opened(tmp_path, runs)) == ([cause] if cause else [])
 
 
 # --- runs that nothing bounds ---------------------------------------------------------------------------------------
@@ -142,3 +92,25 @@ def test_cuda_blocks_that_share_their_time_evenly_name_nothing_but_work(tmp_path
 @pytest.mark.parametrize("seed", SEEDS)
 def test_aie_simulated_tiles_without_a_dominant_stall_name_none(tmp_path, seed):
     assert bounds(simulated(tmp_path, "aie", seed)) == []
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_aie_idle_tiles_name_none(tmp_path, seed):
+    assert bounds(made_causes.tile(tmp_path, seed)) == []
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_ascend_tasks_that_take_all_cores_evenly_name_nothing_but_work(tmp_path, seed):
+    """Each round waits for the round before, and takes long beside what schedulers and orchestrator need."""
+    assert bounds(made_causes.on_chip(tmp_path, seed, made_causes.even_rounds)) == ["work"]
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_ascend_rounds_in_which_another_core_is_last_each_time_name_none(tmp_path, seed):
+    assert bounds(made_causes.on_chip(tmp_path, seed, made_causes.rounds_by_chance)) == []
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+@pytest.mark.parametrize("other", [40_000, 35_000])
+def test_two_devices_with_about_as_much_to_do_name_none(tmp_path, other, seed):
+    assert bounds(made_causes.two_devices(seed, other, first=40_000).open(tmp_path)) == []

@@ -143,9 +143,11 @@ class CriticalPath:
         self.paths = [WindowPath(self.made, window) for window in windows(self.made, choice or WindowChoice())]
 
     def __repr__(self) -> str:
+        """Return what was found, and the first sums as aligned text."""
         longest = self.longest
         more = f" (longest of {len(self.paths)} windows)" if len(self.paths) > 1 else ""
-        return f"<CriticalPath: {longest.length} {self.made.cache.unit}, {longest.explained:.1%} explained{more}>"
+        length = f"{longest.length} {self.made.cache.unit}"
+        return f"<CriticalPath: {length}, {longest.explained:.1%} explained{more}>\n{self.summary!r}"
 
     def _repr_html_(self) -> str:
         """Return the sums as HTML, for notebooks."""

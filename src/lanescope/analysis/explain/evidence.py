@@ -40,7 +40,10 @@ if TYPE_CHECKING:
 
 #: What does the work of a run, the finest first; blocks run on SMs, and queues of one device share it.
 WORKERS = ("core", "sm", "block", "device")
-_NUMBER = re.compile(r"[\W_]*\d+$")
+#: Roles of lanes that are there for the run, and not for who records it.
+_OF_THE_RUN = ("host_thread", "queue", "stream")
+#: The number of a worker, and what tells devices of one name apart: ``GPU (2)``.
+_NUMBER = re.compile(r"([\W_]*\d+)?( \(\d+\))?$")
 
 
 @dataclass(frozen=True, eq=False)
@@ -55,6 +58,8 @@ class Workers:
         unknown: time in which nothing is known of them.
         first: begin of the first region of each.
         last: end of the last region of each.
+        begin: begin of the first region of any worker of the run, also of another kind.
+        end: end of the last region of any of them.
     """
 
     role: str
@@ -64,23 +69,15 @@ class Workers:
     unknown: Ints
     first: Ints
     last: Ints
+    begin: int
+    end: int
 
     def __len__(self) -> int:
         return len(self.labels)
 
     @property
-    def begin(self) -> int:
-        """Begin of the first region of any."""
-        return int(self.first.min())
-
-    @property
-    def end(self) -> int:
-        """End of the last region of any."""
-        return int(self.last.max())
-
-    @property
     def window(self) -> int:
-        """Time from the first begin to the last end of any."""
+        """Time from the first begin to the last end of any worker."""
         return self.end - self.begin
 
     @property
@@ -169,20 +166,18 @@ class Evidence:
     @cached_property
     def workers(self) -> list[Workers]:
         """What works, by kind; kinds without any work are left out."""
-        known = set(self.roles)
-        role = next((role for role in WORKERS if role in known or self._has_detail(role)), None)
+        role, of = self._role, self._worker_of
         if role is None or not len(self.trace.slices):
             return []
         found = instances(self.shared, role)
-        of = np.where(self.is_lane & (found.of >= 0), found.of, -1)
         parts = self.shared.partition
-        mine = of[parts.lane] >= 0
-        busy = np.flatnonzero(mine & (parts.state == BUSY))
+        works_for = of[parts.lane] >= 0
+        busy = np.flatnonzero(works_for & (parts.state == BUSY))
         if role in ("sm", "block"):
             # Warps that only fetch for others do not make a block work.
             works = self.shared.kind_of != CLASSES.index(LOAD)
             busy = busy[works[self.shared.name_of[parts.row[busy]]]]
-        lost = parts.take(mine & ((parts.state == LOST) | (parts.state == UNRECORDED)))
+        lost = parts.take(works_for & ((parts.state == LOST) | (parts.state == UNRECORDED)))
         runs = union(Intervals(of[parts.lane[busy]], parts.start[busy], parts.end[busy]))
         count = len(found)
         if not count:  # the role is that of tracks without lanes
@@ -190,8 +185,9 @@ class Evidence:
         labels = self._labels(found)
         first, last = hulls(runs, count)
         worked = np.bincount(runs.group, minlength=count) > 0
+        low, high = (int(first.min()), int(last.max())) if worked.any() else (0, 0)
         blank = Intervals(of[lost.lane], lost.start, lost.end)
-        begin, end = (first, last) if role == "block" else (np.full(count, first.min()), np.full(count, last.max()))
+        begin, end = (first, last) if role == "block" else (np.full(count, low), np.full(count, high))
         unknown = total_length(subtract(_clipped(blank, begin, end), runs), count)
         kinds: dict[str, list[int]] = {}
         for worker in np.flatnonzero(worked).tolist():
@@ -200,18 +196,63 @@ class Evidence:
         made = []
         for kind, members in kinds.items():
             names = [labels[worker] for worker in members]
-            made.append(Workers(role, kind, names, spent[members], unknown[members], first[members], last[members]))
+            mine = (spent[members], unknown[members], first[members], last[members])
+            made.append(Workers(role, kind, names, *mine, low, high))
         return made
+
+    @cached_property
+    def crew(self) -> Workers | None:
+        """The workers of all kinds together; None without any."""
+        kinds = self.workers
+        if len(kinds) < 2:
+            return kinds[0] if kinds else None
+        labels = [label for workers in kinds for label in workers.labels]
+        return Workers(
+            role=kinds[0].role,
+            kind=kinds[0].role,
+            labels=labels,
+            busy=np.concatenate([workers.busy for workers in kinds]),
+            unknown=np.concatenate([workers.unknown for workers in kinds]),
+            first=np.concatenate([workers.first for workers in kinds]),
+            last=np.concatenate([workers.last for workers in kinds]),
+            begin=kinds[0].begin,
+            end=kinds[0].end,
+        )
+
+    @cached_property
+    def host_window(self) -> int:
+        """Time from the first begin to the last end of host threads and workers; 0 where no host was recorded."""
+        track, begin, end = self.shared.time.extents
+        mine = self.is_lane[track] & np.isin(np.array(self.roles, object), _OF_THE_RUN)[track] & (end > begin)
+        if "host_thread" not in self.roles or not mine.any():
+            return 0
+        return int(end[mine].max()) - int(begin[mine].min())
 
     def _labels(self, found: Instances) -> list[str]:
         """Return the name of each worker: that of its lane where it has but one."""
         labels = [label.rpartition("/")[2] for label in found.labels]
+        if found.role == "sm":
+            labels = [f"SM{label[2:]}" if label.startswith("sm ") else label for label in labels]
         lanes = np.flatnonzero(self.is_lane & (found.of >= 0))
         count = np.bincount(found.of[lanes], minlength=len(found))
         for lane in lanes.tolist():
             if found.role == "core" and count[found.of[lane]] == 1:
                 labels[int(found.of[lane])] = self.shared.time.tree.names[lane]
         return labels
+
+    @cached_property
+    def _role(self) -> str | None:
+        """The role of what works; None: the trace has none."""
+        known = set(self.roles)
+        return next((role for role in WORKERS if role in known or self._has_detail(role)), None)
+
+    @cached_property
+    def _worker_of(self) -> Ints:
+        """The worker that each lane belongs to, int64 [tracks]; -1 for other tracks, and lanes of none."""
+        if self._role is None:
+            return np.full(len(self.roles), -1, np.int64)
+        found = instances(self.shared, self._role).of
+        return np.where(self.is_lane & (found >= 0), found, -1)
 
     def _has_detail(self, role: str) -> bool:
         return self.shared.first_known((role,)) is not None
@@ -316,7 +357,7 @@ class Evidence:
         """Of lanes other than workers the one that works most: its path, how long, and the time of the trace."""
         shared = self.shared
         parts = shared.partition
-        lanes = self.is_lane & ~np.isin(np.array(self.roles, object), ("core", "queue", "stream", "group", "slot"))
+        lanes = self.is_lane & (self._worker_of < 0)
         if not lanes.any() or not len(self.trace.slices):
             return "", 0, 0
         busy = parts.take((parts.state == BUSY) & lanes[parts.lane])
@@ -359,7 +400,7 @@ class Evidence:
 
     @cached_property
     def losses(self) -> list[tuple[str, int]]:
-        """What was lost: names of stats and counts."""
+        """What was lost or cannot be true: names of stats and counts."""
         stats = self.trace.stats
         return [
             (str(row["name"]), int(row["count"]))

@@ -7,12 +7,14 @@ constant here, so that everything that decides a sentence stands on this page.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from math import ceil
 from statistics import fmean, pstdev
 from typing import NamedTuple
 
 import numpy as np
 
 from lanescope.analysis.explain.evidence import Evidence, Workers
+from lanescope.families.bounds import COMMUNICATION, COMPUTE, DEPENDENCY, LOCK, MEMORY, SCHEDULER, STREAM
 from lanescope.trace import ColumnSpec, Table, TableSpec
 
 #: Sentences of one answer.
@@ -22,6 +24,10 @@ _MOST_BOUNDS = 2
 
 #: Workers that work this part of their time are what bounds a run.
 _WORKS = 0.8
+#: Devices bound a run whose host was recorded if they are there for this part of it, from first to last operation.
+_MOST_OF_RUN = 0.5
+#: From this part on, it is not stated that devices are there for a part of the run only.
+_NEARLY_ALL = 0.95
 #: Another lane than a worker bounds a run that it works through, while the workers idle.
 _LANE_WORKS = 0.9
 #: A run whose end only few workers see loses at least this part of its time to the tail.
@@ -38,7 +44,7 @@ _LOADS = 0.15
 #: Time of a block in which it loads and nothing computes.
 _EXPOSED = 0.1
 #: Parts that a family reports: of the time of a tile or a core, of the window of a scheduler.
-_REPORTED = {"scheduler": 0.05, "communication": 0.1}
+_REPORTED = {SCHEDULER: 0.05, COMMUNICATION: 0.1}
 _REPORTED_ELSE = 0.4
 #: A path of which so much is explained is known; work with this part of it is worth a sentence.
 _PATH_KNOWN = 0.5
@@ -46,6 +52,9 @@ _ON_PATH = 0.2
 #: Doubt: slices that are not exact; lane time that was not recorded.
 _DOUBT = 0.05
 _UNKNOWN = 0.01
+#: The smallest share that is not shown as nothing, and so many kinds of losses are listed.
+_SHOWN = 0.0005
+_MOST_LOSSES = 3
 
 VERDICTS = TableSpec(
     "explain",
@@ -118,7 +127,12 @@ def _with_path(shown_by: str, path: str) -> str:
 
 
 def _percent(share: float) -> str:
-    return f"{share:.1%}"
+    return "less than 0.1%" if 0 < share < _SHOWN else f"{share:.1%}"
+
+
+def _limit(share: float) -> str:
+    """Return an upper bound: it is not rounded down."""
+    return f"{ceil(round(share * 1000, 6)) / 1000:.1%}"
 
 
 # --- what bounds the run ------------------------------------------------------------------------------------------
@@ -127,16 +141,15 @@ def _percent(share: float) -> str:
 def all_work(evidence: Evidence) -> Iterator[Verdict]:
     """Workers that work nearly all the time: only less work, or faster work, makes the run shorter."""
     for workers in evidence.workers:
-        if workers.share >= _WORKS and not _is_tailed(workers):
-            when = "the time that they are there" if workers.come_and_go else "the time"
+        if workers.share >= _WORKS and _part_of_run(evidence, workers) >= _MOST_OF_RUN and not _has_tail(evidence):
             yield Verdict(
                 "bound",
                 "work",
                 workers.kind,
                 workers.share,
                 1 - workers.share,
-                f"{_who(workers)} {_percent(workers.share)} of {when}: less or faster work makes the run shorter, "
-                f"nothing else gains more than {_percent(1 - workers.share)}.",
+                f"{_who(workers)} {_percent(workers.share)} of {_when(evidence, workers)}: less or faster work makes "
+                f"the run shorter, filling the idle time gains at most {_limit(1 - workers.share)}.",
                 f"summary --by {_by(workers)}",
             )
 
@@ -145,7 +158,8 @@ def one_lane(evidence: Evidence) -> Iterator[Verdict]:
     """Another lane than a worker works nearly all the time, while the workers mostly do not."""
     path, busy, window = evidence.host_lane
     share = busy / window if window else 0.0
-    most = max((workers.share for workers in evidence.workers), default=None)
+    paced = (workers.share * _part_of_run(evidence, workers) for workers in evidence.workers)
+    most = max(paced, default=None)
     if share >= _LANE_WORKS and most is not None and most < _WORKS:
         yield Verdict(
             "bound",
@@ -153,7 +167,7 @@ def one_lane(evidence: Evidence) -> Iterator[Verdict]:
             path,
             share,
             1 - most,
-            f"{path} works {_percent(share)} of the time, while what it feeds works at most {_percent(most)}: "
+            f"{path} works {_percent(share)} of the time, while what it feeds works {_percent(most)} of it: "
             f"it sets the pace.",
             "summary --by lane",
         )
@@ -170,8 +184,8 @@ def late_launches(evidence: Evidence) -> Iterator[Verdict]:
                 starved.device,
                 share,
                 share,
-                f"{starved.device} was idle {_percent(share)} of its time because the host had not launched anything: "
-                f"earlier or fewer launches would gain at most that.",
+                f"{starved.device} was idle {_percent(share)} of the time from its first to its last operation because "
+                f"the host had not launched anything yet: earlier or fewer launches would gain at most that.",
                 "summary --by idle --within device",
             )
 
@@ -196,7 +210,7 @@ def waits_on_loads(evidence: Evidence) -> Iterator[Verdict]:
 def imbalance(evidence: Evidence) -> Iterator[Verdict]:
     """One worker has far more to do than those like it, from the begin on."""
     for workers in evidence.workers:
-        if len(workers) < 2 or workers.window <= 0 or workers.come_and_go or _is_tailed(workers):
+        if len(workers) < 2 or workers.window <= 0 or workers.come_and_go or _has_tail(evidence):
             continue
         busiest = int(workers.busy.argmax())
         most = int(workers.busy[busiest]) / workers.window
@@ -217,24 +231,24 @@ def imbalance(evidence: Evidence) -> Iterator[Verdict]:
 
 
 def tail(evidence: Evidence) -> Iterator[Verdict]:
-    """Most workers have finished long before the run ends."""
-    for workers in evidence.workers:
-        if not _is_tailed(workers):
-            continue
-        share = (workers.end - workers.tail) / workers.window
-        running = int((workers.last > workers.tail).sum())
-        last = workers.labels[int(workers.last.argmax())]
-        few = f"at most {workers.most // 4} {_plural(workers)} work at once ({workers.most} before), {last} last"
-        who = f"only {last} works" if running == 1 else few
-        yield Verdict(
-            "bound",
-            "tail",
-            last,
-            share,
-            share,
-            f"For the last {_percent(share)} of the run {who}: the tail could gain at most that.",
-            f"summary --by {_by(workers)}",
-        )
+    """Most workers, of all kinds together, have finished long before the run ends."""
+    workers = evidence.crew
+    if workers is None or not _has_tail(evidence):
+        return
+    share = (workers.end - workers.tail) / workers.window
+    running = int((workers.last > workers.tail).sum())
+    last = workers.labels[int(workers.last.argmax())]
+    few = f"at most {max(1, workers.most // 4)} {_plural(workers)} work at once ({workers.most} before), {last} last"
+    who = f"only {last} works" if running == 1 else few
+    yield Verdict(
+        "bound",
+        "tail",
+        last,
+        share,
+        share,
+        f"For the last {_percent(share)} of the run {who}: spreading that work would gain at most that.",
+        f"summary --by {_by(workers)}",
+    )
 
 
 def reported(evidence: Evidence) -> Iterator[Verdict]:
@@ -243,37 +257,46 @@ def reported(evidence: Evidence) -> Iterator[Verdict]:
         share = bound.dur / bound.window if bound.window else 0.0
         if share < _REPORTED.get(bound.cause, _REPORTED_ELSE):
             continue
+        if bound.cause == DEPENDENCY and any(workers.share >= _WORKS for workers in evidence.workers):
+            continue  # cores of one type that never stop are the limit, whatever those of another type wait for
         words, gain = _REPORTED_WORDS[bound.cause]
-        more = f" (at most {_percent(bound.at_most / bound.window)})" if bound.at_most > bound.dur else ""
+        more = f", perhaps for up to {_percent(bound.at_most / bound.window)}," if bound.at_most > bound.dur else ""
         yield Verdict(
             "bound",
             bound.cause,
             bound.subject,
             share,
             bound.at_most / bound.window if gain else None,
-            words.format(subject=bound.subject, share=_percent(share) + more),
+            words.format(subject=bound.subject[:1].upper() + bound.subject[1:], share=_percent(share), more=more),
             bound.shown_by,
         )
 
 
 #: Sentence of each cause, and whether its time is what could be gained.
 _REPORTED_WORDS = {
-    "scheduler": ("For {share} of the time {subject} idled while tasks were ready: the scheduler is late.", False),
-    "dependency": (
-        "For {share} of their time {subject} had no task that was ready: tasks wait for one another, or are too few.",
+    SCHEDULER: ("{subject} idled for {share} of the time{more} while tasks were ready: the scheduler is late.", False),
+    DEPENDENCY: (
+        "{subject} had no ready task for {share} of their time{more}: tasks wait for one another, or are too few.",
         True,
     ),
-    "communication": ("{subject} communicated for {share} of its time while nothing computed.", True),
-    "compute": ("{subject} computes {share} of its time.", False),
-    "memory": ("{subject} stalls {share} of its time on memory.", True),
-    "stream": ("{subject} stalls {share} of its time on streams.", True),
-    "lock": ("{subject} stalls {share} of its time on locks: it waits for the tiles or DMA that hold them.", True),
+    COMMUNICATION: (
+        "{subject} communicated for {share} of its time{more} while nothing computed: hiding that would gain at most "
+        "as much.",
+        True,
+    ),
+    COMPUTE: ("{subject} computes for {share} of its time{more}.", False),
+    MEMORY: ("{subject} waits for memory for {share} of its time{more}.", True),
+    STREAM: ("{subject} waits for streams for {share} of its time{more}.", True),
+    LOCK: ("{subject} waits for locks for {share} of its time{more}: for the tiles or DMA that hold them.", True),
 }
 
 
-def _is_tailed(workers: Workers) -> bool:
+def _has_tail(evidence: Evidence) -> bool:
     """Whether only few workers are there for a good part of the end, after most of them worked."""
-    if len(workers) < 2 or workers.window <= 0 or (workers.end - workers.tail) / workers.window < _TAIL:
+    workers = evidence.crew
+    if workers is None or len(workers) < 2 or workers.window <= 0:
+        return False
+    if (workers.end - workers.tail) / workers.window < _TAIL:
         return False
     before = workers.tail - workers.begin
     there = np.minimum(workers.last, workers.tail) - np.minimum(workers.first, workers.tail)
@@ -282,12 +305,32 @@ def _is_tailed(workers: Workers) -> bool:
     return known > 0 and worked >= _WORKS / 2 * known
 
 
+def _part_of_run(evidence: Evidence, workers: Workers) -> float:
+    """Return which part of the run the workers are there; devices only from their first to their last operation."""
+    if workers.role != "device" or not evidence.host_window:
+        return 1.0
+    return min(workers.window / evidence.host_window, 1.0)
+
+
 def _who(workers: Workers) -> str:
     """Return who works, as the begin of a sentence."""
     return f"{len(workers)} {_plural(workers)} work" if len(workers) > 1 else f"{workers.labels[0]} works"
 
 
+def _when(evidence: Evidence, workers: Workers) -> str:
+    """Return of what time it is said that they work."""
+    if workers.come_and_go:
+        return "the time that they are there" if len(workers) > 1 else "the time that it is there"
+    if workers.role != "device":
+        return "the time"
+    part = _part_of_run(evidence, workers)
+    whose = "their first to their" if len(workers) > 1 else "its first to its"
+    return f"the time from {whose} last operation" + (f", {_percent(part)} of the run" if part < _NEARLY_ALL else "")
+
+
 def _plural(workers: Workers) -> str:
+    if workers.role == "device" and not workers.kind.isupper():
+        return "devices"  # what is left of the name of a product has no plural
     return f"{workers.kind}s" if not workers.kind.endswith("s") else workers.kind
 
 
@@ -315,7 +358,7 @@ def nothing_stands_out(evidence: Evidence) -> Iterator[Verdict]:
         workers.kind,
         workers.share,
         None,
-        f"No single cause stands out: {_who(workers)} {_percent(workers.share)} of the time, "
+        f"No single cause stands out: {_who(workers)} {_percent(workers.share)} of {_when(evidence, workers)}, "
         f"and the records name nothing that holds them up for long.",
         f"summary --by {_by(workers)}",
     )
@@ -357,9 +400,9 @@ def uncertain(evidence: Evidence) -> Iterator[Verdict]:
     """What of this rests on times that are not exact, or on rows that a check found impossible."""
     bad = sum(count for severity, count in evidence.findings.items() if severity in ("warning", "error"))
     if bad:
-        findings = "finding" if bad == 1 else "findings"
-        text = f"A check has {bad} {findings} from warnings on: what they name is not to be relied on."
-        yield Verdict("uncertain", "findings", "check", 0.0, None, text, "check")
+        found = f"{bad} findings that are warnings or errors: what they name"
+        found = "one finding that is a warning or an error: what it names" if bad == 1 else found
+        yield Verdict("uncertain", "findings", "check", 0.0, None, f"A check has {found} is not reliable.", "check")
     guessed, slices = evidence.not_exact
     if slices and guessed / slices >= _DOUBT:
         yield Verdict(
@@ -368,27 +411,27 @@ def uncertain(evidence: Evidence) -> Iterator[Verdict]:
             "slices",
             guessed / slices,
             None,
-            f"{_percent(guessed / slices)} of the slices have estimated or inferred times: all figures move with them.",
+            f"{_percent(guessed / slices)} of the slices have estimated or inferred times or names: all figures move "
+            f"with them.",
             "check",
         )
 
 
 def not_recorded(evidence: Evidence) -> Iterator[Verdict]:
-    """Time of lanes that nothing was recorded of, and records that were lost."""
+    """Time of lanes that nothing was recorded of, and records that were lost or cannot be true."""
     unknown, window = evidence.unrecorded
     share = unknown / window if window else 0.0
-    losses = ", ".join(f"{name} {count:,}" for name, count in evidence.losses[:3])
-    if share >= _UNKNOWN or losses:
-        lost = f"; lost: {losses}" if losses else ""
-        yield Verdict(
-            "not recorded",
-            "loss" if losses else "gaps",
-            "lanes",
-            share,
-            None,
-            f"{_percent(share)} of the lanes' time was not recorded{lost}: nothing is said of it.",
-            "check",
-        )
+    if share < _UNKNOWN and not evidence.losses:
+        return
+    text = f"{_percent(share)} of the lanes' time was not recorded"
+    if evidence.losses:
+        listed = ", ".join(f"{name} {count:,}" for name, count in evidence.losses[:_MOST_LOSSES])
+        more = len(evidence.losses) - _MOST_LOSSES
+        listed += f" and {more} more kinds" if more > 1 else " and one more kind" if more == 1 else ""
+        lanes = "" if share < _SHOWN else f", and {_percent(share)} of the lanes' time was not recorded"
+        text = f"Records were lost or contradict themselves ({listed}){lanes}"
+    cause = "loss" if evidence.losses else "gaps"
+    yield Verdict("not recorded", cause, "lanes", share, None, f"{text}: nothing is said of that.", "check")
 
 
 REMARKS: Sequence[Rule] = (exposed, on_the_path, uncertain, not_recorded)

@@ -30,13 +30,19 @@ _LIMIT = 12
 #: Columns that are printed.
 _COLUMNS = ("cause", "kind", "name", "role", "dur", "share", "parts", "busy_share", "slack_min")
 _FORMATS = (".pftrace", ".json")
+#: Parts of a window that other commands take.
+_NOT_HERE = ("--lane", "--name", "--min-dur", "--where")
 
 
 def configure(parser: argparse.ArgumentParser, families: Sequence[Family], arguments: Sequence[str]) -> None:
     """Add the arguments."""
     parser.add_argument("--window", metavar="NAME#K", default="", help="the Kth slice of a name, or a run or launch")
-    parser.add_argument("--from", dest="first", metavar="TIME", help="start of the window: 1.5ms, 34567, -1ms, NAME#K")
-    parser.add_argument("--to", dest="last", metavar="TIME", help="end of the window")
+    parser.add_argument(
+        "--start", "--from", dest="first", metavar="TIME", help="start of the window: 1.5ms, 34567, -1ms, NAME#K"
+    )
+    parser.add_argument("--end", "--to", dest="last", metavar="TIME", help="end of the window")
+    for option in _NOT_HERE:
+        parser.add_argument(option, help=argparse.SUPPRESS)
     parser.add_argument("--sink", metavar="LANE", default="", help="lane at whose last end the path ends, a glob")
     parser.add_argument("--device", metavar="NAME", default="", help="device on which the path ends, a glob")
     parser.add_argument(
@@ -57,8 +63,14 @@ def configure(parser: argparse.ArgumentParser, families: Sequence[Family], argum
 
 def run(args: argparse.Namespace) -> int:
     """Print the path."""
+    for option in _NOT_HERE:
+        if getattr(args, option[2:].replace("-", "_")) is not None:
+            raise UsageError(
+                f"critical-path requires all slices: {option} would leave causes out",
+                hint="use --window, --start and --end, --sink or --device",
+            )
     if args.window and (args.first is not None or args.last is not None):
-        raise UsageError("--window and --from or --to are mutually exclusive", hint="use one of them")
+        raise UsageError("--window and --start or --end are mutually exclusive", hint="use one of them")
     if args.output is not None:
         if not args.output.endswith(_FORMATS):
             raise UsageError(f"cannot infer the format of {args.output!r}", hint="use .pftrace or .json")

@@ -47,9 +47,13 @@ def stage_lines(source: CaptureSource, stage: str) -> Iterator[str]:
     """
     if stage == "row":
         from lanescope import Trace
+        from lanescope.cli.context import state_window
         from lanescope.view.row_lines import row_lines
 
-        return row_lines(Trace.concat(source.batches()))
+        trace = Trace.concat(source.batches())
+        if source.has_window:
+            state_window(trace)
+        return row_lines(trace)
     if source.has_window:
         raise UsageError(f"a window requires rows, and --stage {stage} prints {stage}s", hint="use --stage row")
     return source.lines(stage)

@@ -20,4 +20,6 @@ def bounds(trace: Trace) -> Iterator[Bound]:
         # Cores of a type that no task needs wait for nothing.
         if row["group"].startswith("all ") and row["busy"]:
             waited = row["no_ready_task"]
-            yield Bound(DEPENDENCY, f"{row['group']} cores", waited, row["window"], waited, "summary --by core-idle")
+            kind = row["group"].removeprefix("all ")
+            subject = f"{kind.upper() if kind in ('aic', 'aiv') else kind} cores"
+            yield Bound(DEPENDENCY, subject, waited, row["window"], waited, "summary --by core-idle")

@@ -30,8 +30,9 @@ def causes(trace: Trace, *, infer: bool) -> Causes:
         infer: nothing can be added: flows name the thread where exactly one can have been it.
     """
     shown = views(trace)[trace.slices.values("track_id")]
-    edges = [_edges(trace, name, kind, to_begin=to_begin) for name, (kind, to_begin) in _KINDS.items()]
-    return Causes(tuple(edges), views=shown, windows=_epochs(trace))
+    edges = {name: _edges(trace, name, kind, to_begin=to_begin) for name, (kind, to_begin) in _KINDS.items()}
+    edges["dependency"] = _until_dispatch(edges, shown)
+    return Causes(tuple(edges.values()), views=shown, windows=_epochs(trace))
 
 
 def views(trace: Trace) -> npt.NDArray[np.bool_]:
@@ -46,6 +47,42 @@ def _edges(trace: Trace, name: str, kind: CauseKind, *, to_begin: bool) -> Cause
         return edges
     begin = trace.slices.values("ts")[edges.target]
     return edges._replace(target_ts=np.where(edges.source_ts <= begin, begin, edges.target_ts))
+
+
+def _until_dispatch(edges: dict[str, CauseEdges], is_view: npt.NDArray[np.bool_]) -> CauseEdges:
+    """Return the dependencies, each to what waited for it.
+
+    A core waits for a producer only if its task was sent before the producer had ended. Else the dispatch did, where
+    the phase of a scheduler shows it: nothing that is late behind it is to be laid at the producer. Where phases also
+    show how the end was seen and that the task became ready by it, they are the causes, one after the other.
+
+    Args:
+        edges: edges of each kind; those of dependencies end at cores.
+        is_view: which slices show what others show, bool [slices].
+    """
+    found, dispatch, complete, ready = (edges[name] for name in ("dependency", "dispatch", "complete", "ready"))
+    if not len(found.source) or not len(dispatch.source):
+        return found
+    count = len(is_view)
+    sent = _place_of(dispatch.target, count)[found.target]  # -1: none
+    is_sent = (sent >= 0) & ~is_view[dispatch.source[sent]] & (found.source_ts <= dispatch.source_ts[sent])
+    kept = np.ones(len(sent), np.bool_)
+    if len(complete.source) and len(ready.source):
+        seen = _place_of(complete.source, count)[found.source]
+        rows = np.flatnonzero(is_sent & (seen >= 0))
+        steps = complete.target[seen[rows]] * count + dispatch.source[sent[rows]]
+        kept[rows] = ~np.isin(steps, ready.source * count + ready.target)
+    target = np.where(is_sent, dispatch.source[sent], found.target)[kept]
+    target_ts = np.where(is_sent, dispatch.source_ts[sent], found.target_ts)[kept]
+    source, source_ts = found.source[kept], found.source_ts[kept]
+    return found._replace(source=source, source_ts=source_ts, target=target, target_ts=target_ts)
+
+
+def _place_of(slices: Ints, count: int) -> Ints:
+    """Return where each slice of a trace is in a list, int64 [count]; -1 if nowhere."""
+    place = np.full(count, -1, np.int64)
+    place[slices] = np.arange(len(slices))
+    return place
 
 
 def _epochs(trace: Trace) -> tuple[NaturalWindow, ...]:

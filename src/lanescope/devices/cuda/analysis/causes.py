@@ -145,7 +145,7 @@ def _signals(trace: Trace, lanes: _Lanes) -> CauseEdges:
     track, end = extents.group[target[wanted]], found.target_ts[wanted]
     place = lanes.last_begun(track, end, before=True)
     for _ in range(_DEEPEST):
-        each = lanes.order[place]
+        each = lanes.order[np.maximum(place, 0)]
         fits = (place >= 0) & (extents.end[each] == end) & (extents.group[each] == track)
         target[wanted[fits]] = each[fits]
         place = np.where(fits, -1, place - 1)
