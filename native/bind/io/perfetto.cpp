@@ -13,7 +13,6 @@
 
 #include "bind/events.hpp"
 #include "bind/module.hpp"
-#include "core/io/perfetto/deflate.hpp"
 #include "core/io/perfetto/flows.hpp"
 #include "core/trace/columns.hpp"
 #include "core/wire/pages.hpp"
@@ -157,16 +156,6 @@ std::vector<uint32_t> distinct_bits(const Input<uint32_t>& bits, const Array<int
     return lanescope::columns::distinct(span_of(bits), span_of(codes), span_of(known));
 }
 
-nb::object deflated(const Input<uint8_t>& packets, uint32_t checksum) {
-    pf::Deflated stream;
-    {
-        nb::gil_scoped_release release;
-        stream = pf::deflate_packets(span_of(packets), checksum);
-    }
-    if (stream.size == 0) return nb::none();
-    return nb::bytes(stream.bytes.get(), stream.size);
-}
-
 }  // namespace
 
 void lanescope::bind::perfetto(nb::module_& m) {
@@ -184,10 +173,6 @@ void lanescope::bind::perfetto(nb::module_& m) {
 
     m.def("distinct_bits", distinct_bits, "bits"_a.noconvert(), "codes"_a.noconvert(), "known"_a.noconvert(),
           "Return the distinct values, in order of first sight; fill which of them each row has, and whether it is not 0.");
-
-    m.def("deflate_packets", deflated, "packets"_a.noconvert(), "checksum"_a,
-          "Return the zlib stream of whole packets, whose Adler-32 is given; None where a search for matches finds more.",
-          nb::sig("def deflate_packets(packets: numpy.typing.NDArray[numpy.uint8], checksum: int) -> bytes | None"));
 
     nb::class_<TextArrays>(m, "PerfettoTexts", "Texts end to end: UTF-8 bytes and offsets, int64 [n + 1].")
         .def(nb::init<Input<uint8_t>, Input<int64_t>>(), "bytes"_a.noconvert(), "offsets"_a.noconvert());

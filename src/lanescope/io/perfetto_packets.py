@@ -31,8 +31,6 @@ _COUNTER_UNITS = {"ns": 1, "1": 2, "bytes": 3}
 
 #: igzip's level 1.
 _LEVEL = 1
-#: Smaller blocks hold too few packets to have a shape.
-_SHAPED = 16 << 10
 
 _NO_ROWS = np.empty(0, np.int64)
 #: Tracks that are described at a time.
@@ -105,19 +103,11 @@ def _varint(value: int) -> bytes:
 
 
 def compress_block(block: bytes | memoryview) -> bytes:
-    """Return the zlib stream of a block.
-
-    Packets that differ in little but their times are compressed by their shape: that is faster than a search for
-    matches, and smaller. Where it is not, the search does it.
-    """
+    """Return the zlib stream of a block."""
     from isal import isal_zlib
 
-    if len(block) >= _SHAPED:
-        stream = core.deflate_packets(np.frombuffer(block, np.uint8), isal_zlib.adler32(block))
-        if stream is not None:
-            return stream
-    searched: bytes = isal_zlib.compress(block, _LEVEL)
-    return searched
+    stream: bytes = isal_zlib.compress(block, _LEVEL)
+    return stream
 
 
 def compressed_head(size: int) -> bytes:
