@@ -64,6 +64,11 @@ def recorded(fake_ze, tmp_path):
     return recorded
 
 
+def until(path):
+    """Return a shell command that waits until a file exists."""
+    return f"while [ ! -e '{path}' ]; do sleep 0.05; done"
+
+
 def grown(source, target, share):
     """Leave a part of each stream of a recording in another folder: whole packets, and one that is being filled."""
     folders = sorted(path.parent for path in source.glob("*/metadata"))
@@ -177,28 +182,26 @@ def test_a_packet_that_another_one_replaces_is_not_read(recorded, tmp_path, monk
 
 
 def test_following_ends_with_the_recorder(fake_ze, recorded, tmp_path):
-    started = recorded('for i in 1 2 3; do "$0" mixed 20; sleep 0.7; done', wait=False)
+    started = recorded(f'"$0" mixed 20; {until(tmp_path / "seen")}; "$0" mixed 20; "$0" mixed 20', wait=False)
     folder = tmp_path / "run"
     deadline = time.monotonic() + 60
     while not (folder / layout.RECORDER_MARK).exists():
         assert time.monotonic() < deadline
         time.sleep(0.01)
-    done = subprocess.run(
-        [sys.executable, "-m", "lanescope", "summary", "--csv", "--follow", folder],
-        capture_output=True,
-        text=True,
-        timeout=120,
-        check=False,
-    )
+    command = [sys.executable, "-m", "lanescope", "summary", "--csv", "--follow", folder]
+    follower = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    first = follower.stderr.readline()
+    (tmp_path / "seen").touch()
+    table, err = follower.communicate(timeout=120)
     out, _ = started.communicate(timeout=60)
-    assert (done.returncode, started.returncode, out) == (0, 0, "mixed: right\n" * 3)
-    lines = done.stderr.splitlines()
+    assert (follower.returncode, started.returncode, out) == (0, 0, "mixed: right\n" * 3)
+    lines = (first + err).splitlines()
     assert len(lines) >= 2
-    assert all(line.startswith("live ") for line in lines), done.stderr
+    assert all(line.startswith("live ") for line in lines), lines
     counts = [int(found[1]) for line in lines if (found := re.search(r"host (\d+) ", line))]
     assert counts == sorted(counts)
     expected = {(row["section"], row["name"]): row["count"] for row in tally(lanescope.open(folder)).rows()}
-    rows = list(csv.reader(io.StringIO(done.stdout)))
+    rows = list(csv.reader(io.StringIO(table)))
     at = {name: rows[0].index(name) for name in ("section", "name", "count")}
     assert {(row[at["section"]], row[at["name"]]): int(row[at["count"]]) for row in rows[1:]} == expected
     assert not (folder / layout.RECORDER_MARK).exists()
@@ -226,11 +229,18 @@ def test_ctrl_c_leaves_the_last_table(recorded, tmp_path):
         started.communicate(timeout=30)
 
 
-def test_a_live_tally_leaves_the_output_of_the_program_whole(recorded):
-    status, out, err, folder = recorded(
-        'for i in 1 2 3; do "$0" mixed 20; echo "line $i" >&2; sleep 0.5; done', "--live"
-    )
-    assert (status, out) == (0, "mixed: right\n" * 3)
+def test_a_live_tally_leaves_the_output_of_the_program_whole(recorded, tmp_path):
+    folder = tmp_path / "run"
+    script = f'for i in 1 2 3; do "$0" mixed 20; echo "line $i" >&2; {until(tmp_path / "seen")}; done'
+    started = recorded(script, "--live", wait=False)
+    begin = []
+    while not begin or not begin[-1].startswith("live "):
+        begin.append(started.stderr.readline())
+        assert begin[-1]
+    (tmp_path / "seen").touch()
+    out, err = started.communicate(timeout=120)
+    assert (started.returncode, out) == (0, "mixed: right\n" * 3)
+    err = "".join(begin) + err
     lines = err.splitlines()
     assert [line for line in lines if line.startswith("line ")] == ["line 1", "line 2", "line 3"]
     live = [line for line in lines if line.startswith("live ")]
