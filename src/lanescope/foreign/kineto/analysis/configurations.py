@@ -112,13 +112,17 @@ def graph_contradictions(context: RuleContext) -> Iterator[Violation]:
     call, work = call[has], work[has]
     if not len(work):
         return
-    pairs, which, count = np.unique(np.stack([call, graph[work]]), axis=1, return_inverse=True, return_counts=True)
+    known, code = np.unique(graph[work], return_inverse=True)
+    if len(known) == 1:
+        return
+    pairs, which, count = np.unique(call * len(known) + code.reshape(-1), return_inverse=True, return_counts=True)
+    launch = pairs // len(known)
     most = np.zeros(int(call.max()) + 1, np.int64)
-    np.maximum.at(most, pairs[0], count)
-    is_most = count == most[pairs[0]]
+    np.maximum.at(most, launch, count)
+    is_most = count == most[launch]
     # Of equal numbers the first graph is taken.
     is_first = np.zeros(len(count), np.bool_)
-    is_first[np.flatnonzero(is_most)[np.unique(pairs[0][is_most], return_index=True)[1]]] = True
+    is_first[np.flatnonzero(is_most)[np.unique(launch[is_most], return_index=True)[1]]] = True
     rows = np.sort(work[~is_first[which.reshape(-1)]])
     yield from context.violations("slices", rows, lambda ids: f"{len(ids)} device rows")
 

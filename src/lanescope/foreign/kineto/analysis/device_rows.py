@@ -28,11 +28,12 @@ def rows_of(trace: Trace, categories: Collection[str]) -> Mask:
 
 def lanes_of_profiler(trace: Trace) -> Mask:
     """Return which tracks are of files of this family: a merged trace has those of others, too; bool [tracks]."""
-    families = [each["family"] == "kineto" for each in trace.inputs.rows()]
+    families = trace.inputs.values("family")
+    is_mine = np.array([family == "kineto" for family in families.tolist()], np.bool_)
     tracks = trace.tracks
-    if all(families):
+    if is_mine.all():
         return np.ones(len(tracks), np.bool_)
-    found: Mask = np.array(families, np.bool_)[tracks.values("input_id")] & tracks.valid("input_id")
+    found: Mask = is_mine[tracks.values("input_id")] & tracks.valid("input_id")
     return found
 
 
