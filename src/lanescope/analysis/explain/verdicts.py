@@ -274,7 +274,11 @@ def reported(evidence: Evidence) -> Iterator[Verdict]:
 
 #: Sentence of each cause, and whether its time is what could be gained.
 _REPORTED_WORDS = {
-    SCHEDULER: ("{subject} idled for {share} of the time{more} while tasks were ready: the scheduler is late.", False),
+    SCHEDULER: (
+        "For {share} of the time{more} cores of at least one type idled while tasks for them were ready: the scheduler "
+        "is late.",
+        False,
+    ),
     DEPENDENCY: (
         "{subject} had no ready task for {share} of their time{more}: tasks wait for one another, or are too few.",
         True,
