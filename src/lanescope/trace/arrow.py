@@ -7,14 +7,15 @@ Source: Apache Arrow, "The Arrow C data interface" and "The Arrow PyCapsule Inte
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from lanescope._native import core
+from lanescope.trace.column import encoded_texts
 
 if TYPE_CHECKING:
-    from lanescope.trace.column import Array, Column
+    from lanescope.trace.column import Array, Column, Encoded
     from lanescope.trace.schema import TableSpec
 
 _FORMATS = {
@@ -50,31 +51,19 @@ def _column(name: str, type_: str, nullable: bool, column: Column) -> core.Arrow
         bitmap = np.packbits(column.valid, bitorder="little") if nulls else None
     dictionary = None
     if type_ == "utf8":
-        made = column.encoded()
-        buffers = (
-            _texts(column.values) if made is None else [made[1], made[0] if len(made[0]) else np.zeros(1, np.uint8)]
-        )
+        buffers = _buffers(column.encoded() or encoded_texts(column.values))
     else:
         values = np.ascontiguousarray(column.values)
         buffers = [np.packbits(values, bitorder="little") if type_ == "bool" else values]
         if type_ == "text":
             texts = column.dictionary.texts if column.dictionary is not None else []
             # A reader may look at the text under a null or an empty table's dictionary: there is always one.
-            held = [None, *_texts(np.array(texts or [""], object))]
+            held = [None, *_buffers(encoded_texts(np.array(texts or [""], object)))]
             dictionary = core.ArrowColumn("", "U", False, len(texts) or 1, 0, held, None)  # noqa: FBT003
     return core.ArrowColumn(name, _FORMATS[type_], nullable, len(column), nulls, [bitmap, *buffers], dictionary)
 
 
-#: Texts that are encoded at a time: each is an object for that long.
-_TEXTS = 1 << 16
-
-
-def _texts(texts: Array) -> list[Array]:
-    """Return the offsets (int64 [n + 1]) and bytes (uint8) of large-utf8 ``texts``, object [n]."""
-    offsets, joined = np.zeros(len(texts) + 1, np.int64), bytearray()
-    for first in range(0, len(texts), _TEXTS):
-        encoded: list[Any] = [text.encode("utf-8", "replace") for text in texts[first : first + _TEXTS].tolist()]
-        offsets[first + 1 : first + 1 + len(encoded)] = [len(text) for text in encoded]
-        joined += b"".join(encoded)
-    np.cumsum(offsets, out=offsets)
-    return [offsets, np.frombuffer(joined or b"\0", np.uint8)]
+def _buffers(encoded: Encoded) -> list[Array]:
+    """Return the offsets (int64 [n + 1]) and bytes (uint8, never none) of large-utf8 texts."""
+    data, begins = encoded
+    return [begins, data if len(data) else np.zeros(1, np.uint8)]

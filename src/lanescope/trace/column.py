@@ -84,12 +84,19 @@ def _restored(length: int, stored: Array, valid: Mask | None, dictionary: Dictio
     return column
 
 
-def _encoded(texts: Array) -> Encoded:
+#: Texts that are encoded at a time: each is an object for that long.
+_TEXTS = 1 << 16
+
+
+def encoded_texts(texts: Array) -> Encoded:
     """Return texts, object [n], as UTF-8, end to end, and where each begins."""
-    encoded = [text.encode("utf-8", "replace") for text in texts.tolist()]
-    begins = np.zeros(len(encoded) + 1, np.int64)
-    np.cumsum([len(text) for text in encoded], out=begins[1:])
-    return np.frombuffer(b"".join(encoded), np.uint8), begins
+    begins, joined = np.zeros(len(texts) + 1, np.int64), bytearray()
+    for first in range(0, len(texts), _TEXTS):
+        encoded = [text.encode("utf-8", "replace") for text in texts[first : first + _TEXTS].tolist()]
+        begins[first + 1 : first + 1 + len(encoded)] = [len(text) for text in encoded]
+        joined += b"".join(encoded)
+    np.cumsum(begins, out=begins)
+    return np.frombuffer(joined, np.uint8), begins
 
 
 def _between(encoded: Encoded, start: int, stop: int) -> Encoded:
@@ -327,7 +334,7 @@ class Column:
         )
         column._parts = columns
         if any(part.encode is not None for part in columns):
-            column.encode = lambda: _joined([part.encoded() or _encoded(part.values) for part in columns])
+            column.encode = lambda: _joined([part.encoded() or encoded_texts(part.values) for part in columns])
         return column
 
     @staticmethod
