@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from lanescope.io.dataset import records
 from lanescope.io.dataset.store import open_store
 
 
@@ -64,3 +65,22 @@ def test_a_file_that_exists_stays(store):
     assert store.put_new("name", b"first")
     assert not store.put_new("name", b"second")
     assert store.get("name") == b"first"
+
+
+def test_a_dataset_that_another_process_begins_is_one(store, monkeypatch):
+    """Another process writes the marker and a file after this one found no marker, before it lists the folder."""
+    get = type(store).get
+    begun = []
+
+    def beginning(self, name):
+        content = get(self, name)
+        if not begun:
+            begun.append(name)
+            records.mark(open_store(self.url))
+            self.put("_captures/other", b"content")
+        return content
+
+    monkeypatch.setattr(type(store), "get", beginning)
+    records.mark(store)
+    assert begun == [records.MARKER]
+    assert store.names("") == ["_captures", "_staging", records.MARKER]

@@ -132,7 +132,8 @@ def mark(store: Store, *, is_new_allowed: bool = True) -> None:
     if content is None and not is_new_allowed:
         raise InputError(f"{store.url} is not a dataset", hint="run 'lanescope ingest CAPTURES -o DATASET' first")
     if content is None:
-        if set(store.names("")) - {STAGING}:
+        # The marker is the first file of a dataset: where a folder holds others of another process, it is there by now.
+        if set(store.names("")) - {STAGING} and store.get(MARKER) is None:
             raise UsageError(f"{store.url} is not empty and not a dataset", hint="use another directory")
         store.put_new(MARKER, json.dumps({"schema": SCHEMA}).encode() + b"\n")
         content = store.get(MARKER) or b""
