@@ -73,7 +73,7 @@ def test_a_terminal_shows_the_first_rows_of_each_finding(call, faulty, monkeypat
     done = call("check", faulty, "--show", "LS3")
     rows = [line.split() for line in done.out.splitlines()[2:]]
     assert [row[0] for row in rows[:2]] == [row["code"] for row in everything[:2]]
-    assert f"... {len(everything) - len(rows)} more rows (use --all, --json, or the SQL of --json)" in done.err
+    assert f"... {len(everything) - len(rows):,} more rows (use --all, --json, or the SQL of --json)" in done.err
 
 
 def test_an_unknown_rule_and_a_format_without_rows_are_refused(call, faulty):

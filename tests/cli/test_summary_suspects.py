@@ -148,5 +148,5 @@ def test_reports_of_ascend_tell_that_no_total_holds_with_an_implausible_rate(cal
         without = "total_without" if by != "name" else "total_without_ns"
         assert not any(one[without] for one in document["suspects"])
         told = call("summary", "--by", by, capture).err
-        assert f"all {count} slices are suspect (LS507): no total holds; run 'lanescope check'" in told
+        assert f"all {count:,} slices are suspect (LS507): no total holds; run 'lanescope check'" in told
         assert "without suspect" not in told

@@ -36,14 +36,14 @@ def test_escapes(text, safe):
     [
         (0, "0 ns"),
         (999, "999 ns"),
-        (1000, "1 µs"),
-        (-1500, "-1.5 µs"),
+        (1000, "1.00 µs"),
+        (-1500, "-1.50 µs"),
         (999_499, "999 µs"),
-        (999_500, "1 ms"),
-        (999_999_999, "1 s"),
+        (999_500, "1.00 ms"),
+        (999_999_999, "1.00 s"),
         (1_234_567_890, "1.23 s"),
-        (3_600_000_000_000, "3600 s"),
-        (123_456_000_000_000, "123456 s"),
+        (3_600_000_000_000, "3,600 s"),
+        (123_456_000_000_000, "123,456 s"),
     ],
 )
 def test_times(ns, text):
@@ -53,17 +53,18 @@ def test_times(ns, text):
 @given(st.integers(-(1 << 63), (1 << 63) - 1))
 def test_a_time_is_within_half_a_percent(ns):
     number, unit = format_duration(ns).split()
-    value = float(number) * {"ns": 1, "µs": 1e3, "ms": 1e6, "s": 1e9}[unit]
+    value = float(number.replace(",", "")) * {"ns": 1, "µs": 1e3, "ms": 1e6, "s": 1e9}[unit]
     assert abs(value - ns) <= 0.005 * abs(ns)
     assert "e" not in number
 
 
 def test_cycles_stay_cycles():
-    assert format_duration(1_234_567, "cycles") == "1234567 cycles"
+    assert format_duration(1_234_567, "cycles") == "1,234,567 cycles"
+    assert format_duration(1, "cycles") == "1 cycle"
 
 
 def test_counts():
-    assert [format_count(n, "lane") for n in (0, 1, 2)] == ["0 lanes", "1 lane", "2 lanes"]
+    assert [format_count(n, "lane") for n in (0, 1, 2, 1234)] == ["0 lanes", "1 lane", "2 lanes", "1,234 lanes"]
     assert format_count(2, "entry", "entries") == "2 entries"
 
 

@@ -79,7 +79,7 @@ LATE = """\
 tile  67%  █████████████             █████████████
 
 x 100%
-0 on the axis is 5000 cycles"""
+0 on the axis is 5,000 cycles"""
 
 
 def test_a_small_trace():

@@ -11,9 +11,9 @@ from hypothesis import strategies as st
 
 from lanescope.errors import UsageError
 from lanescope.trace import ColumnSpec
-from lanescope.view.formatting import display_width
+from lanescope.view.formatting import display_width, duration, number, percent
 from lanescope.view.table_output import Look, print_csv, show, terminal_width
-from lanescope.view.tables.cells import cell, duration, number, percent
+from lanescope.view.tables.cells import cell
 from lanescope.view.tables.columns import KINDS, Col, column, columns_of, declared
 from lanescope.view.tables.layout import Layout, Room
 
@@ -82,18 +82,28 @@ def test_a_narrow_terminal_shortens_texts_then_bars_then_hides_columns_by_priori
     assert lines[2].endswith("36.2%  ██████████████▌")
     assert "hidden" not in lines[-1]
     lines = terminal(110, SUMMARY, ROWS).splitlines()
-    assert lines[2].startswith("zeComm…ronize  1,825,504")
-    assert lines[2].endswith("36.2%  ███████▎"), "names gave way, and bars not yet"
+    assert lines[2].startswith("zeCommandQ…nchronize  1,825,504"), "a name gave way as long as it reads well"
+    assert lines[2].endswith("36.2%  ████▊"), "then the bar"
     assert "unfinished" in lines[0]
     lines = terminal(80, SUMMARY, ROWS).splitlines()
-    assert lines[2].startswith("zeComm…onize  1,825,504"), "no column goes as long as a name can give way"
-    assert lines[0].split() == ["name", "count", "total", "min", "median", "p99", "max", "share"]
-    assert lines[-1] == "hidden: unfinished (--wide)"
+    assert lines[2].startswith("zeCommandQ…nchronize  1,825,504"), "then the columns that matter least"
+    assert lines[0].split() == ["name", "count", "total", "min", "median", "max", "share"]
+    assert lines[-1] == "hidden: unfinished, p99 (--wide)"
     lines = terminal(60, SUMMARY, ROWS).splitlines()
     assert lines[0].split() == ["name", "count", "total", "median", "max", "share"]
     assert lines[-1] == "hidden: unfinished, min, p99 (--wide)"
     wide = terminal(60, SUMMARY, ROWS, look=Look(is_wide=True)).splitlines()
     assert wide[2].startswith("zeCommandQueueSynchronize  1,825,504           0  15.8 ms")
+
+
+def test_names_that_differ_do_not_look_alike_while_a_column_can_go(terminal):
+    names = [f"zeCommandListAppend{what}({way})" for what in ("MemoryCopy", "MemoryFill") for way in ("H2D", "D2H")]
+    names += ["zeCommandListAppendLaunchKernel", "zeCommandQueueSynchronize", "zeCommandListHostSynchronize"]
+    rows = [[name, 1, 0, *[12_300] * 5, 0.1, 0.1] for name in names]
+    for width in range(60, 161):
+        lines = terminal(width, SUMMARY, rows).splitlines()
+        assert len({line.split()[0] for line in lines[2 : 2 + len(rows)]}) == len(rows), width
+    assert terminal(65, SUMMARY, rows).splitlines()[0].split() == ["name", "count", "total", "median", "max", "share"]
 
 
 def test_a_column_without_a_value_is_hidden_on_a_terminal(terminal):
@@ -232,7 +242,7 @@ def test_ascii_terminals_get_ascii(terminal):
     assert text.isascii()
     assert "19.2 us" in text
     assert "---" in text
-    assert re.search(r"^zeComm~onize ", text, re.MULTILINE)
+    assert re.search(r"^zeCommandQ~nchronize ", text, re.MULTILINE)
 
 
 @pytest.mark.parametrize(("stated", "width"), [("120", 120), ("0", 80), ("x", 80), ("3", 20), ("9" * 30, 80)])

@@ -11,7 +11,7 @@ from contextlib import contextmanager, suppress
 from typing import Any
 
 from lanescope.errors import UsageError
-from lanescope.view.formatting import display_width, escape, fit_width, format_bytes, format_total
+from lanescope.view.formatting import display_width, escape, fit_width, format_bytes, format_count
 
 #: Names of standard output, where the user may name a file.
 _STDOUT = ("-", "/dev/stdout", "/dev/fd/1", "/proc/self/fd/1")
@@ -179,4 +179,4 @@ def _on_one_line(text: str) -> str:
 
 def format_row_counts(rows: Mapping[str, int]) -> str:
     """Return how many events there are, in words, from the number of rows by table."""
-    return ", ".join(format_total(rows[name], one) for name, one in _EVENTS.items() if rows.get(name))
+    return ", ".join(format_count(rows[name], one) for name, one in _EVENTS.items() if rows.get(name))

@@ -95,8 +95,7 @@ def about(args: argparse.Namespace, trace: Trace, counted: Counted | None = None
     if not is_for_people(args):
         return ""
     from lanescope.pipeline.observers import Counts
-    from lanescope.view.formatting import format_total
-    from lanescope.view.tables.cells import length
+    from lanescope.view.formatting import format_count, format_duration
 
     if counted is None:
         counts = Counts()
@@ -104,9 +103,9 @@ def about(args: argparse.Namespace, trace: Trace, counted: Counted | None = None
         counted = counts.result()
     told = []
     if counted.begin is not None and counted.end is not None:
-        told.append(length(counted.end - counted.begin, trace.time.time_unit))
-    told += [format_total(trace.tracks.values("kind").tolist().count("lane"), "lane")]
-    told += [format_total(counted.rows.get("slices", 0), "slice")]
+        told.append(format_duration(counted.end - counted.begin, trace.time.time_unit))
+    told += [format_count(trace.tracks.values("kind").tolist().count("lane"), "lane")]
+    told += [format_count(counted.rows.get("slices", 0), "slice")]
     window = " in the window" if window_of(trace) else ""
     return f"{args.input}: {', '.join(told)}{window}"
 

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import argparse
 import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from lanescope.cli.console import echo
-from lanescope.view.formatting import escape
+from lanescope.view.formatting import UNITS, escape
 from lanescope.view.table_output import COLORS, Look, print_csv, show
-from lanescope.view.tables.cells import UNITS
 from lanescope.view.tables.columns import Col, columns_of
 from lanescope.view.tables.layout import wrapped
 
@@ -61,6 +60,12 @@ def print_table(
         print_csv(*sections_of(columns, rows, is_csv=True))
     else:
         show(*sections_of(columns, rows), about=about, title=title, look=look_of(args), notes=notes)
+
+
+def values_of(rows: Iterable[Mapping[str, Any]], names: Iterable[str]) -> list[list[Any]]:
+    """Return rows as lists, [rows][names]; an empty text becomes None, as it says nothing."""
+    names = list(names)
+    return [[None if row[name] == "" else row[name] for name in names] for row in rows]
 
 
 def sections_of(

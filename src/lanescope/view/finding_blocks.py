@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from lanescope.view.formatting import display_width, escape, fit_width, format_count, format_duration
+from lanescope.view.model.numbers import number_text
 from lanescope.view.tables.layout import wrapped
 
 if TYPE_CHECKING:
@@ -88,7 +89,7 @@ def _path(finding: Finding, capture: str) -> str:
 def _moment(finding: Finding, unit: str) -> str:
     place = finding.location
     if place.ts is not None:
-        return f"{place.ts:,} {unit}"
+        return number_text(place.ts, "exact", unit)
     return "" if place.offset is None else f"offset {place.offset:#x}"
 
 

@@ -7,9 +7,9 @@ import time
 from collections.abc import Mapping, Sequence
 from typing import Any, TextIO
 
-from lanescope.view.formatting import escape, format_bytes
+from lanescope.view.formatting import duration, escape, format_bytes
 from lanescope.view.table_output import is_terminal
-from lanescope.view.tables.cells import cell, duration
+from lanescope.view.tables.cells import cell
 from lanescope.view.tables.columns import Col, column
 from lanescope.view.tables.sections import in_units
 

@@ -10,7 +10,7 @@ from html import escape as html_escape
 from typing import TYPE_CHECKING, Any
 
 from lanescope.trace.schema import CORE_TABLES
-from lanescope.view.formatting import escape, format_count, format_duration, format_total
+from lanescope.view.formatting import escape, format_count, format_duration
 from lanescope.view.table_output import Look
 from lanescope.view.tables.cells import cell, headline
 from lanescope.view.tables.columns import Col, declared
@@ -43,7 +43,7 @@ def _first_rows(table: Table) -> tuple[list[Col], list[list[Any]], str, str]:
         kind = "count" if found.kind in ("cycles", "duration") and (is_exact or spec.is_time) else found.kind
         columns.append(Col(spec.name, "", kind, "", found.priority))
     more = f"{format_count(count - shown, 'more row')}" if shown < count else ""
-    title = f"{table.spec.name}: {format_total(count, 'row')}"
+    title = f"{table.spec.name}: {format_count(count, 'row')}"
     return columns, [list(row.values()) for row in some.rows()], title, more
 
 

@@ -350,7 +350,7 @@ def test_totals_are_printed_with_and_without_it(tmp_path, capsys):
                 20_000_000_000 + 12_000,
                 10_800,
             )
-            assert f"{group}: without suspect rows (LS501) busy 20 s -> 10.8" in text
+            assert f"{group}: without suspect rows (LS501) busy 20.0 s -> 10.8" in text
         assert "no totals" not in text
 
 

@@ -11,7 +11,7 @@ from lanescope.cli.console import check_output, echo, is_stdout, print_json, pri
 from lanescope.cli.context import about, close
 from lanescope.cli.paging import add_paging, is_paged, part, table_part
 from lanescope.cli.reading import opened, passed
-from lanescope.cli.tables import add_formats, echo_left_out, print_table
+from lanescope.cli.tables import add_formats, echo_left_out, print_table, values_of
 from lanescope.errors import UsageError
 from lanescope.families.family import Family
 from lanescope.view.formatting import escape, format_duration
@@ -136,7 +136,7 @@ def _print_columns(
     """Print some columns of a table, of all rows or of some."""
     specs = {spec.name: spec for spec in table.spec.columns}
     listed = list(table.rows()) if rows is None else rows
-    values = [[row[name] for name in names] for row in listed]
+    values = values_of(listed, names)
     print_table(args, [specs[name] for name in names], values, about=above, title=title)
 
 

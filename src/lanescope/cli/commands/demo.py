@@ -19,7 +19,7 @@ from lanescope.families.options import resolve_options
 from lanescope.pipeline import session
 from lanescope.pipeline.diagnostics import described_contradictions, described_losses
 from lanescope.pipeline.observers import Counts
-from lanescope.view.formatting import escape, format_bytes, format_count, format_duration, format_total
+from lanescope.view.formatting import escape, format_bytes, format_count, format_duration
 from lanescope.view.table_output import is_terminal, show
 from lanescope.view.tables.columns import declared
 
@@ -93,7 +93,7 @@ def accounted(trace: Trace) -> str:
     total, decoded, padding, lost = (
         sum(row[name] for row in rows if row["layer"] == 0) for name in ("total", "decoded", "padding", "lost")
     )
-    text = f"{format_total(total, 'byte')}: {decoded:,} decoded, {padding:,} padding, {lost:,} lost"
+    text = f"{format_count(total, 'byte')}: {decoded:,} decoded, {padding:,} padding, {lost:,} lost"
     missing = described_losses(trace) | described_contradictions(trace)
     missing.pop("bytes lost", None)
     if missing:

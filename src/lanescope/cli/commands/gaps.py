@@ -10,7 +10,7 @@ from lanescope.cli.console import print_json
 from lanescope.cli.context import about, close, state_views, window_of
 from lanescope.cli.paging import add_paging, table_part
 from lanescope.cli.reading import collected
-from lanescope.cli.tables import add_formats, print_table
+from lanescope.cli.tables import add_formats, print_table, values_of
 from lanescope.families.family import Family
 
 EXAMPLES = ("lanescope gaps capture.bin", "lanescope gaps --limit 5 capture.bin")
@@ -46,7 +46,7 @@ def run(args: argparse.Namespace) -> int:
     else:
         hidden = ("id", "track_id", "ended_by_slice_id")
         columns = [column for column in table.spec.columns if column.name not in hidden]
-        values = [[row[column.name] for column in columns] for row in listed]
+        values = values_of(listed, [column.name for column in columns])
         print_table(args, columns, values, about=about(args, trace))
         page.state()
     state_views(trace)

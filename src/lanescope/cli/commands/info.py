@@ -22,8 +22,7 @@ from lanescope.errors import InputError
 from lanescope.families.family import Family
 from lanescope.pipeline.diagnostics import empty_inputs, stat_meanings
 from lanescope.pipeline.observers import Counted, Counts
-from lanescope.view.formatting import escape, format_bytes, format_count, format_total
-from lanescope.view.tables.cells import length
+from lanescope.view.formatting import escape, format_bytes, format_count, format_duration
 from lanescope.view.tables.columns import Col, column
 
 if TYPE_CHECKING:
@@ -174,18 +173,18 @@ def _overview(content: dict[str, Any], last: Trace, given: str) -> list[tuple[st
     others = [row for row in content["inputs"][1:] if row["role"] != "main"]
     rows += [("sidecar" if not at else "", f"{row['path']} ({row['role']})") for at, row in enumerate(others)]
     if begin is not None:
-        rows.append(("duration", length(end - begin, unit)))
+        rows.append(("duration", format_duration(end - begin, unit)))
         since = f"since {time['epoch_ns']} ns, epoch: {time['epoch_kind']}"
         rows.append(("time", f"from {begin:,} to {end:,} {unit} {since}"))
     if attested := time["attested"]:
-        without = f"{length(attested['end'] - attested['start'], unit)} from {attested['start']:,}"
+        without = f"{format_duration(attested['end'] - attested['start'], unit)} from {attested['start']:,}"
         rows.append((
             "suspect",
-            f"{format_total(attested['rows'], 'row')} with implausible timestamps (LS501), without them {without} to "
+            f"{format_count(attested['rows'], 'row')} with implausible timestamps (LS501), without them {without} to "
             f"{attested['end']:,} {unit}; run 'lanescope check'",
         ))  # fmt: skip
-    counted = [format_total(tracks[kind], kind) for kind in ("lane", "counter") if tracks[kind]]
-    groups = f" in {format_total(tracks['group'], 'group')}" if tracks["group"] else ""
+    counted = [format_count(tracks[kind], kind) for kind in ("lane", "counter") if tracks[kind]]
+    groups = f" in {format_count(tracks['group'], 'group')}" if tracks["group"] else ""
     there = f"{' and '.join(counted)}{groups}" if counted else groups.removeprefix(" in ") or "no tracks"
     rows.append(("contents", f"{there}, {format_row_counts(content['rows']) or 'no events'}"))
     rows.append(("data loss", listed(described_losses(last)) or "none"))

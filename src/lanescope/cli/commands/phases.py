@@ -10,7 +10,7 @@ from lanescope.cli.console import print_json
 from lanescope.cli.context import about, close, state_views, window_of
 from lanescope.cli.paging import add_paging, table_part
 from lanescope.cli.reading import collected
-from lanescope.cli.tables import add_formats, print_table
+from lanescope.cli.tables import add_formats, print_table, values_of
 from lanescope.families.family import Family
 
 EXAMPLES = ("lanescope phases capture.bin", "lanescope phases --by device capture.bin")
@@ -41,7 +41,7 @@ def run(args: argparse.Namespace) -> int:
         print_json("lanescope.phases/1", by=args.by, unit=unit, **window_of(trace), **page.described(), rows=rows)
     else:
         columns = [column for column in table.spec.columns if column.name not in ("id", "track_id")]
-        values = [[row[column.name] for column in columns] for row in rows]
+        values = values_of(rows, [column.name for column in columns])
         print_table(args, columns, values, about=about(args, trace))
         page.state()
     state_views(trace)

@@ -20,7 +20,7 @@ from lanescope.errors import UsageError
 from lanescope.families.family import Family
 from lanescope.pipeline import session
 from lanescope.pipeline.observers import Collect
-from lanescope.view.formatting import format_count, format_total
+from lanescope.view.formatting import format_count
 from lanescope.view.tables.columns import Col, is_id
 
 if TYPE_CHECKING:
@@ -183,7 +183,7 @@ class _Counted:
 
 def _note(counted: _Counted, columns: Sequence[object]) -> Iterator[str]:
     """Yield what is below an answer, once all of it was shown."""
-    yield f"{format_total(counted.count, 'row')}, {format_count(len(columns), 'column')}"
+    yield f"{format_count(counted.count, 'row')}, {format_count(len(columns), 'column')}"
 
 
 def _shown(name: str, type_: str) -> Col:

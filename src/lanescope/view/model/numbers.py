@@ -6,8 +6,8 @@ the header; here each value has it.
 
 from __future__ import annotations
 
-from lanescope.view.formatting import format_bytes
-from lanescope.view.tables.cells import UNKNOWN, duration, number, percent, three_digits
+from lanescope.view.formatting import duration, format_bytes, number, percent, three_digits
+from lanescope.view.tables.cells import UNKNOWN
 
 #: Kinds of values: a duration, or a moment, in the unit of the trace; all its digits; a number of things; a part of a
 #: whole, 0 to 1; any other number; a size.

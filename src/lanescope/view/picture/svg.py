@@ -17,7 +17,7 @@ import numpy.typing as npt
 from lanescope.io.viewer_names import numbered
 from lanescope.trace import Trace, row_packing
 from lanescope.trace.row_packing import RowsById
-from lanescope.view.formatting import display_width, escape, fit_width, format_bytes, format_count, format_total
+from lanescope.view.formatting import display_width, escape, fit_width, format_bytes, format_count
 from lanescope.view.model.lod import LABELLED, OPACITIES, Detail, Rectangle
 from lanescope.view.model.numbers import number_text
 from lanescope.view.model.palette import FILLS, LABEL, LIGHT, NEUTRAL
@@ -157,8 +157,8 @@ class _Picture:
         facts = [
             *([str(inputs.values("format")[0])] if len(inputs) else []),
             f"span {number_text(self.span, 'time', self.model.unit)}",
-            format_total(len(self.trace.slices), "slice"),
-            format_total(len(self.layout.tree.lanes), "lane"),
+            format_count(len(self.trace.slices), "slice"),
+            format_count(len(self.layout.tree.lanes), "lane"),
         ]
         if self.lo:
             facts.append(f"0 is at {number_text(self.lo, 'exact', self.model.unit)}")
@@ -423,13 +423,13 @@ class _Picture:
         if len(self.rules) > _RULES:
             rest.append(format_count(len(self.rules) - _RULES, "more rule"))
         if self.layout.left_out:
-            rest.append(f"{format_total(len(self.layout.left_out), 'more lane')} not drawn")
+            rest.append(f"{format_count(len(self.layout.left_out), 'more lane')} not drawn")
         if self.layout.counters_left_out:
             rest.append(f"{format_count(self.layout.counters_left_out, 'more counter')} not drawn")
         if self.flows_left_out:
-            rest.append(f"{format_total(self.flows_left_out, 'flow')} not drawn: more than {FLOWS}, choose a window")
+            rest.append(f"{format_count(self.flows_left_out, 'flow')} not drawn: more than {FLOWS}, choose a window")
         if self.flows_beside:
-            rest.append(f"{format_total(self.flows_beside, 'flow')} to or from lanes that are not drawn")
+            rest.append(f"{format_count(self.flows_beside, 'flow')} to or from lanes that are not drawn")
         if rest:
             self._text(_EDGE, self.y + 9, "; ".join(rest), colour=LIGHT["dim"])
             self.y += 16

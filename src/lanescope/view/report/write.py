@@ -14,7 +14,7 @@ import numpy as np
 
 from lanescope.io.atomic_file import Output, atomic_writer
 from lanescope.trace import Trace
-from lanescope.view.formatting import escape, format_total
+from lanescope.view.formatting import escape, format_count
 from lanescope.view.model.numbers import number_text
 from lanescope.view.model.side_by_side import SideBySide
 from lanescope.view.model.view_model import ViewModel
@@ -101,7 +101,7 @@ class Report:
         self._add_arguments(rows)
         cut = cut_texts(model)
         if cut:
-            self.left_out.append(f"The middle of {format_total(cut, 'very long name')}.")
+            self.left_out.append(f"The middle of {format_count(cut, 'very long name')}.")
         self.head |= {"left_out": self.left_out, "columns": self._columns.directory()}
         self._state_size(max_size, page)
 
@@ -136,7 +136,7 @@ class Report:
     @property
     def contents(self) -> str:
         """What it holds, in a few words."""
-        return format_total(len(self._model.trace.slices), "slice")
+        return format_count(len(self._model.trace.slices), "slice")
 
     def _add(self, columns: Sequence[Column]) -> None:
         self._columns.add(list(columns))
@@ -230,8 +230,8 @@ class Report:
         slices = int(rows.slices[bundles].sum())
         length = number_text(self._cell, "time", self._model.unit)
         self.left_out.append(
-            f"{format_total(slices, 'slice')} shorter than {length} are joined to "
-            f"{format_total(len(bundles), 'bundle')}; all tables count each of them. A window (--start, --end) or a "
+            f"{format_count(slices, 'slice')} shorter than {length} are joined to "
+            f"{format_count(len(bundles), 'bundle')}; all tables count each of them. A window (--start, --end) or a "
             "larger --max-size shows them one by one."
         )
         low = self._model.window[0]
@@ -273,11 +273,11 @@ class Report:
         self.head["flows_left"] = without
         if without:
             self.left_out.append(
-                f"{without:,} of {format_total(all_of_them, 'flow')}: those of bundles, and those that do not fit into "
+                f"{without:,} of {format_count(all_of_them, 'flow')}: those of bundles, and those that do not fit into "
                 "the size of this file."
             )
         if flows.without:
-            self.left_out.append(f"{format_total(flows.without, 'flow')} of which an end is on no slice.")
+            self.left_out.append(f"{format_count(flows.without, 'flow')} of which an end is on no slice.")
         self._add(flows.columns)
         self.head |= {"flow_kinds": flows.texts}
 
@@ -307,7 +307,7 @@ class Report:
 
     def _leave_out(self, count: int, one: str, many: str = "") -> None:
         if count:
-            self.left_out.append(f"{format_total(count, one, many)}: they do not fit into the size of this file.")
+            self.left_out.append(f"{format_count(count, one, many)}: they do not fit into the size of this file.")
 
     # --- bytes --------------------------------------------------------------------------------------------------------
 

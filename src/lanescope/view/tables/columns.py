@@ -102,7 +102,7 @@ def declared(spec: ColumnSpec) -> Col:
 
 def is_share(name: str) -> bool:
     """Return whether values of this name are parts of a whole."""
-    return name.endswith(("share", "fraction", "hit_rate"))
+    return name.endswith(("share", "fraction", "hit_rate")) or name.startswith("of_")
 
 
 def is_id(name: str) -> bool:

@@ -1,4 +1,8 @@
-"""Make a table fit a line: texts give way first, then bars, then whole columns; numbers stay whole."""
+"""Make a table fit a line: texts give way first, then bars, then whole columns; numbers stay whole.
+
+Texts give way as long as they still tell rows apart. Where that is not enough, bars and the columns that matter least
+go before names become alike.
+"""
 
 from __future__ import annotations
 
@@ -13,6 +17,11 @@ if TYPE_CHECKING:
 
 #: Characters between columns, and those that each text keeps as long as anything else can give way.
 _BETWEEN, _LEAST = 2, 12
+#: Columns of a larger priority go before texts become alike; texts of how many rows are compared; and the width of
+#: texts that read well, and beyond which nothing goes for them.
+_SPARE, _COMPARED, _GOOD, _WIDEST = 5, 100, 20, 40
+#: How much of what is left of a text is its beginning: the first of these that tells the most texts apart.
+_HEAD_SHARES = (0.5, 0.25)
 #: Characters of a bar: as many as there is room for.
 _BAR, _LEAST_BAR, _LONGEST_BAR = 20, 4, 40
 #: What a character is where the terminal knows ASCII only.
@@ -30,7 +39,7 @@ class Room:
         is_wide: nothing is shortened or hidden.
         is_bold: whether headers are bold.
         is_ascii: whether characters beyond ASCII are replaced.
-        unit: unit of all durations, as ``cells.UNITS`` names it; empty: each has its own.
+        unit: unit of all durations, as ``formatting.UNITS`` names it; empty: each has its own.
     """
 
     def __init__(
@@ -75,26 +84,32 @@ class Layout:
             self._fit(natural)
         self.hidden = [self._heads[at] for at, each in self._columns if (at, each) not in self._shown]
         self._shown = [(at, each) for at, each in self._shown if self._widths[at] or each.kind != "bar"]
-        self._known = len(rows)
+        self._heads_kept = {
+            at: self._head_share(at) for at, each in self._shown if self._is_cut and each.kind == "text"
+        }
 
     def _fit(self, natural: dict[int, int]) -> None:
         """Choose columns and widths."""
         first = self._columns[0][0] if self._columns else 0
-        self._shown = [(at, each) for at, each in self._columns if at == first or not self._is_empty(at)]
-        while True:
-            widths = self._given_way(natural)
-            if widths is not None:
-                self._widths, self._is_cut = widths, True
-                return
-            named = [
-                (column.priority, at)
-                for at, column in self._shown
-                if column.kind != "bar" and at != first and column.priority > 0
-            ]
-            if not named:
-                break
-            dropped = max(named)[1]
-            self._shown = [(at, column) for at, column in self._shown if at != dropped]
+        filled = [(at, each) for at, each in self._columns if at == first or not self._is_empty(at)]
+        telling = {at: self._telling_width(at) for at, column in filled if column.kind == "text"}
+        good = {at: max(width, _GOOD) for at, width in telling.items()}
+        for least, priority in ((good, _SPARE), (telling, _SPARE), ({}, 0)):
+            self._shown = list(filled)
+            while True:
+                widths = self._given_way(natural, least)
+                if widths is not None:
+                    self._widths, self._is_cut = widths, True
+                    return
+                named = [
+                    (column.priority, at)
+                    for at, column in self._shown
+                    if column.kind != "bar" and at != first and column.priority > priority
+                ]
+                if not named:
+                    break
+                dropped = max(named)[1]
+                self._shown = [(at, column) for at, column in self._shown if at != dropped]
         # One column is too wide for the line by itself: a text is cut to it, a number is what it is.
         self._shown = [(at, column) for at, column in self._shown if at == first]
         is_text = bool(self._shown) and self._shown[0][1].kind == "text"
@@ -104,11 +119,32 @@ class Layout:
         """Return whether a column has no value in any of the rows."""
         return bool(self._texts[at]) and all(text in ("", UNKNOWN) for text in self._texts[at])
 
-    def _given_way(self, natural: dict[int, int]) -> dict[int, int] | None:
-        """Return widths with which the columns that are shown fit, None where there are none."""
+    def _telling_width(self, at: int) -> int:
+        """Return the width in which no two texts of a column look alike that are not."""
+        texts = {text for text in self._texts[at][:_COMPARED] if display_width(text) > _LEAST}
+        for width in range(_LEAST, _WIDEST):
+            if any(
+                len({fit_width(text, width, head_share=share) for text in texts}) == len(texts)
+                for share in _HEAD_SHARES
+            ):
+                return width
+        return _WIDEST
+
+    def _head_share(self, at: int) -> float:
+        """Return how much of the texts of a column is their beginning where they are cut."""
+        texts, width = set(self._texts[at][:_COMPARED]), self._widths[at]
+        return max(_HEAD_SHARES, key=lambda share: len({fit_width(text, width, head_share=share) for text in texts}))
+
+    def _given_way(self, natural: dict[int, int], least: dict[int, int]) -> dict[int, int] | None:
+        """Return widths with which the columns that are shown fit, None where there are none.
+
+        Args:
+            natural: widths of the columns as they are.
+            least: widths that texts keep, where not ``_LEAST``.
+        """
         room = self._room.width
         texts = {
-            at: max(min(natural[at], _LEAST), display_width(self._heads[at]))
+            at: max(min(natural[at], least.get(at, _LEAST)), display_width(self._heads[at]))
             for at, column in self._shown
             if column.kind == "text"
         }
@@ -167,7 +203,7 @@ class Layout:
         for text, (at, column) in zip(texts, self._shown, strict=True):
             width = self._widths[at]
             if self._is_cut and column.kind == "text" and display_width(text) > width:
-                parts.append(fit_width(text, width))
+                parts.append(fit_width(text, width, head_share=self._heads_kept[at]))
                 continue
             space = " " * max(width - display_width(text), 0)
             parts.append(space + text if column.is_right else text + space)
