@@ -218,5 +218,6 @@ def test_large_holes_are_refused_at_once(tmp_path, shell):
     done = shell("info", "hole")
     assert (done.status, done.err) == (
         3,
-        "lanescope: error: hole starts with 65,536 zero bytes\n  hint: use --family NAME to force a decoder\n",
+        "lanescope: error: hole starts with 65,536 zero bytes\n"
+        f"  hint: use --family NAME to force a decoder: {', '.join(registry.BUILTIN)}\n",
     )

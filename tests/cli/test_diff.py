@@ -67,7 +67,7 @@ def test_sides_are_parted_by_two_dashes(runs: Path, capsys: pytest.CaptureFixtur
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["A"], "1 runs without a second side"),
+        (["A"], "1 run without a second side"),
         (["A", "A", "A"], "3 runs without a second side"),
         (["--", "A", "A"], "without a second side"),
         (["A", "--", "A", "--", "A"], "more than one --"),

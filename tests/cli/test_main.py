@@ -59,6 +59,8 @@ def test_without_a_verb_the_help_is_shown(call):
     ("arguments", "message"),
     [
         (("nope",), "unknown command 'nope' (choose from info, "),
+        (("inof", "x.bin"), "\n  hint: did you mean 'info'?"),
+        (("summary", "run.blink", "--by", "nmae"), "\n  hint: did you mean 'name'?"),
         (("--nope",), "the following arguments are required: COMMAND"),
         (("info",), "the following arguments are required: INPUT\n  hint: see lanescope info --help"),
         (("info", "a", "b"), "unrecognized arguments: b\n  hint: see lanescope info --help"),

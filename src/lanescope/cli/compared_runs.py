@@ -123,7 +123,7 @@ class Runs:
                 yield comparing.read_baseline(path)
             else:
                 name, trace = next(traces)
-                self.status = max(self.status, close(trace, self._args))
+                self.status = max(self.status, close(trace, self._args, of=f"{name}: "))
                 yield [comparing.summarize(trace, name, by, has_sequences=has_sequences)]
         for _ in traces:  # it checks the options behind the last one
             raise AssertionError

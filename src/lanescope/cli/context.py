@@ -118,10 +118,16 @@ def listed(counts: Mapping[str, int]) -> str:
     return ", ".join(f"{what} ({count:,})" for what, count in counts.items())
 
 
-def close(trace: Trace, args: argparse.Namespace, status: int = 0) -> int:
+def close(trace: Trace, args: argparse.Namespace, status: int = 0, *, of: str = "") -> int:
     """Warn of missing records, data loss, contradictions and ambiguous meanings, and return the resulting exit status.
 
     Of a trace that is that of a window it states so first.
+
+    Args:
+        trace: the trace.
+        args: the command line.
+        status: exit status without losses.
+        of: what warnings begin with, where a command reads several captures.
 
     Raises:
         InputError: all of it was lost.
@@ -135,11 +141,11 @@ def close(trace: Trace, args: argparse.Namespace, status: int = 0) -> int:
     refuse_unreadable(trace, args.input if "input" in args else "the capture")
     ambiguous = listed(diagnostics.ambiguous_meanings(trace))
     if ambiguous:
-        warn(f"ambiguous identity or meaning: {ambiguous}; run 'lanescope check' for the reason")
+        warn(f"{of}ambiguous identity or meaning: {ambiguous}; run 'lanescope check' for the reason")
     lost, wrong = diagnostics.described_losses(trace), diagnostics.described_contradictions(trace)
     for what, counts in (("data loss", lost), ("inconsistent data", wrong)):
         if counts:
-            warn(f"{what}: {listed(counts)}; run 'lanescope check' for locations")
+            warn(f"{of}{what}: {listed(counts)}; run 'lanescope check' for locations")
     if not lost and not wrong:
         return status
     return DataLossError.exit_status if args.strict else status

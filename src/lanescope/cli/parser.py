@@ -6,7 +6,7 @@ import argparse
 import os
 import re
 import sys
-from collections.abc import Container
+from collections.abc import Container, Iterable
 
 from lanescope.errors import UsageError
 
@@ -66,8 +66,19 @@ class Parser(argparse.ArgumentParser):
             return
         choices = ", ".join(map(str, action.choices))
         if isinstance(action, argparse._SubParsersAction):
-            raise UsageError(f"unknown command {value!r} (choose from {choices})")
-        raise UsageError(f"invalid value {value!r} for {_name(action)} (choose from {choices})")
+            hint = _alike(value, action.choices) or f"see {self.prog} --help"
+            raise UsageError(f"unknown command {value!r} (choose from {choices})", hint=hint)
+        raise UsageError(
+            f"invalid value {value!r} for {_name(action)} (choose from {choices})", hint=_alike(value, action.choices)
+        )
+
+
+def _alike(value: object, choices: Iterable[object]) -> str:
+    """Return the question whether the choice that looks most like a value was meant; empty if none does."""
+    from difflib import get_close_matches
+
+    found = get_close_matches(str(value), [str(each) for each in choices], n=1)
+    return f"did you mean {found[0]!r}?" if found else ""
 
 
 def _name(action: argparse.Action) -> str:

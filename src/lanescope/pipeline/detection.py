@@ -221,7 +221,7 @@ def _asked(family: Family, capture: Capture) -> Detection:
         raise MissingDependencyError(what, hint=UPDATE) from error
 
 
-_USE_FAMILY = "use --family NAME to force a decoder"
+_USE_FAMILY = f"use --family NAME to force a decoder: {', '.join(registry.BUILTIN)}"
 
 
 def _unasked(failed: Iterable[Candidate]) -> Iterator[str]:

@@ -21,6 +21,7 @@ from lanescope.cli.console import echo, print_json
 from lanescope.cli.tables import print_table
 from lanescope.errors import UsageError
 from lanescope.families.family import Family
+from lanescope.view.formatting import format_count
 
 EXAMPLES = (
     "lanescope diff before1.bin before2.bin -- after1.bin after2.bin",
@@ -72,7 +73,8 @@ def _sides(args: argparse.Namespace) -> tuple[list[str], list[str]]:
         return inputs[:1], inputs[1:]
     if not args.second or args.second == len(inputs):
         raise UsageError(
-            f"{len(inputs)} runs without a second side", hint="use lanescope diff A... -- B..., or --series"
+            f"{format_count(len(inputs), 'run')} without a second side",
+            hint="use lanescope diff A... -- B..., or --series",
         )
     return inputs[: -args.second], inputs[-args.second :]
 
