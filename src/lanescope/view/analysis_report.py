@@ -212,7 +212,7 @@ def idle_causes(table: Table, unit: str, screen: Screen, limit: int = 0) -> None
                 fit_width(what, 34) + " ",
                 (fit_width(_waits_for(row), 26), _KIND_COLORS["wait"] if row["waits_for"] else "dim"),
                 f"{format_duration(row[f'total_{unit}'], unit):>10} {row['share'] or 0:>7.1%}",
-                (f"{row['count']:>10} times", "dim"),
+                (f"{row['count']:>10,} {'time' if row['count'] == 1 else 'times'}", "dim"),
             )
         left = mine[len(shown) :]  # the shortest: they come last
         if left:

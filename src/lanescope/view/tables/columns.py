@@ -23,6 +23,7 @@ _PRIORITIES = {
     "average": 3, "mean": 3, "min": 6, "p99": 7, "p90": 7, "unfinished": 8, "slowest_instance": 6, "slack_min": 8,
     "severity": 1, "code": 1, "location": 1, "title": 2, "affected_fraction": 8, "is_balanced": 8, "input_id": 7,
     "layer": 8, "first_ts": 8, "first_offset": 6, "meaning": 3, "remark": 3, "state": 1, "quality": 7, "detail": 4,
+    "ended_by_track": 6, "latency": 6,
 }  # fmt: skip
 #: Whole numbers that are names: no separators.
 _NUMBERED = ("id", "process", "thread", "pid", "tid", "rank", "most_rank", "least_rank", "col", "row", "line", "core")

@@ -120,7 +120,7 @@ class Layout:
         return bool(self._texts[at]) and all(text in ("", UNKNOWN) for text in self._texts[at])
 
     def _telling_width(self, at: int) -> int:
-        """Return the width in which no two texts of a column look alike that are not."""
+        """Return the width in which no two texts of a column look alike that are not; the least where none helps."""
         texts = {text for text in self._texts[at][:_COMPARED] if display_width(text) > _LEAST}
         for width in range(_LEAST, _WIDEST):
             if any(
@@ -128,7 +128,7 @@ class Layout:
                 for share in _HEAD_SHARES
             ):
                 return width
-        return _WIDEST
+        return _LEAST
 
     def _head_share(self, at: int) -> float:
         """Return how much of the texts of a column is their beginning where they are cut."""
