@@ -46,7 +46,7 @@ export class Findings {
     const [many, few] = [numberText(slices, 'count'), numberText(rows, 'count')];
     const long = numberText(cell, 'time', this.app.unit);
     const text = `${many} slices shorter than ${long} are drawn as ${few} bundles; all totals are exact`;
-    return el('p', { title: text }, el('b', {}, 'bundled'), ` ${text}`);
+    return el('p', { title: text }, el('b', {}, 'Bundled'), ` ${text}`);
   }
 
   /** @param {Finding} finding  @returns {HTMLElement} */
