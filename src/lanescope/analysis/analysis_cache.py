@@ -11,6 +11,7 @@ import numpy as np
 from lanescope.analysis.instances import ALL, LANE, PARENT, Instances, combine, residency, roles, units
 from lanescope.analysis.lane_time import LaneTime
 from lanescope.analysis.partition import LeafIntervals, Partition, by_state, leaf_intervals, partition
+from lanescope.analysis.producer_votes import ProducerVotes
 from lanescope.analysis.work_classes import CLASSES, WAIT, classes
 from lanescope.common.intervals import Intervals, Ints, join
 from lanescope.errors import MissingDependencyError, UsageError
@@ -32,6 +33,8 @@ class AnalysisCache:
         given: patterns of names by kind of work, see ``work_classes.classify``.
         time: the trace's lane times.
         kept: results of functions that are ``once``, by function and role.
+        votes: for which regions waits that are alike mostly wait, where lanes of others tell, too; None: these tell.
+        own_votes: what these lanes tell, once waits were attributed.
 
     Args:
         islands: thresholds of LS501, which decide where evidence ends; None: the defaults.
@@ -42,6 +45,8 @@ class AnalysisCache:
         self.given = given
         self.time = LaneTime(trace, islands=islands)
         self.kept: dict[tuple[Callable[..., Any], str], Any] = {}
+        self.votes: ProducerVotes | None = None
+        self.own_votes = ProducerVotes.joined([])
 
     @property
     def unit(self) -> str:
