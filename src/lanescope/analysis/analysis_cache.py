@@ -126,6 +126,13 @@ class AnalysisCache:
         """How long every track is in each state, int64 [tracks, states]; regions that wait count as busy."""
         return by_state(partition(self.time), len(self.time.tree))
 
+    def forget(self) -> None:
+        """Let go what takes much memory and can be found again."""
+        for name in ("pieces", "known_pieces", "partition"):
+            vars(self).pop(name, None)
+        self.time = LaneTime(self.trace, self.time.tree, self.time.islands)
+        self.kept.clear()
+
     def known(self, *wanted: str) -> str:
         """Return the first of the units ``wanted`` that the trace knows, else the group right above a lane."""
         return self.first_known(wanted) or PARENT

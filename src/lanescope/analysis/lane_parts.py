@@ -38,7 +38,7 @@ _COLUMNS = ("id", "track_id", "ts", "dur", "name", "last_known_ts")
 class _Part(AnalysisCache):
     """The slices of some lanes; all other tables are those of the whole."""
 
-    def __init__(self, whole: AnalysisCache, rows: Ints, lanes: Ints) -> None:
+    def __init__(self, whole: AnalysisCache, rows: Ints, lanes: Ints, role: str) -> None:
         slices = whole.trace.slices.only(_COLUMNS).take(rows)
         super().__init__(Trace(whole.trace.time, {**whole.trace.tables(), "slices": slices}), whole.given)
         self.time = LaneTime(self.trace, whole.time.tree)
@@ -46,23 +46,25 @@ class _Part(AnalysisCache):
         suspects = whole.time.attested
         self.time.attested = Attested(suspects.window, np.flatnonzero(np.isin(rows, suspects.rows)))
         self.lanes, self.views = lanes, whole.views
-        # What waits is told by names alone; what only encloses others counts as computing here.
+        # What waits is told by names alone.
         nothing = np.zeros(len(whole.names), np.int64)
-        self.kind_of = kinds(whole.names.texts, nothing, nothing, whole.given)
-        self.kept[instances, PARENT] = instances(whole, PARENT)
+        known = vars(whole).get("kind_of")
+        self.kind_of = kinds(whole.names.texts, nothing, nothing, whole.given) if known is None else known
+        self.kept[instances, role] = instances(whole, role)
 
 
-def of_parts(whole: AnalysisCache, make: Callable[[AnalysisCache], Result]) -> list[Result]:
+def of_parts(whole: AnalysisCache, make: Callable[[AnalysisCache], Result], role: str = PARENT) -> list[Result]:
     """Return what a function makes of each part of a trace; of a small trace, what it makes of that.
 
     The lanes of all parts together are the lanes of the trace. Rows of ``slices`` are numbered within a part, ids are
-    those of the trace.
+    those of the trace. Where the kinds of work are not known of the whole yet, what only encloses others computes.
 
     Args:
         whole: the trace.
         make: takes a part, and keeps nothing of it.
+        role: the instances of which waits are attributed to regions.
     """
-    number = _numbers(whole)
+    number = _numbers(whole, role)
     count = int(number.max(initial=0)) + 1
     if count < 2:
         return [make(whole)]
@@ -71,7 +73,7 @@ def of_parts(whole: AnalysisCache, make: Callable[[AnalysisCache], Result]) -> l
     of_slice = np.where(known, number[np.where(known, track, 0)], 0).astype(np.uint8 if count <= 1 << 8 else np.int32)
 
     def made(at: int, votes: ProducerVotes | None) -> tuple[Result, ProducerVotes]:
-        part = _Part(whole, np.flatnonzero(of_slice == at), whole.lanes[number[whole.lanes] == at])
+        part = _Part(whole, np.flatnonzero(of_slice == at), whole.lanes[number[whole.lanes] == at], role)
         part.votes = votes
         return make(part), part.own_votes
 
@@ -83,13 +85,13 @@ def of_parts(whole: AnalysisCache, make: Callable[[AnalysisCache], Result]) -> l
     ]
 
 
-def _numbers(whole: AnalysisCache) -> Ints:
+def _numbers(whole: AnalysisCache, role: str) -> Ints:
     """Return the part of each track, int64 [tracks]; lanes that tell of each other have the same."""
     tracks, track = len(whole.trace.tracks), whole.trace.slices.values("track_id")
     most = max(MOST, PER_TRACK * tracks)
     if len(track) <= most:
         return np.zeros(tracks, np.int64)
-    own = instances(whole, PARENT).of
+    own = instances(whole, role).of
     group = np.where(own >= 0, own, int(own.max(initial=-1)) + 1 + np.arange(tracks))
     together = _connected(whole.trace, group)
     if together is None:

@@ -41,12 +41,13 @@ class LaneTime:
     Attributes:
         trace: the trace.
         tree: its tracks.
+        islands: thresholds of timestamps apart from all others; None: the defaults.
     """
 
     def __init__(self, trace: Trace, tree: Tree | None = None, islands: IslandThresholds | None = None) -> None:
         self.trace = trace
         self.tree = tree or Tree(trace.tracks)
-        self._islands = islands
+        self.islands = islands
 
     @cached_property
     def extents(self) -> Intervals:
@@ -145,7 +146,7 @@ class LaneTime:
         """The hull of the plausible timestamps, where it is smaller than the window."""
         from lanescope.analysis.plausibility.attested import attested  # only what asks for idle time pays for it
 
-        return attested(self.trace, self.tree, self._islands)
+        return attested(self.trace, self.tree, self.islands)
 
     @cached_property
     def bounds(self) -> tuple[Ints, Ints]:
