@@ -13,8 +13,8 @@ from lanescope.analysis.lane_time import LaneTime
 from lanescope.analysis.partition import LeafIntervals, Partition, by_state, leaf_intervals, partition
 from lanescope.analysis.producer_votes import ProducerVotes
 from lanescope.analysis.work_classes import CLASSES, WAIT, classes
-from lanescope.common.intervals import Intervals, Ints, join
-from lanescope.errors import MissingDependencyError, UsageError
+from lanescope.common.intervals import INT64_MAX, Intervals, Ints, join
+from lanescope.errors import InputError, MissingDependencyError, UsageError
 from lanescope.families import registry
 from lanescope.trace import Dictionary, Trace
 from lanescope.trace.column import Mask
@@ -55,8 +55,14 @@ class AnalysisCache:
 
     @property
     def window(self) -> int:
-        """Time from the first to the last timestamp of the trace."""
+        """Time from the first to the last timestamp of the trace.
+
+        Raises:
+            InputError: it takes more than 63 bits.
+        """
         first, last = self.time.window
+        if last - first > INT64_MAX:
+            raise InputError(f"times from {first:,} to {last:,} are too far apart", hint="use --start and --end")
         return last - first
 
     @property
@@ -118,7 +124,8 @@ class AnalysisCache:
 
     @cached_property
     def partition(self) -> Partition:
-        """Division of the time of each lane into states."""
+        """Division of the time of each lane into states; errors as ``window``."""
+        _ = self.window
         return partition(self.time, self.kind_of == CLASSES.index(WAIT), self.pieces)
 
     @cached_property

@@ -13,7 +13,7 @@ from lanescope.analysis.analysis_cache import AnalysisCache
 from lanescope.analysis.instances import PARENT
 from lanescope.analysis.lane_parts import of_parts
 from lanescope.analysis.partition import BUSY, IDLE, LOST, UNRECORDED, WAITING, Partition
-from lanescope.common.intervals import Ints, sums
+from lanescope.common.intervals import INT64_MAX, Ints, sums
 from lanescope.errors import UsageError
 from lanescope.trace import Column, ColumnSpec, Dictionary, Table, TableSpec, ref
 
@@ -131,7 +131,7 @@ def phases(shared: AnalysisCache, by: str = "lane") -> Table:
         by: ``lane``; ``group``: the group right above lanes; ``device``; or ``all``.
 
     Raises:
-        UsageError: ``by`` is something else.
+        UsageError: ``by`` is something else, or the time of all lanes of an owner takes more than 63 bits.
 
     Complexity: O(n log n) in slices.
 
@@ -151,6 +151,9 @@ def phases(shared: AnalysisCache, by: str = "lane") -> Table:
     """
     if by not in BY:
         raise UsageError(f"unknown --by {by!r} (choose from {', '.join(BY)})")
+    lanes = np.bincount(_owners(shared, by)[shared.lanes])
+    if int(lanes.max(initial=0)) * shared.window > INT64_MAX:
+        raise UsageError(f"times of lanes, summed by {by}, take more than 63 bits", hint="use --start and --end")
     tree, unit = shared.time.tree, shared.unit
     texts = Dictionary(["", *shared.names.texts])
     causes = Dictionary(["", _IN_GAP, _NOT_COVERED, *shared.names.texts])
@@ -207,12 +210,17 @@ def longest_gaps(shared: AnalysisCache, limit: int = 20) -> Table:
     Args:
         shared: the trace.
         limit: how many.
+
+    Raises:
+        UsageError: the limit is negative.
     """
     return counted_gaps(shared, limit)[0]
 
 
 def counted_gaps(shared: AnalysisCache, limit: int) -> tuple[Table, int]:
-    """Return what ``longest_gaps`` does, and how many such stretches there are."""
+    """Return what ``longest_gaps`` does, and how many such stretches there are; errors as there."""
+    if limit < 0:
+        raise UsageError(f"invalid limit {limit}: expected 0 or more")
     unit = shared.unit
 
     def of_part(part: AnalysisCache) -> tuple[Table, int]:
@@ -245,7 +253,7 @@ def _longest(table: Table, limit: int) -> Table:
     """Return the longest rows of ``idle``, those of one length by lane and time."""
     length = table.values("dur")
     rows = np.arange(len(table))
-    if len(rows) > limit:  # the longest, and all as long as the last of them
+    if len(rows) > limit > 0:  # the longest, and all as long as the last of them
         least = np.partition(length, len(rows) - limit)[len(rows) - limit]
         rows = np.flatnonzero(length >= least)
     sort = np.lexsort((table.values("ts")[rows], table.values("track_id")[rows], -length[rows]))

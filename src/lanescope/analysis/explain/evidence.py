@@ -362,7 +362,7 @@ class Evidence:
         from lanescope.analysis.critical_path.windows import WindowChoice
 
         if self._is_own:
-            # What other facts were found with would lie beside the graph, which takes more than they do.
+            # What other facts were found with need not stay while the graph is made, which takes more than they do.
             _ = self.workers, self.unrecorded, self.load_waits, self.exposed_loads, self.starvation, self.host_lane
             self.shared.forget()
         try:
