@@ -337,7 +337,10 @@ def align() -> Schema:
     """What ``align`` prints."""
     rows = listed(row(ALIGNMENT, drops=["id"]))
     return document(
-        "lanescope.align/1", "lanescope align CAPTURE... --json", {"unit": UNIT, "rate_ppm": NUMBER, "rows": rows}
+        "lanescope.align/1",
+        "lanescope align CAPTURE... --json",
+        {"unit": UNIT, "rate_ppm": NUMBER, "window": WINDOW, "rows": rows},
+        optional=["window"],
     )
 
 

@@ -44,6 +44,7 @@ NB_MODULE(core, m) {
           "it, as the system takes long to clear pages.");
     lanescope::bind::aie(m);
     lanescope::bind::aie_walk(m);
+    lanescope::bind::align(m);
     lanescope::bind::arrow(m);
     lanescope::bind::ascend(m);
     lanescope::bind::check(m);

@@ -4,6 +4,7 @@
 namespace lanescope::bind {
 void aie(nanobind::module_& m);
 void aie_walk(nanobind::module_& m);
+void align(nanobind::module_& m);
 void arrow(nanobind::module_& m);
 void ascend(nanobind::module_& m);
 void check(nanobind::module_& m);

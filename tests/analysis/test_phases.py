@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import lanescope
-from lanescope import TimeBase, TraceBuilder, UsageError
+from lanescope import InputError, TimeBase, TraceBuilder, UsageError
 from lanescope.analysis.analysis_cache import AnalysisCache
 from lanescope.analysis.phases import BY
 from lanescope.analysis.track_tree import Tree
@@ -197,3 +197,31 @@ def test_lanes_that_show_what_others_show_count_once(tmp_path, family):
     low, high = span(trace)
     assert sum(row["total"] for row in trace.phases("all").rows()) == len(own) * (high - low)
     assert not {row["track"] for row in trace.longest_gaps(10_000).rows()} & {tree.path(lane) for lane in views}
+
+
+def lanes_of(*rows, lanes=2):
+    """Return a trace of slices, each a lane, a begin and a duration."""
+    builder = TraceBuilder(TimeBase())
+    tracks = [builder.track(f"lane {number}", kind="lane", role="core") for number in range(lanes)]
+    lane, ts, dur = zip(*rows, strict=True)
+    builder.append("slices", track_id=[tracks[at] for at in lane], ts=ts, dur=dur, name=["work"] * len(rows))
+    return builder.finish()
+
+
+def test_any_number_of_longest_gaps_may_be_asked_for():
+    trace = lanes_of((0, 0, 5), (0, 7, 5), (1, 0, 2), (1, 9, 3))
+    found = [list(lanescope.longest_gaps(trace, limit).rows()) for limit in (0, 1, 2, 1 << 62)]
+    assert [[row["dur"] for row in rows] for rows in found] == [[], [7], [7, 2], [7, 2]]
+    with pytest.raises(UsageError, match="invalid limit -1"):
+        lanescope.longest_gaps(trace, -1)
+
+
+def test_sums_beyond_63_bits_are_refused():
+    far = 1 << 62
+    trace = lanes_of((0, 0, far), (1, 5, far))
+    assert {row["total"] for row in lanescope.phases(trace, "lane")} == {far, 5}
+    with pytest.raises(UsageError, match="summed by all, take more than 63 bits"):
+        lanescope.phases(trace, "all")
+    for ask in (lanescope.phases, lanescope.longest_gaps, lanescope.explain):
+        with pytest.raises(InputError, match="too far apart"):
+            ask(lanes_of((0, -far, 5), (1, far, 5)))

@@ -11,9 +11,10 @@ import numpy as np
 from lanescope.analysis.instances import ALL, LANE, PARENT, Instances, combine, residency, roles, units
 from lanescope.analysis.lane_time import LaneTime
 from lanescope.analysis.partition import LeafIntervals, Partition, by_state, leaf_intervals, partition
+from lanescope.analysis.producer_votes import ProducerVotes
 from lanescope.analysis.work_classes import CLASSES, WAIT, classes
-from lanescope.common.intervals import Intervals, Ints, join
-from lanescope.errors import MissingDependencyError, UsageError
+from lanescope.common.intervals import INT64_MAX, Intervals, Ints, join
+from lanescope.errors import InputError, MissingDependencyError, UsageError
 from lanescope.families import registry
 from lanescope.trace import Dictionary, Trace
 from lanescope.trace.column import Mask
@@ -32,6 +33,8 @@ class AnalysisCache:
         given: patterns of names by kind of work, see ``work_classes.classify``.
         time: the trace's lane times.
         kept: results of functions that are ``once``, by function and role.
+        votes: for which regions waits that are alike mostly wait, where lanes of others tell, too; None: these tell.
+        own_votes: what these lanes tell, once waits were attributed.
 
     Args:
         islands: thresholds of LS501, which decide where evidence ends; None: the defaults.
@@ -42,6 +45,8 @@ class AnalysisCache:
         self.given = given
         self.time = LaneTime(trace, islands=islands)
         self.kept: dict[tuple[Callable[..., Any], str], Any] = {}
+        self.votes: ProducerVotes | None = None
+        self.own_votes = ProducerVotes.joined([])
 
     @property
     def unit(self) -> str:
@@ -50,8 +55,14 @@ class AnalysisCache:
 
     @property
     def window(self) -> int:
-        """Time from the first to the last timestamp of the trace."""
+        """Time from the first to the last timestamp of the trace.
+
+        Raises:
+            InputError: it takes more than 63 bits.
+        """
         first, last = self.time.window
+        if last - first > INT64_MAX:
+            raise InputError(f"times from {first:,} to {last:,} are too far apart", hint="use --start and --end")
         return last - first
 
     @property
@@ -113,13 +124,21 @@ class AnalysisCache:
 
     @cached_property
     def partition(self) -> Partition:
-        """Division of the time of each lane into states."""
+        """Division of the time of each lane into states; errors as ``window``."""
+        _ = self.window
         return partition(self.time, self.kind_of == CLASSES.index(WAIT), self.pieces)
 
     @cached_property
     def lane_states(self) -> Ints:
         """How long every track is in each state, int64 [tracks, states]; regions that wait count as busy."""
         return by_state(partition(self.time), len(self.time.tree))
+
+    def forget(self) -> None:
+        """Let go what takes much memory and can be found again."""
+        for name in ("pieces", "known_pieces", "partition"):
+            vars(self).pop(name, None)
+        self.time = LaneTime(self.trace, self.time.tree, self.time.islands)
+        self.kept.clear()
 
     def known(self, *wanted: str) -> str:
         """Return the first of the units ``wanted`` that the trace knows, else the group right above a lane."""

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 
 from lanescope.analysis.analysis_cache import AnalysisCache, instances, once
 from lanescope.analysis.instances import PARENT
 from lanescope.analysis.partition import BUSY, IDLE, WAITING, LeafIntervals, Partition
+from lanescope.analysis.producer_votes import ProducerVotes
 from lanescope.analysis.work_classes import CLASSES, WAIT
 from lanescope.common.intervals import INT64_MAX, Intervals, Ints, last_before, order, sums
 from lanescope.trace import Column, ColumnSpec, Dictionary, Table, TableSpec, Trace
@@ -114,8 +116,7 @@ def attributed(shared: AnalysisCache, role: str = PARENT) -> tuple[Partition, At
     is_lane[shared.lanes] = True
     stretches = parts.take(((parts.state == IDLE) | (parts.state == WAITING)) & is_lane[parts.lane])
     charge = _by_flow(shared.trace, stretches, shared.pieces)
-    of = np.where(shared.views, -1, instances(shared, role).of)  # what a view shows is not what others wait for
-    _charge_last_ends(shared, of, stretches, charge)
+    _charge_last_ends(shared, role, stretches, charge)
     return stretches, charge
 
 
@@ -288,37 +289,74 @@ def _target(flows: Table, slices: Table, stretches: Partition) -> Ints:
     return found
 
 
-def _charge_last_ends(shared: AnalysisCache, instance_of: Ints, stretches: Partition, charge: Attribution) -> None:
+class _Waits(NamedTuple):
+    """Waits that no flow ends in, and what may have ended them.
+
+    Attributes:
+        asked: int64 [n], the stretches.
+        unit: int64 [n], instance of each.
+        alike: int64 [n], waits of one name on lanes of one name have the same number.
+        row: int64 [n], slice on another lane of the instance that ends last within each, -1 for none.
+        rows: int64 [m], slices that work.
+        rows_unit: int64 [m], instance of each.
+    """
+
+    asked: Ints
+    unit: Ints
+    alike: Ints
+    row: Ints
+    rows: Ints
+    rows_unit: Ints
+
+
+def _waits(shared: AnalysisCache, role: str, stretches: Partition, charge: Attribution) -> _Waits | None:
+    # What a view shows is not what others wait for.
+    instance_of = np.where(shared.views, -1, instances(shared, role).of)
+    asked = np.flatnonzero((stretches.state == WAITING) & (charge.flow < 0))
+    asked = asked[instance_of[stretches.lane[asked]] >= 0]
+    if not len(asked):
+        return None
+    ends, name = shared.time.extents, shared.name_of
+    track, begin, end = ends
+    known = (end > begin) & (track >= 0) & (track < len(instance_of))
+    known &= (shared.kind_of != CLASSES.index(WAIT))[name]
+    known[known] = instance_of[track[known]] >= 0
+    rows = np.flatnonzero(known)
+    if not len(rows):
+        return None
+    unit, rows_unit = instance_of[stretches.lane[asked]], instance_of[track[rows]]
+    lane_name = Dictionary().codes(shared.time.tree.names).astype(np.int64)
+    alike = lane_name[stretches.lane[asked]] * len(shared.names) + name[stretches.row[asked]]
+    row = _last_end(ends, rows, rows_unit, unit, stretches.time.take(asked))
+    return _Waits(asked, unit, alike, row, rows, rows_unit)
+
+
+def _charge_last_ends(shared: AnalysisCache, role: str, stretches: Partition, charge: Attribution) -> None:
     """Charge waits that no flow ends in to what ended last, within them, on another lane of their instance.
 
     A barrier mostly waits for the same region. Where something else happened to end between that region and the wait,
     the region that most waits of this name, on lanes of this name, were charged to first gets this one too.
     """
-    lanes = len(instance_of)
-    ends, name = shared.time.extents, shared.name_of
-    track, begin, end = ends
-    known = (end > begin) & (track >= 0) & (track < lanes) & (shared.kind_of[name] != CLASSES.index(WAIT))
-    known[known] = instance_of[track[known]] >= 0
-    rows = np.flatnonzero(known)
-    asked = np.flatnonzero((stretches.state == WAITING) & (charge.flow < 0))
-    asked = asked[instance_of[stretches.lane[asked]] >= 0]
-    if not len(rows) or not len(asked):
+    waits = _waits(shared, role, stretches, charge)
+    if waits is None:
         return
-    unit, waiting = instance_of[track[rows]], stretches.time.take(asked)
-    wait_unit = instance_of[waiting.group]
-    row = _last_end(ends, rows, unit, wait_unit, waiting)
-    lane_name = Dictionary().codes(shared.time.tree.names).astype(np.int64)
-    usual = _most_common_producer(lane_name[waiting.group], name[stretches.row[asked]], row, name)
+    ends, name = shared.time.extents, shared.name_of
+    asked, unit, alike, row, rows, rows_unit = waits
+    charged = np.flatnonzero(row >= 0)
+    shared.own_votes = ProducerVotes.of(alike[charged], name[row[charged]])
+    usual = (shared.votes or shared.own_votes).usual(alike)
     # Once more, looking for the usual region only.
-    names = int(name.max()) + 1
+    names = len(shared.names)
     again = np.flatnonzero((usual >= 0) & (row >= 0))
     again = again[name[row[again]] != usual[again]]
-    wanted = wait_unit[again] * names + usual[again]
-    better = _last_end(ends, rows, unit * names + name[rows], wanted, waiting.take(again))
-    row[again] = np.where(better >= 0, better, row[again])
+    if len(again):
+        wanted = unit[again] * names + usual[again]
+        time = stretches.time.take(asked[again])
+        better = _last_end(ends, rows, rows_unit * names + name[rows], wanted, time)
+        row[again] = np.where(better >= 0, better, row[again])
     hit = row >= 0
     to, row = asked[hit], row[hit]
-    charge.row[to], charge.track[to], charge.done[to] = row, track[row], end[row]
+    charge.row[to], charge.track[to], charge.done[to] = row, ends.group[row], ends.end[row]
 
 
 def _last_end(ends: Intervals, rows: Ints, group: Ints, wanted: Ints, waiting: Intervals) -> Ints:
@@ -339,20 +377,6 @@ def _last_end(ends: Intervals, rows: Ints, group: Ints, wanted: Ints, waiting: I
     own = (at >= 0) & (track[at] == waiting.group)
     at[own] = _last_of_another_lane(track, group)[at[own]]
     return np.where((at >= 0) & (end[at] > waiting.begin), rows[at], -1)
-
-
-def _most_common_producer(lane: Ints, wait: Ints, row: Ints, name: Ints) -> Ints:
-    """Return the name that waits alike are charged to most often, int64 [n], -1 for none; of equals the first."""
-    _, alike = np.unique(lane * (int(name.max()) + 1) + wait, return_inverse=True)
-    alike = alike.reshape(-1)
-    charged = np.flatnonzero(row >= 0)
-    names = int(name.max()) + 1
-    pairs, votes = np.unique(alike[charged] * names + name[row[charged]], return_counts=True)
-    of = pairs // names
-    best = np.lexsort((-pairs, votes, of))  # the last of each: most votes, then the smallest name
-    found = np.full(len(lane) + 1, -1, np.int64)
-    found[of[best]] = pairs[best] % names
-    return found[alike]
 
 
 def _last_of_another_lane(track: Ints, group: Ints) -> Ints:

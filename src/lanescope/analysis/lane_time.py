@@ -29,6 +29,10 @@ if TYPE_CHECKING:
     from lanescope.common.islands import IslandThresholds
 
 
+#: Slices whose first and last time are looked for at once.
+_BLOCK = 1 << 18
+
+
 class LaneTime:
     """Time of every track, computed once from the rows of a trace.
 
@@ -37,12 +41,13 @@ class LaneTime:
     Attributes:
         trace: the trace.
         tree: its tracks.
+        islands: thresholds of timestamps apart from all others; None: the defaults.
     """
 
     def __init__(self, trace: Trace, tree: Tree | None = None, islands: IslandThresholds | None = None) -> None:
         self.trace = trace
         self.tree = tree or Tree(trace.tracks)
-        self._islands = islands
+        self.islands = islands
 
     @cached_property
     def extents(self) -> Intervals:
@@ -70,12 +75,11 @@ class LaneTime:
     def times(self) -> list[Ints]:
         """Return the times that the rows of the trace name, or enough of them to know the first and the last."""
         trace = self.trace
-        times: list[Ints] = [
-            self.extents.begin,
-            self.extents.end,
-            trace.instants.values("ts"),
-            trace.counters.values("ts"),
-        ]
+        times: list[Ints] = [trace.instants.values("ts"), trace.counters.values("ts")]
+        slices = trace.slices.only(("track_id", "ts", "dur", "last_known_ts"))
+        for first in range(0, len(slices), _BLOCK):
+            begin, end = known_extents(slices.between(first, min(first + _BLOCK, len(slices))))[1:]
+            times.append(np.array([begin.min(), end.max()]))
         for table in (trace.gaps, trace.coverage):
             times += [table.values("ts"), end_or_last_known(table)]
         return times
@@ -142,7 +146,7 @@ class LaneTime:
         """The hull of the plausible timestamps, where it is smaller than the window."""
         from lanescope.analysis.plausibility.attested import attested  # only what asks for idle time pays for it
 
-        return attested(self.trace, self.tree, self._islands)
+        return attested(self.trace, self.tree, self.islands)
 
     @cached_property
     def bounds(self) -> tuple[Ints, Ints]:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from functools import partial
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
@@ -9,8 +11,9 @@ import numpy as np
 from lanescope.analysis import idle
 from lanescope.analysis.analysis_cache import AnalysisCache
 from lanescope.analysis.instances import PARENT
+from lanescope.analysis.lane_parts import of_parts
 from lanescope.analysis.partition import BUSY, IDLE, LOST, UNRECORDED, WAITING, Partition
-from lanescope.common.intervals import Ints, sums
+from lanescope.common.intervals import INT64_MAX, Ints, sums
 from lanescope.errors import UsageError
 from lanescope.trace import Column, ColumnSpec, Dictionary, Table, TableSpec, ref
 
@@ -128,7 +131,7 @@ def phases(shared: AnalysisCache, by: str = "lane") -> Table:
         by: ``lane``; ``group``: the group right above lanes; ``device``; or ``all``.
 
     Raises:
-        UsageError: ``by`` is something else.
+        UsageError: ``by`` is something else, or the time of all lanes of an owner takes more than 63 bits.
 
     Complexity: O(n log n) in slices.
 
@@ -148,18 +151,20 @@ def phases(shared: AnalysisCache, by: str = "lane") -> Table:
     """
     if by not in BY:
         raise UsageError(f"unknown --by {by!r} (choose from {', '.join(BY)})")
-    found, tree, unit = _stretches(shared), shared.time.tree, shared.unit
-    owner_of = _owners(shared, by)
-    parts, state = found.parts, found.state
+    lanes = np.bincount(_owners(shared, by)[shared.lanes])
+    if int(lanes.max(initial=0)) * shared.window > INT64_MAX:
+        raise UsageError(f"times of lanes, summed by {by}, take more than 63 bits", hint="use --start and --end")
+    tree, unit = shared.time.tree, shared.unit
     texts = Dictionary(["", *shared.names.texts])
-    name = np.where(parts.row >= 0, _name_codes(shared, texts)[parts.row], 0) if len(shared.name_of) else parts.row * 0
-    cause, causes = _causes(shared, found)
-    quality = np.where(found.cause >= 0, np.where(found.is_exact, 1, 2), 0)
-    keys = (owner_of[parts.lane], state, name, cause, quality)
-    first, inverse = _grouped(keys)
-    total = sums(inverse, parts.end - parts.start, len(first))
-    count = np.bincount(inverse, minlength=len(first)).astype(np.int64)
-    owner, state, name, cause, quality = (key[first] for key in keys)
+    causes = Dictionary(["", _IN_GAP, _NOT_COVERED, *shared.names.texts])
+    owner_of = _owners(shared, by)
+    summed = of_parts(shared, partial(_summed, owner_of=owner_of, texts=texts, causes=causes))
+    *keys, total, count = (np.concatenate(columns) for columns in zip(*summed, strict=True))
+    if len(summed) > 1:
+        first, inverse = _grouped(keys)
+        keys = [key[first] for key in keys]
+        total, count = (sums(inverse, column, len(first)) for column in (total, count))
+    owner, state, name, cause, quality = keys
     lanes = np.bincount(owner_of[shared.lanes], minlength=len(tree) + 1)
     rank = np.full(len(tree) + 1, len(tree))
     rank[tree.order] = np.arange(len(tree))
@@ -183,6 +188,20 @@ def phases(shared: AnalysisCache, by: str = "lane") -> Table:
     )
 
 
+def _summed(shared: AnalysisCache, owner_of: Ints, texts: Dictionary, causes: Dictionary) -> tuple[Ints, ...]:
+    """Return the time of lanes by owner, state, name, cause and quality: these as codes, their time and stretches."""
+    found = _stretches(shared)
+    parts, state = found.parts, found.state
+    name = np.where(parts.row >= 0, _name_codes(shared, texts)[parts.row], 0) if len(shared.name_of) else parts.row * 0
+    cause = _causes(shared, found, causes)
+    quality = np.where(found.cause >= 0, np.where(found.is_exact, 1, 2), 0)
+    keys = [owner_of[parts.lane], state, name, cause, quality]
+    first, inverse = _grouped(keys)
+    total = sums(inverse, parts.end - parts.start, len(first))
+    count = np.bincount(inverse, minlength=len(first)).astype(np.int64)
+    return *(key[first] for key in keys), total, count
+
+
 def longest_gaps(shared: AnalysisCache, limit: int = 20) -> Table:
     """Return the longest stretches in which lanes waited or were idle, each with the last arriver that ended it.
 
@@ -191,35 +210,54 @@ def longest_gaps(shared: AnalysisCache, limit: int = 20) -> Table:
     Args:
         shared: the trace.
         limit: how many.
+
+    Raises:
+        UsageError: the limit is negative.
     """
-    table, unit = idle.idle(shared, PARENT), shared.unit
-    length = table.values("dur")
-    rows = np.arange(len(table))
-    if len(rows) > limit:  # the longest, and all as long as the last of them
-        least = np.partition(length, len(rows) - limit)[len(rows) - limit]
-        rows = np.flatnonzero(length >= least)
-    rows = rows[np.argsort(-length[rows], kind="stable")][:limit]
-    found = table.take(rows)
+    return counted_gaps(shared, limit)[0]
+
+
+def counted_gaps(shared: AnalysisCache, limit: int) -> tuple[Table, int]:
+    """Return what ``longest_gaps`` does, and how many such stretches there are; errors as there."""
+    if limit < 0:
+        raise UsageError(f"invalid limit {limit}: expected 0 or more")
+    unit = shared.unit
+
+    def of_part(part: AnalysisCache) -> tuple[Table, int]:
+        table = idle.idle(part, PARENT)
+        return _longest(table, limit), len(table)
+
+    kept, numbers = zip(*of_parts(shared, of_part), strict=True)
+    found = kept[0] if len(kept) == 1 else _longest(Table.concat(kept), limit)
     is_bubble = found.values("kind") == "bubble"
     state = np.where(is_bubble, STATE_NAMES.index("idle"), STATE_NAMES.index("waiting"))
     producer = found.column("producer_track_id")
-    return Table(
-        longest_spec(unit),
-        {
-            "id": Column.array(np.arange(len(rows))),
-            "track_id": found.column("track_id"),
-            "track": _paths(shared, found.values("track_id")),
-            "ts": found.column("ts"),
-            "dur": found.column("dur"),
-            "state": Column.array(state.astype(np.int32), dictionary=Dictionary(STATE_NAMES)),
-            "name": found.column("name"),
-            "ended_by": found.column("waits_for"),
-            "ended_by_slice_id": found.column("producer_slice_id"),
-            "ended_by_track": _paths(shared, producer.values, producer.valid),
-            "latency": found.column(f"latency_{unit}"),
-            "quality": found.column("quality"),
-        },
-    )
+    columns = {
+        "id": Column.array(np.arange(len(found))),
+        "track_id": found.column("track_id"),
+        "track": _paths(shared, found.values("track_id")),
+        "ts": found.column("ts"),
+        "dur": found.column("dur"),
+        "state": Column.array(state.astype(np.int32), dictionary=Dictionary(STATE_NAMES)),
+        "name": found.column("name"),
+        "ended_by": found.column("waits_for"),
+        "ended_by_slice_id": found.column("producer_slice_id"),
+        "ended_by_track": _paths(shared, producer.values, producer.valid),
+        "latency": found.column(f"latency_{unit}"),
+        "quality": found.column("quality"),
+    }
+    return Table(longest_spec(unit), columns), sum(numbers)
+
+
+def _longest(table: Table, limit: int) -> Table:
+    """Return the longest rows of ``idle``, those of one length by lane and time."""
+    length = table.values("dur")
+    rows = np.arange(len(table))
+    if len(rows) > limit > 0:  # the longest, and all as long as the last of them
+        least = np.partition(length, len(rows) - limit)[len(rows) - limit]
+        rows = np.flatnonzero(length >= least)
+    sort = np.lexsort((table.values("ts")[rows], table.values("track_id")[rows], -length[rows]))
+    return table.take(rows[sort][:limit])
 
 
 # --- parts of the answers -----------------------------------------------------------------------------------------
@@ -246,19 +284,18 @@ def _name_codes(shared: AnalysisCache, texts: Dictionary) -> Ints:
     return codes[shared.name_of]
 
 
-def _causes(shared: AnalysisCache, found: _Stretches) -> tuple[Ints, Dictionary]:
-    """Return the cause of each stretch, int64 [n], 0 where there is none, and the texts of causes."""
-    texts = Dictionary(["", _IN_GAP, _NOT_COVERED])
+def _causes(shared: AnalysisCache, found: _Stretches, texts: Dictionary) -> Ints:
+    """Return the cause of each stretch, codes int64 [n], 0 where there is none."""
     cause = np.zeros(len(found.state), np.int64)
     cause[found.parts.state == LOST] = texts.code(_IN_GAP)
     cause[found.parts.state == UNRECORDED] = texts.code(_NOT_COVERED)
     rows = np.flatnonzero(found.cause >= 0)
     if len(rows):
         cause[rows] = _name_codes(shared, texts)[found.cause[rows]]
-    return cause, texts
+    return cause
 
 
-def _grouped(keys: tuple[Ints, ...]) -> tuple[Ints, Ints]:
+def _grouped(keys: Sequence[Ints]) -> tuple[Ints, Ints]:
     """Return one row of each group of rows that agree in all keys, and the group of each row, int64 [n]."""
     code = np.zeros(len(keys[0]), np.int64)
     span = 1

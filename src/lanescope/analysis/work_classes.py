@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from fnmatch import fnmatchcase
 
 import numpy as np
@@ -76,14 +76,18 @@ def classes(trace: Trace, pieces: LeafIntervals, given: Mapping[str, str] = {}) 
     Raises:
         UsageError: ``given`` names a kind that is none.
     """
-    check(given)
     column = trace.slices.column("name")
     texts = column.dictionary.texts if column.dictionary is not None else []
     count = np.bincount(column.values, minlength=len(texts))
-    enclosing = np.bincount(column.values[pieces.encloses], minlength=len(texts))
+    return kinds(texts, count, np.bincount(column.values[pieces.encloses], minlength=len(texts)), given)
+
+
+def kinds(texts: Sequence[str], count: Ints, enclosing: Ints, given: Mapping[str, str] = {}) -> Ints:
+    """Return what ``classes`` does, of names, how many slices have each, and how many of these enclose others."""
+    check(given)
     outer = (2 * enclosing > count).tolist()
-    kinds = [classify(name, given, is_outer=is_outer) for name, is_outer in zip(texts, outer, strict=True)]
-    return np.array([CLASSES.index(kind) for kind in kinds], np.int64).reshape(-1)
+    found = [classify(name, given, is_outer=is_outer) for name, is_outer in zip(texts, outer, strict=True)]
+    return np.array([CLASSES.index(kind) for kind in found], np.int64).reshape(-1)
 
 
 def check(given: Mapping[str, str]) -> None:

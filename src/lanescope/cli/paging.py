@@ -113,15 +113,23 @@ def part(args: argparse.Namespace, verb: str, rows: Sequence[Row], *, of: str = 
 
 
 def table_part(
-    args: argparse.Namespace, verb: str, table: Table, *, of: str = "rows"
+    args: argparse.Namespace, verb: str, table: Table, *, of: str = "rows", total: int | None = None
 ) -> tuple[list[dict[str, Any]], Page]:
-    """Return the rows of a table that the user asks for, and which they are; errors as ``start``."""
+    """Return the rows of a table that the user asks for, and which they are; errors as ``start``.
+
+    Args:
+        args: the command line.
+        verb: name of the command.
+        table: the answer, up to the last row that is asked for at least.
+        of: see ``Page``.
+        total: how many rows the answer has; None: those of the table.
+    """
     import numpy as np
 
     first = start(args, verb)
     last = min(first + args.limit, len(table)) if args.limit else len(table)
     found = list(table.take(np.arange(min(first, last), last)).rows())
-    return found, Page(args, verb, of, first, len(found), len(table))
+    return found, Page(args, verb, of, first, len(found), len(table) if total is None else total)
 
 
 def streamed_part(args: argparse.Namespace, verb: str, rows: Iterator[Row]) -> tuple[list[Row], Page]:

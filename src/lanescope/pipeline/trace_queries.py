@@ -150,12 +150,17 @@ def longest_gaps(trace: Trace, limit: int = 20) -> Table:
     Raises:
         UsageError: slices were excluded by name, duration or condition.
     """
+    return counted_gaps(trace, limit)[0]
+
+
+def counted_gaps(trace: Trace, limit: int) -> tuple[Table, int]:
+    """Return what ``longest_gaps`` does, and how many such stretches there are; errors as there."""
     from lanescope.analysis import phases as analysis
     from lanescope.analysis.analysis_cache import AnalysisCache
     from lanescope.analysis.windows.report import require_all_slices
 
     require_all_slices(trace, "gaps")
-    return analysis.longest_gaps(AnalysisCache(trace), limit)
+    return analysis.counted_gaps(AnalysisCache(trace), limit)
 
 
 def align(

@@ -79,6 +79,32 @@ def test_injected_offsets_of_each_family_are_found_and_undone(tmp_path, family, 
     assert {row["status"] for row in back.align().table().rows()} <= {"holds", "read"}
 
 
+@pytest.mark.parametrize(("family", "options", "roles", "count"), FAMILIES, ids=[row[0] for row in FAMILIES])
+def test_windows_know_no_more_than_the_whole(tmp_path, family, options, roles, count):
+    """Causes and effects of cut slices are not where they are cut: no limit may rest on them."""
+    trace = capture(tmp_path, family, **options)
+    begins = trace.slices.values("ts")
+    first, last = int(begins.min()), int((begins + trace.slices.values("dur")).max())
+    moment = (first + last) // 2
+    whole = {(row["first"], row["second"]): row for row in trace.align(at=moment).table().rows()}
+    random, limits, cut = np.random.default_rng(1), 0, 0
+    for _ in range(12):
+        begin, end = (int(random.integers(*part)) for part in ((max(first, 0), moment), (moment, last)))
+        part = trace.window(begin, end + 1)
+        cut += int(np.count_nonzero(part.slices.values("flags") & np.uint32(lanescope.Flag.CUT)))
+        for row in part.align(at=moment).table().rows():
+            assert row["status"] != "contradiction"
+            known = whole.get((row["first"], row["second"]))
+            if known is None or row["status"] == "read" or known["status"] == "read":
+                continue
+            for column, sign in (("least", 1), ("most", -1)):
+                if row[column] is not None and row["at"] == known["at"] == moment:
+                    assert sign * row[column] <= sign * known[column], (begin, end, row, known)
+                    limits += 1
+    assert limits > 0
+    assert cut > 0
+
+
 def host_and_device(*, lag=0, drift_ppm=0.0, launches=200, syncs=True, reversed_launch=None, clock=True, seed=1):
     """Return a host that launches work and waits for it, and a device whose clock is off by ``lag`` and a drift."""
     random = np.random.default_rng(seed)
@@ -334,4 +360,4 @@ def test_rows_with_a_suspect_clock_are_left_out_and_counted():
     columns["flags"] = Column.array(flags)
     row = only_row(Trace(trace.time, dict(trace.tables()) | {"slices": Table(trace.slices.spec, columns)}))
     assert (row["status"], row["forward"], row["backward"]) == ("holds", 199, 199)
-    assert row["detail"] == "2 pairs of rows with a suspect clock or impossible times excluded"
+    assert row["detail"] == "2 pairs of rows with a suspect clock, impossible times or cut by a window excluded"

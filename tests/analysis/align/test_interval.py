@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from effort import some
 from lanescope.analysis.align.interval import Interval, OneBound, from_orders, offset_interval
 from lanescope.analysis.align.limits import Contradiction, Limits, Pairs, RateBound
-from lanescope.analysis.align.linear import StraightClock, hull_corners, straight_segments
+from lanescope.analysis.align.linear import Segments, StraightClock, hull_corners
 
 PPM = Fraction(1, 1_000_000)
 RATE = 100 * PPM
@@ -255,11 +255,11 @@ def test_a_clock_with_two_rates_is_cut_into_segments_of_which_each_contains_its_
         Limits(moments, offset + 3, np.arange(len(moments))), Limits(moments, 3 - offset, np.arange(len(moments)))
     )
     assert StraightClock.of(pairs, Fraction(1)) is None
-    found = straight_segments(pairs, Fraction(1))
-    assert [first for first, _, _ in found] == [0, 1_001_000]  # one more moment still fits the first line
-    assert found[0][1] == 1_000_000
-    assert found[1][1] == moments[-1]
-    for first, last, clock in found:
+    found = Segments(pairs, Fraction(1))
+    # One more moment still fits the first line.
+    assert found.bounds == [(0, 1_000_000), (1_001_000, moments[-1])]
+    for number, (first, last) in enumerate(found.bounds):
+        clock = found.clock(number)
         for moment in (first, (first + last) // 2, last):
             truth = moment / 10 if moment < 1_000_000 else 100_000 - (moment - 1_000_000) / 10
             assert clock.least(moment).value - 1 <= truth <= clock.most(moment).value + 1

@@ -346,3 +346,13 @@ def test_closing_records_that_take_no_time_are_passed_over_as_sinks():
         assert (window.end, window.passed_over) == (max(cause[1], cause[3]), 1 if cause[3] == 90 else 0)
     (window,) = [each.window for each in CriticalPath(made(rows[2:])).paths]
     assert (window.end, window.passed_over) == (95, 0)
+
+
+def test_lanes_that_are_devices_of_their_own_may_be_many():
+    """Processes of a Chrome trace, for example: what no cause joins is told apart in one pass over them."""
+    count = 20_000
+    builder = TraceBuilder(TimeBase())
+    lanes = [builder.track(f"process {number}", kind="lane", role="thread") for number in range(count)]
+    builder.append("slices", track_id=lanes, ts=range(count), dur=[10] * count, name=["work"] * count)
+    path = builder.finish().critical_path()
+    assert path.longest.length == count + 9

@@ -66,7 +66,7 @@ class Found(NamedTuple):
         pairs: what joins them.
         result: the interval, one bound, or a contradiction.
         holds: whether an offset of 0 at all times satisfies all pairs.
-        left_out: how many pairs were not used: their rows have a suspect clock, or impossible times.
+        left_out: how many pairs were not used: their rows have a suspect clock, impossible times, or are cut.
     """
 
     pairs: ClockPairs
@@ -139,9 +139,13 @@ class Alignment:
         return Found(pairs, result, _holds(limits, pairs), left_out)
 
     def _sound(self, orders: Orders) -> Orders:
-        """Return the orders without those of rows with a suspect clock, and of times too far from 0 for sums."""
+        """Return the orders without those of rows that a window cuts, or with a suspect clock, and of times far from 0.
+
+        A slice that a window cuts neither begins nor ends where it is cut; sums of times too far from 0 do not fit.
+        """
         keep = (np.abs(orders.cause_ts) < FAR // 2) & (np.abs(orders.effect_ts) < FAR // 2)
-        suspect = np.append((self.trace.slices.values("flags") & np.uint32(Flag.CLOCK_SUSPECT)) != 0, False)
+        doubtful = np.uint32(Flag.CLOCK_SUSPECT | Flag.CUT)
+        suspect = np.append((self.trace.slices.values("flags") & doubtful) != 0, False)
         return orders.take(keep & ~suspect[orders.cause] & ~suspect[orders.effect])
 
     @cached_property
@@ -291,7 +295,9 @@ class Alignment:
                 "detail": f"{result.segments} segments" if result.method == "segments" else "",
             }
         if found.left_out:
-            more = f"{found.left_out:,} pairs of rows with a suspect clock or impossible times excluded"
+            more = (
+                f"{found.left_out:,} pairs of rows with a suspect clock, impossible times or cut by a window excluded"
+            )
             row["detail"] = "; ".join(filter(None, [str(row["detail"]), more]))
         return row
 

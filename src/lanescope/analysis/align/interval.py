@@ -9,7 +9,7 @@ from typing import NamedTuple
 import numpy as np
 
 from lanescope.analysis.align.limits import FAR, Contradiction, Limits, Pairs, RateBound, lowest_by_moment
-from lanescope.analysis.align.linear import StraightClock, straight_segments
+from lanescope.analysis.align.linear import Segments, StraightClock
 
 #: How far the rates of two free-running clocks may differ, in parts per million, where it is not stated.
 RATE_PPM = 100
@@ -117,16 +117,15 @@ def offset_interval(
     if contradiction is not None:
         return contradiction
     if method == "segments":
-        found = straight_segments(pairs, rate)
-        # Of the segments the one around the moment, else the next one.
+        found = Segments(pairs, rate)
         moment = swept.narrowest() if at is None else at
-        around = min(found, key=lambda part: max(part[0] - moment, moment - part[1], 0), default=None)
-        if around is not None:
-            first, last, clock = around
-            inner = _straight(clock, min(max(moment, first), last), first, last)
+        number = found.around(moment)
+        if number is not None:
+            first, last = found.bounds[number]
+            inner = _straight(found.clock(number), min(max(moment, first), last), first, last)
             whole = _swept(swept, at, begin, end)
             # One line for all segments is only as good as the bound of the rate.
-            inner = inner._replace(method="segments", segments=len(found), begin=begin, end=end)
+            inner = inner._replace(method="segments", segments=len(found.bounds), begin=begin, end=end)
             return inner._replace(line=whole.line, error=whole.error, zero_error=whole.zero_error)
     return _swept(swept, at, begin, end)
 

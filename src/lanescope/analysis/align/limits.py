@@ -37,7 +37,7 @@ class Limits(NamedTuple):
     most: Ints
     pair: Ints
 
-    def take(self, rows: Ints) -> Limits:
+    def take(self, rows: Ints | slice) -> Limits:
         """Return some of them."""
         return Limits(self.at[rows], self.most[rows], self.pair[rows])
 

@@ -7,6 +7,7 @@ the hull itself or on one of those two lines. All comparisons that decide are ma
 
 from __future__ import annotations
 
+import math
 from bisect import bisect_left
 from fractions import Fraction
 from functools import cached_property
@@ -14,19 +15,12 @@ from typing import NamedTuple
 
 import numpy as np
 
+from lanescope._native import core
 from lanescope.analysis.align.limits import Bound, Limits, Pairs, lowest_by_moment
-from lanescope.common.distinct import distinct
 from lanescope.common.intervals import Ints
-from lanescope.trace.column import Mask
 
-#: Rounds in which points above the line between their neighbors are dropped before corners are looked for one by one.
-_ROUNDS = 64
-#: Limits of a block, and rounds in which such points are dropped inside of blocks.
-_BLOCK, _THINNED = 1024, 8
-#: So few points are looked at one by one.
-_FEW = 64
-#: Products of differences are exact as floating-point numbers below this.
-_EXACT = float(1 << 53)
+#: Rates of more digits are rounded up to parts of this.
+_FINEST = 1 << 60
 
 
 class Tangent(NamedTuple):
@@ -174,123 +168,48 @@ def _tangent(above: _Hull, below: _Hull, rate: Fraction) -> Tangent | None:
 
 
 def hull_corners(at: Ints, most: Ints) -> Ints:
-    """Return the corners of the lower hull of points, indices in order.
+    """Return the corners of the lower hull of points, indices in order; O(n).
 
     Args:
         at: int64 [n], rising without repeats.
         most: int64 [n].
     """
-    rows = np.arange(len(at))
-    for _ in range(_ROUNDS):
-        if len(rows) <= _FEW:
-            break
-        keep = np.ones(len(rows), bool)
-        keep[1:-1] = ~_is_above(at[rows], most[rows])
-        if keep.all():
-            break
-        rows = rows[keep]
-    corners: list[int] = []
-    moments, limits = at[rows].tolist(), most[rows].tolist()
-    for place in range(len(moments)):
-        while len(corners) > 1:
-            first, second = corners[-2], corners[-1]
-            rise = (limits[second] - limits[first]) * (moments[place] - moments[second])
-            if rise < (limits[place] - limits[second]) * (moments[second] - moments[first]):
-                break
-            corners.pop()
-        corners.append(place)
-    return rows[np.array(corners, np.int64)]
+    return core.align_lower_hull(np.ascontiguousarray(at, np.int64), np.ascontiguousarray(most, np.int64))
 
 
-def _is_above(at: Ints, most: Ints) -> Mask:
-    """Return which points but the first and the last are not below the line between their neighbors, bool [n - 2].
+class Segments:
+    """Time cut where no line satisfies all pairs: each segment is the longest that one does from where it begins.
 
-    A point on that line is not a corner; where rounding leaves open on which side it is, it counts as below.
-    """
-    runs, rises = np.diff(at).astype(np.float64), np.diff(most).astype(np.float64)
-    before, behind = rises[:-1] * runs[1:], rises[1:] * runs[:-1]
-    size = np.abs(before) + np.abs(behind)
-    above = before - behind
-    found: Mask = (above > size * 1e-15) | ((above >= 0) & (size < _EXACT))
-    return found
+    Segments with pairs of one side only are left out, as are moments whose own pairs contradict each other.
 
-
-def straight_segments(pairs: Pairs, rate: Fraction) -> list[tuple[int, int, StraightClock]]:
-    """Cut time where no line satisfies all pairs: each segment is the longest that one does from where it begins.
+    Attributes:
+        bounds: the first and the last moment with a pair of each segment.
 
     Args:
         pairs: what is known of the offset.
         rate: how far the rates of the clocks may differ.
 
-    Returns:
-        The first and last moment of each segment, and its clock. Segments with pairs of one side only are left out, as
-        are moments whose own pairs contradict each other.
+    Complexity: O(n log n) for n pairs, O(n) where they are in order.
     """
-    lowest = [lowest_by_moment(side) for side in pairs]
-    moments = distinct(np.concatenate([side.at for side in lowest]))
-    above, below = (_Blocks(side) for side in lowest)
-    found: list[tuple[int, int, StraightClock]] = []
-    begin = 0
-    while begin < len(moments):
-        fits, clock = _longest(above, below, moments, begin, rate)
-        if clock is not None:
-            found.append((int(moments[begin]), int(moments[fits - 1]), clock))
-        begin = max(fits, begin + 1)
-    return found
 
+    def __init__(self, pairs: Pairs, rate: Fraction) -> None:
+        self._pairs = Pairs(*(lowest_by_moment(side) for side in pairs))
+        self._rate = rate if max(rate.as_integer_ratio()) < _FINEST else Fraction(math.ceil(rate * _FINEST), _FINEST)
+        above, below = (
+            (np.ascontiguousarray(side.at, np.int64), np.ascontiguousarray(side.most, np.int64)) for side in self._pairs
+        )
+        begin, end = core.align_segments(*above, *below, self._rate.numerator, self._rate.denominator)
+        self.bounds: list[tuple[int, int]] = list(zip(begin.tolist(), end.tolist(), strict=True))
 
-def _longest(
-    above: _Blocks, below: _Blocks, moments: Ints, begin: int, rate: Fraction
-) -> tuple[int, StraightClock | None]:
-    """Return how far a line from a moment on satisfies all pairs, and the lines that do."""
+    def clock(self, number: int) -> StraightClock:
+        """Return the lines that satisfy the pairs of a segment."""
+        first, last = self.bounds[number]
+        parts = (side.take(slice(*np.searchsorted(side.at, [first, last + 1]).tolist())) for side in self._pairs)
+        found = StraightClock.of(Pairs(*parts), self._rate)
+        assert found is not None, "a segment has a line"
+        return found
 
-    def clock_until(end: int) -> tuple[bool, StraightClock | None]:
-        first, last = moments[begin], moments[end - 1]
-        some = Pairs(*(side.between(int(first), int(last)) for side in (above, below)))
-        if not len(some.above.at) or not len(some.below.at):
-            return True, None
-        clock = StraightClock.of(some, rate)
-        return clock is not None, clock
-
-    good, best = begin, None
-    step = 1
-    while good < len(moments):  # as far as doubling steps fit
-        end = min(good + step, len(moments))
-        fits, clock = clock_until(end)
-        if not fits:
-            break
-        good, best, step = end, clock, step * 2
-    else:
-        return good, best
-    bad = end
-    while bad - good > 1:
-        middle = (good + bad) // 2
-        fits, clock = clock_until(middle)
-        if fits:
-            good, best = middle, clock
-        else:
-            bad = middle
-    return good, best
-
-
-class _Blocks:
-    """Limits of which those that are on no hull of a whole block are left out where all of the block is asked for."""
-
-    def __init__(self, limits: Limits) -> None:
-        self._limits = limits
-        rows, at, most = np.arange(len(limits.at)), limits.at, limits.most
-        for _ in range(_THINNED if len(rows) > _BLOCK else 0):
-            keep = np.ones(len(rows), bool)
-            is_end = (rows % _BLOCK == 0) | (rows % _BLOCK == _BLOCK - 1)
-            keep[1:-1] = ~_is_above(at[rows], most[rows]) | is_end[1:-1]
-            rows = rows[keep]
-        self._rows = rows
-
-    def between(self, first: int, last: int) -> Limits:
-        """Return the limits of moments from ``first`` to ``last`` that may be corners of their hull."""
-        low, high = np.searchsorted(self._limits.at, [first, last + 1]).tolist()
-        begin, end = -(-low // _BLOCK) * _BLOCK, high // _BLOCK * _BLOCK
-        if begin >= end:
-            return self._limits.take(np.arange(low, high))
-        inner = self._rows[slice(*np.searchsorted(self._rows, [begin, end]).tolist())]
-        return self._limits.take(np.concatenate([np.arange(low, begin), inner, np.arange(end, high)]))
+    def around(self, moment: int) -> int | None:
+        """Return the number of the segment around a moment, else of the nearest one; None without segments."""
+        away = [max(first - moment, moment - last, 0) for first, last in self.bounds]
+        return away.index(min(away)) if away else None

@@ -267,6 +267,7 @@ def _unjoined_devices(made: TraceGraph) -> list[tuple[int, Mask]]:
 
     def root(each: int) -> int:
         while parent[each] != each:
+            parent[each] = parent[parent[each]]
             each = parent[each]
         return each
 
@@ -276,9 +277,11 @@ def _unjoined_devices(made: TraceGraph) -> list[tuple[int, Mask]]:
     pairs = distinct(source * len(device) + target) if len(source) else source
     for pair in pairs.tolist():
         parent[root(pair // len(device))] = root(pair % len(device))
+    joined: dict[int, list[int]] = {}
+    for each in used.tolist():
+        joined.setdefault(root(each), []).append(each)
     found = []
-    for top in sorted({root(int(each)) for each in used}):
-        members = [int(each) for each in used if root(int(each)) == top]
+    for _, members in sorted(joined.items()):
         devices = [each for each in members if roles[each] == "device"]
         if devices:
             found.append((devices[0], np.isin(device, members)))

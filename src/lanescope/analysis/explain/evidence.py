@@ -13,6 +13,7 @@ import numpy as np
 from lanescope.analysis import idle
 from lanescope.analysis.analysis_cache import AnalysisCache, instances, resident
 from lanescope.analysis.instances import Instances
+from lanescope.analysis.lane_parts import of_parts
 from lanescope.analysis.lane_time import on_tracks
 from lanescope.analysis.partition import BUSY, LOST, UNRECORDED
 from lanescope.analysis.work_classes import CLASSES, COMPUTE, LOAD
@@ -150,7 +151,7 @@ class Evidence:
         self.trace = trace
         self.bounds = tuple(bounds)
         self.findings = findings or {}
-        self.shared = shared or AnalysisCache(trace)
+        self.shared, self._is_own = shared or AnalysisCache(trace), shared is None
 
     @cached_property
     def roles(self) -> list[str]:
@@ -277,25 +278,11 @@ class Evidence:
         shared = self.shared
         if shared.first_known(("block",)) is None:
             return 0, 0, ""
-        pieces = shared.known_pieces
-        kind = shared.kind_of[shared.name_of[pieces.row]] if len(pieces) else np.zeros(0, np.int64)
-        length = pieces.time.end - pieces.time.begin
-        tracks = len(self.roles)
-        spent = {of: sums(pieces.time.group, np.where(kind == CLASSES.index(of), length, 0), tracks) for of in CLASSES}
-        computes = self.is_lane & (spent[COMPUTE] > 0) & (spent[COMPUTE] >= spent[LOAD])
-        stretches, cause = idle.attributed(shared, "block")
-        if not len(stretches.lane) or not computes.any():
-            return 0, 0, ""
-        names = shared.name_of[cause.row]
-        mine = np.flatnonzero((cause.row >= 0) & computes[stretches.lane])
-        mine = mine[shared.kind_of[names[mine]] == CLASSES.index(LOAD)]
-        # Until the load ended.
-        blocked = np.clip(cause.done[mine], stretches.start[mine], stretches.end[mine]) - stretches.start[mine]
-        by_name = sums(names[mine], blocked, max(len(shared.names), 1))
-        begin, end = hulls(pieces.time, tracks)
-        window = int((end - begin)[computes].sum())
-        most = shared.names.texts[int(by_name.argmax())] if len(mine) else ""
-        return int(blocked.sum()), window, most
+        _ = shared.kind_of  # of the whole trace
+        blocked, window = zip(*of_parts(shared, _load_waits, "block"), strict=True)
+        by_name: Ints = np.sum(blocked, axis=0)
+        most = shared.names.texts[int(by_name.argmax())] if by_name.any() else ""
+        return int(by_name.sum()), sum(window), most
 
     @cached_property
     def exposed_loads(self) -> tuple[int, int]:
@@ -374,6 +361,10 @@ class Evidence:
         from lanescope.analysis.critical_path.answer import WORK, CriticalPath
         from lanescope.analysis.critical_path.windows import WindowChoice
 
+        if self._is_own:
+            # What other facts were found with need not stay while the graph is made, which takes more than they do.
+            _ = self.workers, self.unrecorded, self.load_waits, self.exposed_loads, self.starvation, self.host_lane
+            self.shared.forget()
         try:
             path = CriticalPath(self.shared, WindowChoice())
         except LanescopeError:  # the family records no causes, or the trace has no slices
@@ -407,6 +398,27 @@ class Evidence:
             for row in stats.rows()
             if row["severity"] in ("data_loss", "error") and row["count"]
         ]
+
+
+def _load_waits(shared: AnalysisCache) -> tuple[Ints, int]:
+    """Return how long lanes that compute waited for each name that loads, int64 [names], and all their time."""
+    pieces, names = shared.known_pieces, max(len(shared.names), 1)
+    kind = shared.kind_of[shared.name_of[pieces.row]] if len(pieces) else np.zeros(0, np.int64)
+    length = pieces.time.end - pieces.time.begin
+    tracks = len(shared.time.tree)
+    spent = {of: sums(pieces.time.group, np.where(kind == CLASSES.index(of), length, 0), tracks) for of in CLASSES}
+    computes = np.zeros(tracks, np.bool_)
+    computes[shared.lanes] = True
+    computes &= (spent[COMPUTE] > 0) & (spent[COMPUTE] >= spent[LOAD])
+    stretches, cause = idle.attributed(shared, "block")
+    mine = np.flatnonzero((cause.row >= 0) & computes[stretches.lane])
+    cause_name = shared.name_of[cause.row[mine]]
+    loads = shared.kind_of[cause_name] == CLASSES.index(LOAD) if len(mine) else np.empty(0, np.bool_)
+    mine, cause_name = mine[loads], cause_name[loads]
+    # Until the load ended.
+    blocked = np.clip(cause.done[mine], stretches.start[mine], stretches.end[mine]) - stretches.start[mine]
+    begin, end = hulls(pieces.time, tracks)
+    return sums(cause_name, blocked, names), int((end - begin)[computes].sum())
 
 
 def _of_blocks(lost: Intervals, block_of: Ints) -> Intervals:

@@ -10,9 +10,9 @@ import argparse
 from collections.abc import Sequence
 from pathlib import Path
 
-from lanescope.cli.arguments import add_input
+from lanescope.cli.arguments import add_input, add_window
 from lanescope.cli.console import check_output, format_row_counts, print_json, print_written, warn
-from lanescope.cli.context import close, read_all
+from lanescope.cli.context import close, read_all, window_of
 from lanescope.cli.tables import add_formats, print_table
 from lanescope.families.family import Family
 from lanescope.view.tables.columns import Col, declared
@@ -25,6 +25,7 @@ _METHODS = ("auto", "segments", "rate")
 def configure(parser: argparse.ArgumentParser, families: Sequence[Family], arguments: Sequence[str]) -> None:
     """Add the arguments."""
     add_input(parser, families, many=True)
+    add_window(parser)
     parser.add_argument(
         "--at", metavar="TIME", type=int, help="moment of the offsets (default: where they are closest)"
     )
@@ -57,7 +58,7 @@ def run(args: argparse.Namespace) -> int:
     table, unit = alignment.table(), trace.time.time_unit
     rows = [{name: value for name, value in row.items() if name != "id"} for row in table.rows()]
     if args.json:
-        print_json("lanescope.align/1", unit=unit, rate_ppm=args.rate, rows=rows)
+        print_json("lanescope.align/1", unit=unit, rate_ppm=args.rate, **window_of(trace), rows=rows)
     elif rows:
         # Offsets are exact: their intervals are often narrower than three digits of them.
         columns = [declared(spec) for spec in table.spec.columns if spec.name != "id"]

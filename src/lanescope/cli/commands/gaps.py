@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from lanescope.cli.arguments import add_input, add_window
 from lanescope.cli.console import print_json
 from lanescope.cli.context import about, close, state_views, window_of
-from lanescope.cli.paging import add_paging, table_part
+from lanescope.cli.paging import add_paging, start, table_part
 from lanescope.cli.reading import collected
 from lanescope.cli.tables import add_formats, print_table, values_of
 from lanescope.families.family import Family
@@ -33,8 +33,9 @@ def run(args: argparse.Namespace) -> int:
     from lanescope.pipeline import trace_queries
 
     trace = collected(args)
-    table = trace_queries.longest_gaps(trace, _ALL)
-    listed, page = table_part(args, "gaps", table)
+    last = start(args, "gaps") + args.limit if args.limit else _ALL
+    table, total = trace_queries.counted_gaps(trace, last)
+    listed, page = table_part(args, "gaps", table, total=total)
     unit = trace.time.time_unit
     timed = [column.name for column in table.spec.columns if column.unit == unit]
     if args.json:
