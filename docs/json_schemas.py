@@ -129,6 +129,7 @@ def info() -> Schema:
         "lanescope.info/1",
         "lanescope info CAPTURE --json",
         {
+            "window": WINDOW,
             "page": page("stats"),
             "family": TEXT,
             "format": TEXT,
@@ -141,6 +142,7 @@ def info() -> Schema:
             "stats": listed(row(_CORE["stats"], meaning=TEXT)),
             "accounting": listed(row(_CORE["accounting"], is_balanced=FLAG)),
         },
+        optional=["window"],
     )
 
 

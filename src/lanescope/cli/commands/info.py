@@ -1,7 +1,7 @@
 """Say what a capture is and why we think so, what is in it, and what became of every byte.
 
-Each row of the accounting adds up: total = decoded + padding + lost. Of a folder with several captures, also in folders
-below it, it lists them.
+Each row of the accounting adds up: total = decoded + padding + lost; it is that of the whole capture, also with a window. Of
+a folder with several captures, also in folders below it, it lists them.
 """
 
 from __future__ import annotations
@@ -12,13 +12,13 @@ import sys
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from lanescope.cli.arguments import add_dataset, add_input
+from lanescope.cli.arguments import add_dataset, add_input, add_window, parse_window
 from lanescope.cli.console import echo, format_row_counts, print_json, warn
-from lanescope.cli.context import close, listed
+from lanescope.cli.context import close, listed, window_of
 from lanescope.cli.paging import add_paging, part
 from lanescope.cli.reading import is_dataset, opened, passed
 from lanescope.cli.tables import add_formats, echo_left_out, look_of, print_table
-from lanescope.errors import InputError
+from lanescope.errors import InputError, UsageError
 from lanescope.families.family import Family
 from lanescope.pipeline.diagnostics import empty_inputs, stat_meanings
 from lanescope.pipeline.observers import Counted, Counts
@@ -46,6 +46,7 @@ def configure(parser: argparse.ArgumentParser, families: Sequence[Family], argum
     """Add the arguments."""
     add_input(parser, families)
     add_dataset(parser)
+    add_window(parser)
     add_paging(parser)
     add_formats(parser, "lanescope.info/1", is_timed=False)
 
@@ -63,6 +64,8 @@ def run(args: argparse.Namespace) -> int:
 
         folder = captures_below(args.input)
         if folder is not None:
+            if parse_window(args) is not None:
+                raise UsageError("a list of captures takes no window", hint="use it with one of them")
             _list(folder, args)
             return 0
     counts, span = Counts(), AttestedSpan()
@@ -73,7 +76,7 @@ def run(args: argparse.Namespace) -> int:
         given = "" if source.match.is_recognized else "as given; recognition: "
     content["stats"], page = part(args, "info", content["stats"], of="stats")
     if args.json:
-        print_json("lanescope.info/1", **page.described(), **content)
+        print_json("lanescope.info/1", **window_of(last), **page.described(), **content)
     else:
         _print(content, last, args, given)
         page.state()
@@ -186,7 +189,8 @@ def _overview(content: dict[str, Any], last: Trace, given: str) -> list[tuple[st
     counted = [format_count(tracks[kind], kind) for kind in ("lane", "counter") if tracks[kind]]
     groups = f" in {format_count(tracks['group'], 'group')}" if tracks["group"] else ""
     there = f"{' and '.join(counted)}{groups}" if counted else groups.removeprefix(" in ") or "no tracks"
-    rows.append(("contents", f"{there}, {format_row_counts(content['rows']) or 'no events'}"))
+    where = " in the window" if window_of(last) else ""
+    rows.append(("contents", f"{there}, {format_row_counts(content['rows']) or 'no events'}{where}"))
     rows.append(("data loss", listed(described_losses(last)) or "none"))
     if wrong := described_contradictions(last):
         rows.append(("inconsistent", listed(wrong)))

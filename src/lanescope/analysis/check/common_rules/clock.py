@@ -93,7 +93,9 @@ def _below_resolution(subject: CheckContext) -> Iterator[Violation]:
         if (many := last_lane - first_lane) > 1:
             which = int(clock[worst])
             name = f" of {subject.trace.clocks.values('name')[which]}" if which >= 0 else ""
-            detail += f"; {many:,} lanes{name}, worst lane: {counts[worst]:,} short, {share[worst]:.2%} of its busy time"
+            detail += (
+                f"; {many:,} lanes{name}, worst lane: {counts[worst]:,} short, {share[worst]:.2%} of its busy time"
+            )
         hit = Violation(
             detail=detail,
             rows=rows[mine],
