@@ -92,6 +92,12 @@ def test_what_contradicts_itself_is_counted(changes, name):
     assert stats(decode(capture(LEADER | changes)))[name] == 1
 
 
+@pytest.mark.parametrize(("begin", "end"), [stage[1:] for stage in STAGES])
+def test_each_stage_ends_behind_its_begin(begin, end):
+    exchanged = {begin: LEADER[end], end: LEADER[begin]}
+    assert stats(decode(capture(LEADER | exchanged)))[CONTRADICTS] == 1
+
+
 def test_stamps_that_no_run_reaches_are_left_out():
     content = capture(LEADER | {"exit_wait_end_cycles": 1 << 61})
     content["metadata"]["clock_freq_hz"] = 50_000_000
