@@ -7,11 +7,12 @@ import numpy as np
 import pytest
 
 from devices.ascend.as_v4 import as_v4
-from devices.ascend.helpers import decode, interpret, records, simulated, stats
+from devices.ascend.helpers import decode, interpret, read, records, simulated, stats
 from lanescope.analysis import check
 from lanescope.devices.ascend.analysis.report import summarize
 from lanescope.devices.ascend.analysis.task_graph import task_graph
 from lanescope.devices.ascend.export.swimlane import export
+from lanescope.devices.ascend.interpret.host_log import extents
 
 APART = 1 << 40
 
@@ -225,3 +226,11 @@ def test_submits_that_name_their_run_belong_to_it():
     told = interpret(content)
     assert told.epochs is not None
     assert told.epochs[2].tolist() == [7, 7]
+
+
+@pytest.mark.parametrize("is_told", [False, True])
+def test_submits_without_a_run_are_no_run_of_their_own(is_told):
+    content = records([[0, 1, 1, 2000, 2900, 5, 7]], level=4, key="chip_swimlane_level")
+    submit = {"submit_idx": 0, "task_id": 1, "start_cycles": 1000, "end_cycles": 1100}
+    content["aicpu_orchestrator_phases"] = [[submit | ({"run_epoch": 7} if is_told else {})]]
+    assert extents(read(content)) == [(7, 1000, 2900)]
