@@ -70,9 +70,19 @@ def test_info_says_what_it_is_and_what_is_lost(call, lossy_file):
 
 def test_files_are_hashed_only_for_formats_that_hold_hashes(call, run_file, monkeypatch):
     monkeypatch.setattr("lanescope.source.file.Digest", None)  # not to be made
-    assert call("convert", "run.blink", "-o", "out.json").status == 0
-    for name in ("out.pftrace", "out.parquet"):
-        assert call("convert", "run.blink", "-o", name).status == 70
+    for name in ("out.json", "out.pftrace"):
+        assert call("convert", "run.blink", "-o", name).status == 0
+    assert call("convert", "run.blink", "-o", "out.parquet").status == 70
+
+
+def test_files_that_are_written_in_parts_are_hashed_for_their_ids(call, tmp_path, monkeypatch):
+    files = lanescope.simulate("aie", **registry.family("aie").simulator.demo).files
+    for name, content in files.items():
+        (tmp_path / name).write_bytes(content)
+    monkeypatch.setattr("lanescope.source.file.Digest", None)  # not to be made
+    main = str(tmp_path / next(iter(files)))
+    assert call("convert", main, "-o", "aie.json").status == 0
+    assert call("convert", main, "-o", "aie.pftrace").status == 70
 
 
 def test_info_as_json(call, lossy_file):

@@ -510,23 +510,44 @@ def test_tracks_are_ordered_and_told_apart():
     assert (units["W"].unit, units["W"].unit_name) == (0, "W")
 
 
-def test_ids_of_different_captures_differ():
-    def ids(sha256: str) -> set[int]:
-        builder = TraceBuilder(TimeBase())
-        source = builder.input(capture="run", path="run.bin", size=0, sha256=sha256, family="test", format="words")
-        builder.add_accounting(input_id=source, layer=0, unit="byte", unit_bytes=1, total=0, decoded=0)
-        builder.append("slices", track_id=lane(builder), ts=[0, 1], dur=[5, 5], name="a")
-        builder.append(
-            "flows", kind="signal", src_track_id=0, src_ts=1, dst_track_id=0, dst_ts=1, src_slice_id=0, dst_slice_id=1
-        )
-        found = packets(written(builder.finish())[0])
-        uuids = {packet.track_descriptor.uuid for packet in found if packet.HasField("track_descriptor")}
-        assert len(uuids) == 2
-        return uuids | {flow for packet in found for flow in packet.track_event.flow_ids}
+def ids_of(sha256, *, name: str = "a", start: int = 0, size: int = 0) -> set[int]:
+    """Return the ids of tracks and flows in the file of a capture with two slices."""
+    builder = TraceBuilder(TimeBase())
+    source = builder.input(capture="run", path="run.bin", size=size, sha256=sha256, family="test", format="words")
+    builder.add_accounting(input_id=source, layer=0, unit="byte", unit_bytes=1, total=size, decoded=size)
+    builder.append("slices", track_id=lane(builder), ts=[0, start + 1], dur=[5, 5], name=name)
+    builder.append(
+        "flows",
+        kind="signal",
+        src_track_id=0,
+        src_ts=1,
+        dst_track_id=0,
+        dst_ts=start + 1,
+        src_slice_id=0,
+        dst_slice_id=1,
+    )
+    found = packets(written(builder.finish())[0])
+    uuids = {packet.track_descriptor.uuid for packet in found if packet.HasField("track_descriptor")}
+    assert len(uuids) == 2
+    return uuids | {flow for packet in found for flow in packet.track_event.flow_ids}
 
-    assert not ids("0" * 64) & ids("1" * 64)
-    assert ids("0" * 64) == ids("0" * 64)
-    assert max(ids("0" * 64)) < 1 << 63
+
+def test_ids_of_different_captures_differ():
+    assert not ids_of("0" * 64) & ids_of("1" * 64)
+    assert ids_of("0" * 64) == ids_of("0" * 64)
+    assert max(ids_of("0" * 64)) < 1 << 63
+
+
+def test_ids_of_captures_that_were_not_hashed_follow_from_their_events():
+    def asked() -> str:
+        raise AssertionError("hashing takes as long as reading")
+
+    first = ids_of(asked)
+    assert first == ids_of(asked)
+    for other in (ids_of(asked, start=1), ids_of(asked, name="b"), ids_of(asked, size=1)):
+        assert not first & other
+    assert min(first) >= 1 << 32
+    assert max(first) < 1 << 63
 
 
 # --- limits of the format ------------------------------------------------------------------------------------------

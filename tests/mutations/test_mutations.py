@@ -156,6 +156,8 @@ def test_all_fields_of_the_lists_of_ascend_are_changed():
     found = names_of("ascend")
     for lists in (layout.RECORDS, layout.V1, layout.V4, layout.DEPS):
         for each_list in lists:
+            if each_list is layout.LIFECYCLE:
+                continue  # no recording of the ledger has it: tests/devices/ascend/test_lifecycle.py changes its cells
             known = {name for record, name in found if record == each_list.name}
             lacking = {cell.name for cell in each_list.cells} - known
             # Cells that only some producers wrote, and ours do not.

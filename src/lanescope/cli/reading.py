@@ -6,7 +6,7 @@ import argparse
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 from lanescope.cli.arguments import parse_options, parse_window
 from lanescope.cli.console import progress
@@ -48,7 +48,7 @@ def is_dataset(path: str) -> bool:
 
 
 @contextmanager
-def opened(path: str, args: argparse.Namespace, *, hashes: bool = True) -> Iterator[CaptureSource]:
+def opened(path: str, args: argparse.Namespace, *, hashes: bool | Literal["parts"] = True) -> Iterator[CaptureSource]:
     """Open a capture with the options and the window that the user gave; ``hashes`` as ``CaptureSource`` takes it."""
     window = parse_window(args)
     from lanescope._native import core

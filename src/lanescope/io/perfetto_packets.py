@@ -171,11 +171,23 @@ def snapshot(origin: int) -> bytes:
 
 
 def id_offset(trace: Trace) -> int:
-    """Return what is added to ids, so that files of different captures can be opened as one timeline; 0 or >= 2^32."""
+    """Return what is added to ids, so that files of different captures can be opened as one timeline; 0 or >= 2^32.
+
+    It follows from the hashes of the inputs. Where they are still to be made, which takes as long as reading the files,
+    it follows from the times of all events, the anchors of the clocks, and names: no two recordings share those.
+    """
     if not len(trace.inputs):
         return 0
-    digest = hashlib.sha256("".join(trace.inputs.values("sha256").tolist()).encode()).digest()
-    return (int.from_bytes(digest[:4], "little") >> 1) << 32
+    known = trace.inputs.column("sha256")
+    content = hashlib.sha256("".join(known.values.tolist()).encode() if known.is_made else b"")
+    if not known.is_made:
+        for values in (trace.inputs.values("size"), trace.anchors.values("ticks"), trace.anchors.values("ts")):
+            content.update(np.ascontiguousarray(values).data)
+        names = trace.slices.column("name").dictionary
+        content.update("\0".join([*trace.tracks.values("name").tolist(), *(names.texts if names else ())]).encode())
+        for table in (trace.slices, trace.instants, trace.counters):
+            content.update(np.ascontiguousarray(table.values("ts")).data)
+    return (int.from_bytes(content.digest()[:4], "little") >> 1) << 32
 
 
 def uuids(drawing: EventStream, salt: int) -> Int64:

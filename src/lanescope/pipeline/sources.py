@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, Literal, Self
 
 from lanescope.errors import MissingDependencyError, UsageError
 from lanescope.families import registry
@@ -84,7 +84,8 @@ class CaptureSource:
             ``lanescope.open`` takes it.
         family: device family; detected from the bytes when it is not given.
         options: decode options of the family.
-        hashes: False: files are hashed only if somebody reads ``sha256`` of ``inputs``, before this source is closed.
+        hashes: False: files are hashed only if somebody reads ``sha256`` of ``inputs``, before this source is closed;
+            ``parts``: while they are read, if they are of a format that is written in parts, else likewise.
         window: the part of the timeline that its batches have; None: all of it.
 
     Errors are raised at first use, as ``lanescope.open`` lists them.
@@ -96,7 +97,7 @@ class CaptureSource:
         family: str | None = None,
         options: Mapping[str, Any] | None = None,
         *,
-        hashes: bool = True,
+        hashes: bool | Literal["parts"] = True,
         window: Window | None = None,
     ) -> None:
         self._path = path
@@ -185,9 +186,12 @@ class CaptureSource:
 
     def _open(self) -> tuple[Capture, Family, Detection]:
         if self._opened is None:
-            opened = capture(self._path, hashes=self._hashes)
+            opened = capture(self._path, hashes=self._hashes is True)
             try:
-                self._opened = opened, *detect_family(opened, self._asked or named_family(opened, self._options))
+                family, match = detect_family(opened, self._asked or named_family(opened, self._options))
+                if self._hashes == "parts" and family.format_of(opened).emits_sorted:
+                    opened.hash_while_reading()
+                self._opened = opened, family, match
             except BaseException:
                 opened.close()
                 raise

@@ -54,6 +54,12 @@ class Capture:
             self.folder = Path(path)
         self._begin(Source(path if self.folder is None else _main_of(self.folder), hashes=hashes))
 
+    def hash_while_reading(self) -> None:
+        """Hash the files while they are read, and not only if somebody asks for that."""
+        self._hashes = True
+        for part in self.parts.values():
+            part.hashes = True
+
     def _begin(self, main: Source) -> None:
         """Begin with the main file, no sidecars so far."""
         self.main = main

@@ -43,7 +43,7 @@ class Source:
 
     Args:
         path: as the user gave it.
-        hashes: hash the content while it is read; False: only if somebody asks for the hash.
+        hashes: hash the content while it is read; False: only if somebody asks for the hash. May be changed later.
 
     Raises:
         InputError: the file does not exist, is a folder or a device, may not be read, the pipe has no writer, or
@@ -58,7 +58,7 @@ class Source:
     def __init__(self, path: str | os.PathLike[str], *, hashes: bool = True) -> None:
         self.path = os.fspath(path)
         self.container = "raw"
-        self._hashes = hashes
+        self.hashes = hashes
         self._digest: Digest | None = None
         self._watch: core.FileWatch | None = None
         self._mapped_state = 0, 0
@@ -109,7 +109,7 @@ class Source:
         Raises:
             InputError: reading fails, or the file has become shorter.
         """
-        yield from self._pieces(size, hashes=self._hashes)
+        yield from self._pieces(size, hashes=self.hashes)
 
     def _pieces(self, size: int, *, hashes: bool) -> Iterator[memoryview]:
         digest = Digest(beside=self.size > size, behind=1) if hashes and self._digest is None else None
@@ -145,7 +145,7 @@ class Source:
         array = core.large_memory(self.size + 1)
         array[-1] = 0
         content = array[:-1]
-        digest = Digest(beside=self.size > CHUNK_BYTES) if self._hashes else None
+        digest = Digest(beside=self.size > CHUNK_BYTES) if self.hashes else None
         self._seek()
         try:
             for begin in range(0, self.size, CHUNK_BYTES):
@@ -182,7 +182,7 @@ class Source:
                 found = None
             if found is not None:
                 text, self._watch = found
-                if self._hashes:
+                if self.hashes:
                     self._digest = Digest(beside=True)
                     self._digest.add(memoryview(text.data)[:-1])
                     self._digest.end()
@@ -225,7 +225,7 @@ class Source:
     @property
     def content_hash(self) -> str | Callable[[], str]:
         """``sha256`` for ``TraceBuilder.input``; or, of a source that does not hash, a function that asks for it."""
-        return self.sha256 if self._hashes else lambda: self.sha256
+        return self.sha256 if self.hashes else lambda: self.sha256
 
     def close(self) -> None:
         """Close the file."""

@@ -58,7 +58,7 @@ class MemorySource(Source):
         if data[:4].tobytes() == _ZIP_MAGIC:
             data = _unpacked(data, name)
         self.size = len(data)
-        self._hashes = True
+        self.hashes = True
         self.reached = [0]
         self._data = data
         self._hex = ""
@@ -121,7 +121,7 @@ class MemoryCapture(Capture):
     """
 
     def __init__(self, data: npt.NDArray[np.uint8], name: str) -> None:
-        self._hashes = True
+        self.hashes = True
         self.folder = None
         self._begin(MemorySource(data, name))
 

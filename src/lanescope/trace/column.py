@@ -269,6 +269,11 @@ class Column:
         return self.encode() if self.encode is not None and self._values is None else None
 
     @property
+    def is_made(self) -> bool:
+        """Whether the values are at hand, or are still to be made."""
+        return self._values is not None
+
+    @property
     def is_unknown(self) -> bool:
         """True for a column made by ``null``: all values are unknown, and none is stored."""
         valid = self._valid

@@ -7,11 +7,12 @@ import numpy as np
 import pytest
 
 from devices.ascend.as_v4 import as_v4
-from devices.ascend.helpers import decode, records, simulated, stats
+from devices.ascend.helpers import decode, interpret, read, records, simulated, stats
 from lanescope.analysis import check
 from lanescope.devices.ascend.analysis.report import summarize
 from lanescope.devices.ascend.analysis.task_graph import task_graph
 from lanescope.devices.ascend.export.swimlane import export
+from lanescope.devices.ascend.interpret.host_log import extents
 
 APART = 1 << 40
 
@@ -199,3 +200,37 @@ def test_rings_have_no_graphs(seed):
     old, new = both(*load(made), runs=2, apart=APART)
     assert graphs(old) == graphs(new) == []
     assert not np.isin("node", new.details["ascend_graph_tasks"].column("kind").texts)
+
+
+def test_submits_that_name_their_run_belong_to_it():
+    # The second run is submitted while the first one still executes; the time of a submit would place it in the first.
+    content = records(
+        [[0, 1, 1, 2000, 2900, 5, 7], [0, 1, 1, 3100, 3200, 5, 9]],
+        level=4,
+        key="chip_swimlane_level",
+        metadata={"runtime": "tensormap_and_ringbuffer"},
+        aicpu_orchestrator_phases=[
+            [
+                {"submit_idx": 0, "task_id": 1, "start_cycles": 1000, "end_cycles": 1100, "run_epoch": 7},
+                {"submit_idx": 0, "task_id": 1, "start_cycles": 2500, "end_cycles": 2600, "run_epoch": 9},
+            ]
+        ],
+    )
+    del content["aicpu_tasks"]
+    content["scheduler_tasks"] = {"producer": "aicpu", "records": [[0, 1, 1900, 2950, 7], [0, 1, 3000, 3300, 9]]}
+    told = interpret(content)
+    assert told.epochs is not None
+    assert told.epochs[2].tolist() == [7, 9]
+    for row in content["aicpu_orchestrator_phases"][0]:
+        del row["run_epoch"]
+    told = interpret(content)
+    assert told.epochs is not None
+    assert told.epochs[2].tolist() == [7, 7]
+
+
+@pytest.mark.parametrize("is_told", [False, True])
+def test_submits_without_a_run_are_no_run_of_their_own(is_told):
+    content = records([[0, 1, 1, 2000, 2900, 5, 7]], level=4, key="chip_swimlane_level")
+    submit = {"submit_idx": 0, "task_id": 1, "start_cycles": 1000, "end_cycles": 1100}
+    content["aicpu_orchestrator_phases"] = [[submit | ({"run_epoch": 7} if is_told else {})]]
+    assert extents(read(content)) == [(7, 1000, 2900)]

@@ -7,9 +7,9 @@ from __future__ import annotations
 
 import argparse
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 from lanescope.cli.arguments import add_input, add_memory, add_window, non_negative_int, parse_window
 from lanescope.cli.check_settings import add_settings, check_settings
@@ -26,8 +26,9 @@ if TYPE_CHECKING:
 
 EXAMPLES = ("lanescope convert capture.bin -o out.pftrace", "lanescope convert capture.bin -o out.parquet --force")
 
-#: Formats whose files hold something of the hashes of the inputs; hashing takes as long as reading.
-_NAMES_INPUTS = ("perfetto", "parquet")
+#: Formats whose files hold something of the hashes of the inputs: all of them, or of what is written in parts. Hashing
+#: takes as long as reading.
+_HASHES: Mapping[str, bool | Literal["parts"]] = {"perfetto": "parts", "parquet": True}
 
 
 def configure(parser: argparse.ArgumentParser, families: Sequence[Family], arguments: Sequence[str]) -> None:
@@ -111,7 +112,7 @@ def _run(args: argparse.Namespace) -> int:
         found, limits = check_settings(args)
         annotate = Annotations(found.select, found.ignore, limits)
     if len(args.inputs) == 1:
-        with opened(args.inputs[0], args, hashes=format_ in _NAMES_INPUTS) as source:
+        with opened(args.inputs[0], args, hashes=_HASHES.get(format_, False)) as source:
             report = passed(source, args.inputs[0], sink=sink, annotate=annotate)
     else:
         report = run_pipeline(_merged(args), sink=sink, annotate=annotate)

@@ -664,6 +664,12 @@ STATS = (
         "executions over 1 us older than the submission of their task: task IDs or timestamps are wrong",
     ),
     StatSpec(
+        "ascend_lifecycle_contradicts",
+        "error",
+        "records of control processors whose stages are out of turn, or whose thread is another's: timestamps or "
+        "threads are wrong",
+    ),
+    StatSpec(
         "ascend_cores_contradict",
         "error",
         "cores whose number, type or scheduler thread contradicts the rest of the file: types, names and threads of "

@@ -49,6 +49,7 @@ def draw(told: Interpreter, capture: Capture, options: Mapping[str, Any]) -> Tra
     flights = executions.draw_flights(canvas)
     work = schedulers.draw_phases(canvas)
     submits = schedulers.draw_submits(canvas)
+    schedulers.draw_stages(canvas)
     schedulers.draw_uploads(canvas)
     if told.parts.has_more:
         sidecar_files.draw_host(canvas)

@@ -99,8 +99,8 @@ class TimelineBuilder:
         main: id of the records file; ``input_of`` has all parts.
         style: what to draw.
         clock, host_clock: ids; the host's is None without host records.
-        lanes: lanes, by role and index: ``orchestrator``, ``host``, ``scheduler``, ``core``, ``flight`` (a core as the
-            schedulers see it).
+        lanes: lanes, by role and index: ``orchestrator``, ``host``, ``scheduler``, ``lifecycle``, ``core``, ``flight``
+            (a core as the schedulers see it).
         core_names: name of each core.
         queues: counters of the depths.
         overhead: counters of the overhead: track, cycles at which it changes, values.
@@ -207,6 +207,10 @@ class TimelineBuilder:
             parent = self.group("Orchestrator", "orchestrator")
             self._add("orchestrator", parent, "orchestrator", numbered(told.submits, "Orch"), nesting="nested")
         self._scheduler_tracks()
+        if told.stages.threads:
+            parent = self.group("AICPU Lifecycle", "lifecycle")
+            threads = [(thread, f"AICPU_{thread}") for thread in told.stages.threads]
+            self._add("lifecycle", parent, "lifecycle", threads, nesting="nested")
         seen = set(distinct(told.runs.core).tolist()) | set(told.orphans["core_id"].tolist())
         types = dict(enumerate(told.core_types.tolist()))
         self.core_names = {

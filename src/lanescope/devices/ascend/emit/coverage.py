@@ -7,8 +7,18 @@ import numpy as np
 from lanescope.common.coverage import evidence_spans
 from lanescope.devices.ascend.emit.context import TimelineBuilder, ToTs
 from lanescope.devices.ascend.emit.stream_stats import LIST_OF
-from lanescope.devices.ascend.formats.layout import AICORE, AICPU, HOST_SUBMITS, PHASES, SUBMITS, UPLOADS, Layout
+from lanescope.devices.ascend.formats.layout import (
+    AICORE,
+    AICPU,
+    HOST_SUBMITS,
+    LIFECYCLE,
+    PHASES,
+    SUBMITS,
+    UPLOADS,
+    Layout,
+)
 from lanescope.devices.ascend.formats.records import Int64, Section
+from lanescope.devices.ascend.interpret.lifecycle import Stages
 from lanescope.trace.column import Array, Mask
 
 #: The list that the lanes of each role show.
@@ -16,6 +26,7 @@ _LISTS = {
     "core": AICORE,
     "flight": AICPU,
     "scheduler": PHASES,
+    "lifecycle": LIFECYCLE,
     "orchestrator": SUBMITS,
     "host": HOST_SUBMITS,
     "upload": UPLOADS,
@@ -45,6 +56,8 @@ def draw_coverage(canvas: TimelineBuilder) -> None:
         elif role in ("scheduler", "orchestrator") and told.has_device:
             rows = told.phases if role == "scheduler" else told.submits
             spans.append(_whole(canvas, role, layout, _row_evidence(rows)))
+        elif role == "lifecycle":
+            spans.append(_whole(canvas, role, layout, _stage_evidence(told.stages)))
     if spans:
         track, begin, end = (np.concatenate(column) for column in zip(*spans, strict=True))
         begin, end = np.split(told.times.device(np.concatenate([begin, end])), 2)
@@ -67,6 +80,8 @@ def _rows(canvas: TimelineBuilder, role: str) -> tuple[Array, Int64, Int64, ToTs
     if role in ("scheduler", "orchestrator"):
         rows = told.phases if role == "scheduler" else told.submits
         return rows.group, rows["start_cycles"], rows["end_cycles"], times.device
+    if role == "lifecycle":
+        return told.stages.thread, told.stages.begin, told.stages.end, times.device
     rows = told.host_submits if role == "host" else told.uploads
     index = rows.group if role == "host" else np.zeros(len(rows), np.int64)
     return index, rows["start_host_ns"], rows["end_host_ns"], times.host
@@ -120,6 +135,13 @@ def _row_evidence(rows: Section) -> tuple[Int64, Int64, Mask]:
     stamps = np.maximum(rows["start_cycles"], rows["end_cycles"])
     latest = np.maximum.reduceat(stamps, start) if len(start) else stamps
     return rows.group[start[latest > 0]].astype(np.int64), latest[latest > 0], np.zeros(0, np.bool_)
+
+
+def _stage_evidence(stages: Stages) -> tuple[Int64, Int64, Mask]:
+    """Return the same of the stages of control processors."""
+    latest = _latest(stages.thread, np.maximum(stages.begin, stages.end), max(stages.threads, default=-1) + 1)
+    seen = np.flatnonzero(latest)
+    return seen, latest[seen], np.zeros(0, np.bool_)
 
 
 def _latest(index: Array, seen: Int64, room: int) -> Int64:

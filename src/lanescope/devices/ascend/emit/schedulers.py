@@ -9,7 +9,7 @@ import numpy.typing as npt
 
 from lanescope.declaration import frozen_class
 from lanescope.devices.ascend.emit.context import RecordSlices, TimelineBuilder, ToTs, below_resolution, ids_from, some
-from lanescope.devices.ascend.formats.layout import GRAPH_KIND, PHASE_KINDS, QUEUES, SUBMITS
+from lanescope.devices.ascend.formats.layout import GRAPH_KIND, PHASE_KINDS, QUEUES, STAGES, SUBMITS
 from lanescope.devices.ascend.formats.records import Section, UInt64
 from lanescope.devices.ascend.interpret import names as naming
 from lanescope.devices.ascend.interpret import task_kinds
@@ -129,6 +129,22 @@ def _submit_lanes(
         task=texts.column(task),
     )
     return drawn
+
+
+def draw_stages(canvas: TimelineBuilder) -> None:
+    """Draw what control processors do before and after their cores schedule themselves."""
+    stages = canvas.told.stages
+    if not len(stages):
+        return
+    names = canvas.builder.names.codes([name for name, _, _ in STAGES])
+    canvas.slices(
+        canvas.lane("lifecycle")[stages.thread],
+        stages.begin,
+        stages.end,
+        canvas.told.times.device,
+        name=names[stages.stage],
+        category="lifecycle",
+    )
 
 
 def draw_uploads(canvas: TimelineBuilder) -> None:

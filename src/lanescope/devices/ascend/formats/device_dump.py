@@ -26,6 +26,7 @@ from lanescope.devices.ascend.formats.dump_parts import (
     valid_rows,
 )
 from lanescope.devices.ascend.formats.layout import AICORE, AICPU, MAX_CYCLES, PHASES, SUBMITS
+from lanescope.devices.ascend.formats.newer_dumps import newer_buffers, newer_pools
 from lanescope.devices.ascend.formats.records import Bytes, Records, Section, Stream, empty, section
 from lanescope.errors import InputError, UsageError
 
@@ -53,7 +54,8 @@ def read_dump(content: Bytes, path: str, options: Mapping[str, Any]) -> Records:
             the dump contains neither.
 
     Raises:
-        InputError: the content is not a dump, or bare buffers of several streams, cores or threads.
+        InputError: the content is not a dump, bare buffers of several streams, cores or threads, or a dump of a
+            newer runtime.
     """
     dump = _taken_apart(content, path, options.get("index"))
     said = options.get("format_version")
@@ -90,7 +92,14 @@ def read_dump(content: Bytes, path: str, options: Mapping[str, Any]) -> Records:
 
 
 def _taken_apart(content: Bytes, path: str, index: int | None) -> Dump:
-    dump = split_sections(content, index or 0)
+    is_newer = newer_pools(content)
+    dump = None if is_newer else split_sections(content, index or 0)
+    if is_newer or (dump is not None and newer_buffers(content, dump)):
+        raise InputError(
+            f"{path} is device memory of a newer runtime, which keeps runs apart: the layout of its phases "
+            "is not known",
+            hint="pass the chip_swimlane_records.json that the collector wrote",
+        )
     if dump is None:
         size = cut_region(content)
         if size is not None:

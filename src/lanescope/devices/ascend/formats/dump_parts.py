@@ -185,16 +185,16 @@ def _region(content: Bytes) -> tuple[Region, int] | None:
 
 def _cores(content: Bytes, region: Region) -> Iterator[int]:
     """Yield how many cores a header says are in use, if it is one of this layout and its pools are there."""
-    yield from (cores for cores in _stated_cores(content, region) if len(content) >= region.size(cores))
+    yield from (cores for cores in stated_cores(content, region) if len(content) >= region.size(cores))
 
 
 def cut_region(content: Bytes) -> int | None:
     """Return the bytes of header and pools of a dump that ends within the pools; None: it does not."""
-    sizes = (region.size(cores) for region in REGIONS for cores in _stated_cores(content, region))
+    sizes = (region.size(cores) for region in REGIONS for cores in stated_cores(content, region))
     return next((size for size in sizes if len(content) < size), None)
 
 
-def _stated_cores(content: Bytes, region: Region) -> Iterator[int]:
+def stated_cores(content: Bytes, region: Region) -> Iterator[int]:
     """Yield how many cores a header says are in use, if it is one of this layout."""
     if len(content) < region.header.size:
         return

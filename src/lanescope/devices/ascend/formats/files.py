@@ -16,6 +16,7 @@ from lanescope.devices.ascend.formats.layout import (
     DEPS,
     HOST_SUBMITS,
     LEVEL_KEYS,
+    LIFECYCLE,
     PHASES,
     RECORDS,
     SUBMITS,
@@ -39,6 +40,7 @@ _SOURCES = {
     SUBMITS: (SUBMITS, V1_SUBMITS),
     HOST_SUBMITS: (HOST_SUBMITS,),
     UPLOADS: (UPLOADS,),
+    LIFECYCLE: (LIFECYCLE,),
 }
 _V4_KEYS = ("scheduler_tasks", "scheduler_records")
 

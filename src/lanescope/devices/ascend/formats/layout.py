@@ -121,7 +121,7 @@ _CORE = JsonField("core_id", "index in `metadata.core_types`", limit=MAX_CORE)
 _REG = JsonField("reg_task_id", "the core's dispatch counter; with the core it is the join key", limit=MAX_U32)
 _TASK = "task id: ring (or space) in the upper bits, number in the lower 32"
 _EPOCH = JsonField(
-    "run_epoch", "which run of the file: counters restart in each", limit=MAX_U32, is_required=False, since="v4"
+    "run_epoch", "which run of the file: counters restart in each", limit=MAX_CYCLES, is_required=False, since="v4"
 )
 
 AICORE = Layout(
@@ -186,6 +186,7 @@ SUBMITS = Layout(
         _cycles("start_cycles", "begin"),
         _cycles("end_cycles", "end"),
         _optional("phase", "which step of the submit; v1 only", kind="text"),
+        _EPOCH,
     ),
     depth=2,
 )
@@ -210,8 +211,37 @@ UPLOADS = Layout(
         JsonField("detail", "bytes copied", unit="bytes", limit=MAX_CYCLES, is_required=False, since="v3c"),
     ),
 )
+#: What a control processor does around a run whose cores schedule themselves: a name, and the stamps of begin and end.
+STAGES = (
+    ("handshake", "handshake_start_cycles", "handshake_complete_cycles"),
+    ("configuration", "config_start_cycles", "topology_complete_cycles"),
+    ("context_publish", "context_publish_start_cycles", "context_publish_complete_cycles"),
+    ("bootstrap_wait", "bootstrap_wait_start_cycles", "bootstrap_complete_cycles"),
+    ("register_release", "register_release_start_cycles", "register_release_end_cycles"),
+    ("exit_signal", "exit_signal_start_cycles", "exit_signal_end_cycles"),
+    ("exit_wait", "exit_wait_start_cycles", "exit_wait_end_cycles"),
+)
+
+
+def _stamp(name: str, doc: str) -> JsonField:
+    return JsonField(name, doc, unit="cycles", limit=MAX_CYCLES, is_required=False, since="v4")
+
+
+LIFECYCLE = Layout(
+    "aicpu_lifecycle_records",
+    "how a control processor starts and ends a run that cores schedule themselves; 0: it has no part in a stage",
+    (
+        JsonField("aicpu_thread_id", "thread of the control processor, from 0 on", limit=MAX_CORE, since="v4"),
+        *(
+            _stamp(stamp, f"{name.replace('_', ' ')} {word}")
+            for name, begin, end in STAGES
+            for stamp, word in ((begin, "begins"), (end, "has ended"))
+        ),
+    ),
+    status="published",
+)
 #: The lists of a records file, in the order in which they are written. Readers of all format versions arrive at these.
-RECORDS = (AICORE, AICPU, PHASES, SUBMITS, HOST_SUBMITS, UPLOADS)
+RECORDS = (AICORE, AICPU, PHASES, SUBMITS, HOST_SUBMITS, UPLOADS, LIFECYCLE)
 
 
 def _micros(name: str, doc: str, *, is_required: bool = True) -> JsonField:

@@ -215,7 +215,8 @@ def falling_loops(told: Interpreter) -> Mask:
     if not bool(((loops[1:] < loops[:-1]) & (group[1:] == group[:-1])).any()):
         return wrong
     rows = np.flatnonzero(phases.has("loop_iter"))
-    lane = phases.group[rows].astype(np.int64) << 32 | phases["run_epoch"][rows]
+    epoch = np.unique(phases["run_epoch"][rows], return_inverse=True)[1].reshape(-1)
+    lane = phases.group[rows].astype(np.int64) << 32 | epoch
     end, number = phases["end_cycles"][rows], phases["loop_iter"][rows]
     same = lane[1:] == lane[:-1]
     if not bool(((end[1:] >= end[:-1]) | ~same).all()) or not bool((lane[1:] >= lane[:-1]).all()):

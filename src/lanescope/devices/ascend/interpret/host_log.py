@@ -141,7 +141,7 @@ def _walls(log: HostLog, records: Records, root: int) -> tuple[Walls, int]:
     every = every.take(every.frequency == frequency)
     kept: list[int] = []
     joined = align(records.metadata, frequency, None)
-    for epoch, first, last in _extents(records):
+    for epoch, first, last in extents(records):
         known = _identified(log, every, root, epoch)
         fits: Mask = (every.begin <= first) & (every.end >= last)
         if known is not None:
@@ -157,20 +157,19 @@ def _walls(log: HostLog, records: Records, root: int) -> tuple[Walls, int]:
     return every.take(np.array(sorted(set(kept)), np.int64)), contradictions
 
 
-def _extents(records: Records) -> list[tuple[int, int, int]]:
+def extents(records: Records) -> list[tuple[int, int, int]]:
     """Return number, first and last device stamp of each run of a capture."""
     numbers, stamps = [], []
     for layout, names in _DEVICE:
         rows = records[layout]
         for name in names:
             stamps.append(rows[name])
-            has_epoch = any(cell.name == "run_epoch" for cell in rows.layout.cells)
-            numbers.append(rows["run_epoch"].astype(np.int64) if has_epoch else np.full(len(rows), -1, np.int64))
+            numbers.append(np.where(rows.has("run_epoch"), rows["run_epoch"], -1))
     epoch, stamp = np.concatenate(numbers), np.concatenate(stamps)
     epoch, stamp = epoch[stamp > 0], stamp[stamp > 0]
     listed = distinct(epoch[epoch >= 0]).tolist()
     if len(listed) < 2:
-        # Submissions do not say their run.
+        # Submissions may not say their run.
         return [(listed[0] if listed else 0, int(stamp.min()), int(stamp.max()))] if len(stamp) else []
     return [(number, int(stamp[epoch == number].min()), int(stamp[epoch == number].max())) for number in listed]
 

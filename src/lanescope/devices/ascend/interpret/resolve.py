@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
@@ -19,7 +19,6 @@ from lanescope.devices.ascend.formats.layout import (
     EARLY_KINDS,
     HOST_SUBMITS,
     PHASE_KINDS,
-    PHASES,
     RECORDS,
     SUBMITS,
     UPLOADS,
@@ -42,7 +41,9 @@ from lanescope.devices.ascend.interpret.execution_table import (
     staged,
 )
 from lanescope.devices.ascend.interpret.graph import Graph, Intervals
+from lanescope.devices.ascend.interpret.lifecycle import Stages, stages
 from lanescope.devices.ascend.interpret.sidecars import Sidecars
+from lanescope.devices.ascend.interpret.stamps import device_stamps, host_stamps, range_of, within
 from lanescope.devices.ascend.interpret.task_kinds import Evidence, TaskKinds
 from lanescope.trace.column import Mask
 
@@ -68,6 +69,7 @@ class Interpreter:
         frequency: of the device's counter, Hz.
         problems: stats counted so far: name, count, byte offset of the first in the records file.
         aicore, aicpu, phases, submits, host_submits, uploads: the lists without what has no place in time.
+        stages: what control processors did before and after their cores scheduled, likewise.
         times: the time axis.
         last_cycles: the latest stamp of the device.
         has_device: whether the device stamped anything.
@@ -138,23 +140,25 @@ class Interpreter:
     def _place(self) -> None:
         """Find the time axis, and leave out what has no place on it."""
         records = self.records
-        device = list(_device_stamps(records))
-        host = [values for name in (HOST_SUBMITS, UPLOADS) for values in _host_stamps(records[name])]
+        device = list(device_stamps(records))
+        host = [values for name in (HOST_SUBMITS, UPLOADS) for values in host_stamps(records[name])]
         parts_host = self.parts.host_phases
-        first, _ = _range(device) or (0, 0)
-        base_host = _range(host)
+        first, _ = range_of(device) or (0, 0)
+        base_host = range_of(host)
         if base_host is None and parts_host is not None and len(parts_host):
             base_host = int(parts_host.begin.min()), int(parts_host.begin.min())
         limit = first + longest(self.frequency)
         host_limit = (base_host[0] if base_host else 0) + longest(1_000_000_000) // 2
-        aicore, aicpu, phases, submits, host_submits, uploads = (records[layout] for layout in RECORDS)
+        aicore, aicpu, phases, submits, host_submits, uploads, lifecycle = (records[layout] for layout in RECORDS)
         self.aicore = self._placed(aicore, ("start_cycles", "end_cycles"), limit)
         self.aicpu = self._placed(aicpu, ("dispatch_cycles", "finish_cycles"), limit, begins=False)
         self.phases = self._once(self._placed(phases, ("start_cycles", "end_cycles"), limit))
         self.submits = self._placed(submits, ("start_cycles", "end_cycles"), limit)
         self.host_submits = self._placed(host_submits, ("start_host_ns", "end_host_ns"), host_limit)
         self.uploads = self._placed(uploads, ("start_host_ns", "end_host_ns"), host_limit)
-        kept, kept_host = _within(device, limit), _within(host, host_limit)
+        self.stages: Stages = stages(lifecycle, limit)
+        self.problems += self.stages.problems
+        kept, kept_host = within(device, limit), within(host, host_limit)
         # Of a clock that is not on the axis, nothing can be placed.
         has_axis = records.metadata.get("clock_freq_hz") is not None and Erratum.MICROSECONDS not in self.errata
         self.host_phases: HostPhases | None = None
@@ -173,8 +177,8 @@ class Interpreter:
         self.times: Times = times(
             records.metadata,
             records.metadata.get("clock_freq_hz"),
-            _range(kept),
-            _range(kept_host),
+            range_of(kept),
+            range_of(kept_host),
             has_counter=Erratum.MICROSECONDS not in self.errata,
         )
         self.last_cycles = max((int(values.max(initial=first)) for values in kept), default=0)
@@ -398,10 +402,13 @@ class Interpreter:
     def _epochs(self, aicore: Section) -> tuple[Int64, ...] | None:
         """Return the runs of executions, phases, submits and host submits of a file that holds several.
 
-        Submits do not say theirs: it is the first run that ends behind them.
+        Where submits do not say theirs, it is the first run that ends behind them.
         """
         epoch = aicore["run_epoch"].astype(np.int64)
-        every = np.concatenate([epoch, self.phases["run_epoch"], self.aicpu["run_epoch"]])
+        told = self.submits.has("run_epoch")
+        every = np.concatenate(
+            [epoch, self.phases["run_epoch"], self.aicpu["run_epoch"], self.submits["run_epoch"][told]]
+        )
         if not len(every) or every.min() == every.max():
             return None
         distinct, which = np.unique(epoch, return_inverse=True)
@@ -420,7 +427,7 @@ class Interpreter:
         return (
             epoch,
             self.phases["run_epoch"].astype(np.int64),
-            of(self.submits["start_cycles"], last),
+            np.where(told, self.submits["run_epoch"], of(self.submits["start_cycles"], last)),
             of(self.host_submits["start_host_ns"], on_host),
         )
 
@@ -436,38 +443,6 @@ class Interpreter:
         self.run_names = [
             naming.function_name(key // 2 - 1, self.parts.names, is_spmd=bool(key % 2)) for key in keys.tolist()
         ]
-
-
-def _device_stamps(records: Records) -> Iterable[Int64]:
-    """Yield all device stamps that were taken (above 0), of all rows: those that will be dropped count for the base."""
-    aicore = records[AICORE]
-    receive, _ = receives(aicore)
-    arrays = [receive, aicore["start_cycles"], aicore["end_cycles"]]
-    arrays += [records[AICPU][name] for name in ("dispatch_cycles", "finish_cycles")]
-    arrays += [records[layout][name] for layout in (PHASES, SUBMITS) for name in ("start_cycles", "end_cycles")]
-    for values in arrays:
-        taken = values[values > 0] if len(values) and values.min() <= 0 else values
-        if len(taken):
-            yield taken
-
-
-def _host_stamps(rows: Section) -> Iterable[Int64]:
-    for name in ("start_host_ns", "end_host_ns"):
-        taken = rows[name][rows[name] > 0]
-        if len(taken):
-            yield taken
-
-
-def _within(stamps: list[Int64], limit: int) -> list[Int64]:
-    """Return stamps without those beyond a limit."""
-    return [values if values.max(initial=0) <= limit else values[values <= limit] for values in stamps]
-
-
-def _range(arrays: list[Int64]) -> tuple[int, int] | None:
-    filled = [values for values in arrays if len(values)]
-    if not filled:
-        return None
-    return min(int(values.min()) for values in filled), max(int(values.max()) for values in filled)
 
 
 def _core_types(metadata: dict[str, Any]) -> npt.NDArray[np.uint8]:

@@ -8,14 +8,14 @@ from typing import Any
 import numpy as np
 
 from lanescope.devices.ascend.formats.encode import encode_deps, encode_names, encode_records
-from lanescope.devices.ascend.formats.layout import AICORE, AICPU, LEVEL_KEYS, PHASES, SUBMITS, V1_TASKS
+from lanescope.devices.ascend.formats.layout import AICORE, AICPU, LEVEL_KEYS, LIFECYCLE, PHASES, SUBMITS, V1_TASKS
 from lanescope.devices.ascend.formats.records import Records, Section, Stream
 from lanescope.devices.ascend.formats.versions import HOST_BUILT, RINGS
 from lanescope.devices.ascend.simulate import chip, recorder
 from lanescope.devices.ascend.simulate.arguments import annotate
 from lanescope.devices.ascend.simulate.device_memory import DUMP_NAME, device_memory
 from lanescope.devices.ascend.simulate.graph import graph
-from lanescope.devices.ascend.simulate.host import host, host_file
+from lanescope.devices.ascend.simulate.host import host, host_file, lifecycle
 from lanescope.devices.ascend.simulate.phases import Phases, phases
 from lanescope.devices.ascend.simulate.scenario import FAST_CLOCK, Scenario
 from lanescope.devices.ascend.simulate.sidecars import log_file, pmu_file, scope_file
@@ -64,6 +64,9 @@ def simulate(options: Mapping[str, Any], seed: int) -> Simulation:
         sections[SUBMITS.name] = recorder.submits(run, base)
     pool: list[dict[str, Any]] = []
     host_truth = host(run, random, base, metadata, sections, pool) if s.host and s.level >= 4 else None
+    if s.has_lifecycle:
+        numbers = np.random.Generator(np.random.PCG64([seed, 5]))
+        sections[LIFECYCLE.name] = lifecycle(run, numbers, base)
     deps, edge_counts = graph(s, tasks, random)
     made = truth(run, found, sections) | {"graph": edge_counts, "host": host_truth}
     made["losses"] |= {

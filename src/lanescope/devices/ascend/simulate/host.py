@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from lanescope.devices.ascend.formats.layout import HOST_SUBMITS, UPLOADS
+from lanescope.devices.ascend.formats.layout import HOST_SUBMITS, LIFECYCLE, STAGES, UPLOADS
 from lanescope.devices.ascend.formats.records import Section, section
 from lanescope.devices.ascend.simulate.chip import Run
 from lanescope.devices.ascend.simulate.phases import window
@@ -143,6 +143,27 @@ def _pool(run: Run, origin: int, begin: Int64, end: Int64, copies: Int64, length
         add(phase, first, first + length, detail)
     add("host_view_close", int(copies[-1] + lengths[-1]), int(copies[-1] + lengths[-1]) + 500)
     return found
+
+
+def lifecycle(run: Run, random: np.random.Generator, base: int) -> Section:
+    """Return how the threads of control processors start and end a run: stages in turn, the first thread configures."""
+    threads, unit = run.scenario.threads, run.scenario.unit
+    stages = [begin for _, begin, _ in STAGES]
+    early, first_exit = 5, stages.index("exit_signal_start_cycles")
+    lengths = random.integers(1, 200, (threads, len(STAGES), 2)) * unit
+    at = base - lengths.sum(axis=(1, 2)) - early * unit
+    last = base + window(run)
+    columns: dict[str, Any] = {"aicpu_thread_id": np.arange(threads)}
+    for place, (name, begin, end) in enumerate(STAGES):
+        if place == first_exit:
+            at = np.maximum(at, last + early * unit)
+        columns[begin] = at + lengths[:, place, 0]
+        columns[end] = columns[begin] + lengths[:, place, 1]
+        at = columns[end]
+        if name == "configuration":
+            for stamp in (begin, end):
+                columns[stamp] = np.where(np.arange(threads) > 0, 0, columns[stamp])
+    return section(LIFECYCLE, columns)
 
 
 def host_file(pool: list[dict[str, Any]]) -> bytes:

@@ -191,4 +191,6 @@ def submits(run: Run, base: int) -> Section:
         "start_cycles": base + run.submit_start,
         "end_cycles": base + run.submit_end,
     }
+    if run.scenario.format_version == "v4":
+        columns["run_epoch"] = run.tasks.episode + 1 if run.scenario.epochs > 1 else np.ones(n, np.int64)
     return section(SUBMITS, columns, group=np.zeros(n, np.int64))

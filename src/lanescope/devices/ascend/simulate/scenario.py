@@ -162,6 +162,11 @@ class Scenario:
         return max(_FAST_THREADS if self.clock >= FAST_CLOCK else _SLOW_THREADS, self.threads + 1)
 
     @property
+    def has_lifecycle(self) -> bool:
+        """True if control processors record how they start and end a run."""
+        return self.format_version == "v4" and self.host and self.clock >= FAST_CLOCK and self.level >= 2
+
+    @property
     def has_receive(self) -> bool:
         """True if cores record when they received a task."""
         return self.format_version in ("v3", *CHIP)

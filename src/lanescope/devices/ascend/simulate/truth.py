@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from lanescope.devices.ascend.formats.layout import AICORE, AICPU, PHASES, SUBMITS
+from lanescope.devices.ascend.formats.layout import AICORE, AICPU, LIFECYCLE, PHASES, STAGES, SUBMITS
 from lanescope.devices.ascend.formats.records import Section
 from lanescope.devices.ascend.interpret.names import function_name
 from lanescope.devices.ascend.simulate.chip import Run
@@ -63,6 +63,8 @@ def truth(run: Run, found: Recorded, sections: dict[str, Section]) -> dict[str, 
         "losses": _losses(run, found),
         "clock_steps": {"clocks": found.steps, "rows": int((found.stepped & once).sum())},
     }
+    if LIFECYCLE.name in sections:
+        made["stages"] = _stages(sections[LIFECYCLE.name])
     if s.truth == "rows":
         made["rows"] = _rows(run, found, gate)
     return made
@@ -158,11 +160,21 @@ def _rows(run: Run, found: Recorded, gate: Int64) -> dict[str, Any]:
     }
 
 
+def _stages(rows: Section) -> list[dict[str, Any]]:
+    """Return what each thread of a control processor did: its stages and their stamps, in turn."""
+    return [
+        {"thread": int(thread), "stage": name, "begin": int(rows[begin][at]), "end": int(rows[end][at])}
+        for at, thread in enumerate(rows["aicpu_thread_id"])
+        for name, begin, end in STAGES
+        if rows[begin][at]
+    ]
+
+
 def smallest(run: Run, sections: dict[str, Section]) -> int:
     """Return the smallest reading of the counter in the file."""
     stamps = [
-        values
-        for layout in (AICORE, AICPU, PHASES, SUBMITS)
+        values[values > 0] if layout is LIFECYCLE else values
+        for layout in (AICORE, AICPU, PHASES, SUBMITS, LIFECYCLE)
         if layout.name in sections
         for column, values in sections[layout.name].columns.items()
         if column.endswith("_cycles") and column != "receive_to_start_cycles"
