@@ -31,6 +31,9 @@ def test_every_verb_sees_the_same_window(call, kernel, tmp_path):
     sums = json.loads(call("summary", "k.npy", *edges, "--json").out)
     assert sum(row["count"] for row in sums["rows"]) == len(part.slices)
     assert sums["window"] == rows["window"]
+    info, whole = (json.loads(call("info", "k.npy", *given, "--json").out) for given in (edges, ()))
+    assert (info["window"], info["rows"]["slices"]) == (rows["window"], len(part.slices))
+    assert (info["accounting"], "window" in whole) == (whole["accounting"], False)
     found = json.loads(call("check", "k.npy", *edges, "--json", "--fail-on", "never").out)
     assert found["totals"]["all"]["slices"] == len(part.slices)
     assert found["window"] == rows["window"]
@@ -101,6 +104,12 @@ def test_what_is_refused(call, kernel, arguments, message):
     assert done.status == 2
     assert message in done.err
     assert "Traceback" not in done.err
+
+
+def test_a_list_of_captures_takes_no_window(call, kernel, tmp_path):
+    (tmp_path / "other.npy").write_bytes((tmp_path / "k.npy").read_bytes())
+    done = call("info", ".", "--start", 0)
+    assert (done.status, done.err.splitlines()[0]) == (2, "lanescope: error: a list of captures takes no window")
 
 
 def test_a_lane_and_a_condition(call, kernel):

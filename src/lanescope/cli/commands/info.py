@@ -1,7 +1,7 @@
 """Say what a capture is and why we think so, what is in it, and what became of every byte.
 
-Each row of the accounting adds up: total = decoded + padding + lost; it is that of the whole capture, also with a window. Of
-a folder with several captures, also in folders below it, it lists them.
+Each row of the accounting adds up: total = decoded + padding + lost. It is that of the whole capture, also with a
+window. Of a folder with several captures, also in folders below it, it lists them.
 """
 
 from __future__ import annotations
