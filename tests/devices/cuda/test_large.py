@@ -69,7 +69,8 @@ def test_the_rows_are_those_of_a_file_read_whole(case, tmp_path, monkeypatch):
     path = tmp_path / next(iter(files))
     # Tracks that only some lanes need are numbered as they come, batch by batch.
     ls2 = case in ("ls2", "ring", "cycles")
-    whole = opened(path, monkeypatch, **({"PART_RECORDS": PART} if ls2 else {}))
+    whole = opened(path, monkeypatch, **({"PART_RECORDS": PART} if ls2 or case == "proton" else {}))
+    monkeypatch.setattr("lanescope.devices.cuda.formats.proton.PIECE_WORDS", PIECE)
     monkeypatch.setattr("lanescope.devices.cuda.formats.ls2.PIECE_WORDS", PIECE)
     monkeypatch.setattr("lanescope.devices.cuda.formats.word_source._BEGINNING", 4096)
     monkeypatch.setattr("lanescope.source.npy.MAX_HEADER", 4096)
@@ -84,12 +85,11 @@ def test_the_rows_are_those_of_a_file_read_whole(case, tmp_path, monkeypatch):
     with monkeypatch.context() as patch:
         patch.setattr(Reader, "at", at)
         large = opened(path, monkeypatch, WHOLE_BYTES=0, PIECE_WORDS=PIECE, PART_RECORDS=PART)
-    if case != "proton":
-        # A beginning, a piece or a part; or the lanes of one block, which stay together.
-        block = 8 * 3 * int(large.details["cuda_lanes"]["capacity"].max()) if ls2 else 0
-        assert path.stat().st_size > 4 * 3600
-        assert max(sizes) <= max(4096 + 12, 8 * PART + 500, 2 * block + 500)
-        assert max(sizes) < path.stat().st_size / 3
+    # A beginning, a piece or a part; or the lanes of one block, which stay together.
+    block = 8 * 3 * int(large.details["cuda_lanes"]["capacity"].max()) if ls2 or case == "proton" else 0
+    assert path.stat().st_size > 4 * 3600
+    assert max(sizes) <= max(4096 + 12, 8 * PART + 500, 2 * block + 500)
+    assert max(sizes) < path.stat().st_size / 3
     assert not differing(large, whole)
 
 
