@@ -12,7 +12,7 @@ void TickStep::refine(uint64_t stamp, uint64_t mask) noexcept {
     if (distinct_ < enough && std::find(seen_, seen_ + distinct_, stamp) == seen_ + distinct_) {
         seen_[distinct_++] = stamp;
     }
-    // The shorter way: a stamp before the reference is no wrap, which would leave only powers of two of the step.
+    // The shorter way: a stamp before the reference has not wrapped, which would leave only powers of two of the step.
     const uint64_t distance = std::min((stamp - reference_) & mask, (reference_ - stamp) & mask);
     if (step_ == 0 || distance % step_ != 0) step_ = std::gcd(step_, distance);
     const bool is_power_of_two = step_ != 0 && (step_ & (step_ - 1)) == 0;
