@@ -119,11 +119,10 @@ def read(content: WordSource, options: Mapping[str, Any]) -> Buffer:
         for option in ("stride", "max_records"):
             if options[option] is not None:
                 raise UsageError(f"--{option} and layout {name} are mutually exclusive", hint=f"remove --{option}")
-        return (
-            Ls2Buffer(content.store())
-            if name == layout.LS2
-            else ProtonBuffer(content.bytes() if content.data is None else content.words(4))
-        )
+        if name == layout.LS2:
+            return Ls2Buffer(content.store())
+        data = content.bytes()
+        return ProtonBuffer(data if isinstance(data, FileBytes) else content.words(4))
     return StridedBuffer(
         content.store(),
         name,
