@@ -126,3 +126,27 @@ def test_pieces_of_columns_side_by_side_have_the_same_rows():
         ([0, 1, 0], [0, 0, 1]),
         ([0, 1, 2], [0, 1, 2]),
     ]
+
+
+def test_a_piece_has_the_rows_and_keeps_nothing_that_was_made():
+    made = []
+
+    def column(values):
+        def make():
+            made.append(values)
+            return np.array(values, np.int64)
+
+        return Column.derived(len(values), make, valid=np.array(values) % 3 != 0)
+
+    joined = Column.concat([column([0, 1, 2, 3]), column([4, 5]), column([6, 7, 8])])
+    piece = joined.piece(2, 5)
+    assert piece.values.tolist() == [2, 3, 4]
+    assert piece.valid is not None
+    assert piece.valid.tolist() == [True, False, True]
+    assert made == [[0, 1, 2, 3], [4, 5]]
+    assert joined.piece(6, 9).values.tolist() == [6, 7, 8]
+    assert joined.piece(3, 3).values.tolist() == []
+    assert joined.values.tolist() == list(range(9))
+    made.clear()
+    assert joined.piece(1, 8).values.tolist() == list(range(1, 8))
+    assert not made

@@ -50,6 +50,8 @@ _CORES = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else o
 _MOST_WORKERS = 4
 #: Most rows of a file: eight groups of rows, as DuckDB makes them.
 _PART_ROWS = 8 * 122_880
+#: Likewise, of tables whose columns are made for each file again.
+_MADE_ROWS = 3 * 122_880
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,8 +124,8 @@ class ParquetSink(AtomicSink):
         for name in SHARED:
             table = last.tables()[name]
             if len(table):
-                # One after the other: there may be a million tracks, whose columns are made as they are written.
-                self._writers.add(name, table, side_by_side=False)
+                # There may be a million tracks, whose columns are made as they are written.
+                self._writers.add_made(name, table)
             self._rows[name] = len(table)
         self._writers.finish()
         metadata = {
@@ -175,22 +177,29 @@ class TableWriters:
             self._executor.shutdown()
         self._database.close()
 
-    def add(self, name: str, table: Table, *, side_by_side: bool = True) -> None:
+    def add_made(self, name: str, table: Table) -> None:
+        """Write a table whose columns are made from others: one part after the other, and nothing of it is kept."""
+        for start, stop in pairwise(_bounds(len(table), _MADE_ROWS)):
+            self._write(table.piece(start, stop), self._next(name))
+
+    def _next(self, name: str) -> Path:
+        """Return the next file of a table."""
+        number = self._parts.get(name, 0)
+        self._parts[name] = number + 1
+        return self._folder / name / f"part-{number:05}.parquet"
+
+    def add(self, name: str, table: Table) -> None:
         """Write a small table, or begin to write a large one; wait while each thread has one to write.
 
         Args:
             name: of the table.
             table: its next rows.
-            side_by_side: whether a large one may be written in a thread of its own.
         """
-        count = -(-len(table) // _PART_ROWS)
-        bounds = [len(table) * part // count for part in range(count + 1)]
+        bounds = _bounds(len(table), _PART_ROWS)
         for start, stop in pairwise(bounds):
-            number = self._parts.get(name, 0)
-            self._parts[name] = number + 1
-            path = self._folder / name / f"part-{number:05}.parquet"
-            part = table if count == 1 else table.between(start, stop)
-            if not side_by_side or self._workers == 1 or len(part) < _MANY_ROWS:
+            path = self._next(name)
+            part = table if len(bounds) == 2 else table.between(start, stop)
+            if self._workers == 1 or len(part) < _MANY_ROWS:
                 self._write(part, path)
                 continue
             if self._executor is None:
@@ -213,6 +222,12 @@ class TableWriters:
             write_table(connection, table, path)
         finally:
             self._free.append(connection)
+
+
+def _bounds(rows: int, most: int) -> list[int]:
+    """Return where parts of a table begin and end that have no more rows than ``most``, and about as many each."""
+    count = -(-rows // most)
+    return [rows * part // count for part in range(count + 1)]
 
 
 def check_room(target: Path, *, replace: bool) -> None:

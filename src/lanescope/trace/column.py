@@ -307,6 +307,24 @@ class Column:
             return column
         return Column.array(self.values[start:stop], valid=valid, dictionary=self.dictionary)
 
+    def piece(self, start: int, stop: int) -> Column:
+        """Return the rows from ``start`` to before ``stop``; values that have to be made are copied, and not kept."""
+        if self._values is not None or self.constant_value is not None or self.is_unknown:
+            return self.between(start, stop)
+        if self._parts:
+            begins = np.cumsum([0, *map(len, self._parts)]).tolist()
+            some = [
+                part.piece(max(start - begin, 0), min(stop - begin, len(part)))
+                for part, begin in zip(self._parts, begins, strict=False)
+                if begin < stop and start < begin + len(part)
+            ]
+            return Column.concat(some or [self._parts[0].piece(0, 0)])
+        if self.encode is not None:
+            return self.between(start, stop)
+        known = self.valid
+        valid = None if known is None else known[start:stop]
+        return Column.array(self.read_once()[start:stop].copy(), valid=valid, dictionary=self.dictionary)
+
     @staticmethod
     def concat(columns: Sequence[Column]) -> Column:
         """Join columns of one type end to end; dictionaries that differ are united, in order of first sight."""
@@ -325,7 +343,9 @@ class Column:
             return np.concatenate([np.ones(len(c), np.bool_) if c.valid is None else c.valid for c in columns])
 
         if dictionary is None and any(callable(column._valid) for column in columns):
-            return Column.derived(length, lambda: np.concatenate([c.values for c in columns]), valid=joined)
+            column = Column.derived(length, lambda: np.concatenate([c.values for c in columns]), valid=joined)
+            column._parts = columns
+            return column
         valid = joined()
         if dictionary is not None and any(column.dictionary is not dictionary for column in columns):
             return Column._concat_texts(columns, valid)
@@ -347,12 +367,18 @@ class Column:
         united = Dictionary()
         mappings = [united.codes([] if column.dictionary is None else column.dictionary.texts) for column in columns]
 
-        def codes() -> Array:
-            return np.concatenate(
-                [
-                    mapping[column.read_once()] if len(mapping) else np.zeros(len(column), np.int32)
-                    for column, mapping in zip(columns, mappings, strict=True)
-                ]
-            )
+        def translated(column: Column, mapping: Array) -> Column:
+            def codes() -> Array:
+                return mapping[column.read_once()] if len(mapping) else np.zeros(len(column), np.int32)
 
-        return Column.derived(sum(map(len, columns)), codes, valid=valid, dictionary=united)
+            return Column.derived(len(column), codes, valid=column._valid, dictionary=united)
+
+        parts = [translated(column, mapping) for column, mapping in zip(columns, mappings, strict=True)]
+        found = Column.derived(
+            sum(map(len, columns)),
+            lambda: np.concatenate([part.read_once() for part in parts]),
+            valid=valid,
+            dictionary=united,
+        )
+        found._parts = parts
+        return found

@@ -172,6 +172,10 @@ class Table:
         """Return the rows from ``start`` to before ``stop``, not copied."""
         return Table(self.spec, {name: column.between(start, stop) for name, column in self._columns.items()})
 
+    def piece(self, start: int, stop: int) -> Table:
+        """Return the rows from ``start`` to before ``stop``; what has to be made for them is not kept."""
+        return Table(self.spec, {name: column.piece(start, stop) for name, column in self._columns.items()})
+
     def only(self, names: Collection[str]) -> Table:
         """Return the table with some of its columns: what the others are made from may go."""
         spec = self.spec

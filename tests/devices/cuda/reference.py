@@ -197,7 +197,8 @@ def resolution_ticks(lanes):
     stamps = [tick % STAMP_WRAP for lane in lanes for tick in lane.ticks]
     if len(set(stamps)) < 16:
         return None
-    return gcd(*[(stamp - stamps[0]) % STAMP_WRAP for stamp in stamps])
+    ahead = [(stamp - stamps[0]) % STAMP_WRAP for stamp in stamps]
+    return gcd(*[min(step, -step % STAMP_WRAP) for step in ahead])
 
 
 def assert_same(decoded, expected):

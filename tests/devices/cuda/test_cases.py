@@ -567,6 +567,16 @@ def test_tick_step(tick, step):
     assert {row[7] for row in spans(trace) if row[6] >= 2 * step} <= {Flag(0), Flag.PARTIAL_OVERLAP}
 
 
+@pytest.mark.parametrize("step", [40, 1000])
+@pytest.mark.parametrize("start", [7_000_000, (1 << 32) - 20_000])
+def test_a_lane_before_the_others_leaves_the_step_of_the_clock(step, start):
+    """Of a distance that is taken for a wrap, a step of 1000 would keep its powers of two only."""
+    lanes = [
+        [("BE"[at % 2], 1, (first + at * step) % (1 << 32)) for at in range(40)] for first in (start, start - 80_000)
+    ]
+    assert decode(buffer(lanes, blocks=2)).clocks["resolution_ticks"].tolist() == [step]
+
+
 def test_few_stamps_tell_no_resolution():
     trace = decode(buffer([LANE]))
     assert not trace.clocks.valid("resolution_ticks")[0]

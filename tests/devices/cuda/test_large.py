@@ -14,7 +14,7 @@ from devices.cuda.helpers import buffer, simulate, stats
 from devices.cuda.test_malformed_input import wild
 from effort import some
 from lanescope.devices.cuda import decoder as decoding
-from lanescope.devices.cuda.emit import batches
+from lanescope.devices.cuda.emit import batches, tracks
 from lanescope.devices.cuda.formats import tirx, word_source
 from lanescope.devices.cuda.formats.encode import strided
 from lanescope.errors import InputError
@@ -69,7 +69,8 @@ def test_the_rows_are_those_of_a_file_read_whole(case, tmp_path, monkeypatch):
     path = tmp_path / next(iter(files))
     # Tracks that only some lanes need are numbered as they come, batch by batch.
     ls2 = case in ("ls2", "ring", "cycles")
-    whole = opened(path, monkeypatch, **({"PART_RECORDS": PART} if ls2 else {}))
+    whole = opened(path, monkeypatch, **({"PART_RECORDS": PART} if ls2 or case == "proton" else {}))
+    monkeypatch.setattr("lanescope.devices.cuda.formats.proton.PIECE_WORDS", PIECE)
     monkeypatch.setattr("lanescope.devices.cuda.formats.ls2.PIECE_WORDS", PIECE)
     monkeypatch.setattr("lanescope.devices.cuda.formats.word_source._BEGINNING", 4096)
     monkeypatch.setattr("lanescope.source.npy.MAX_HEADER", 4096)
@@ -84,13 +85,29 @@ def test_the_rows_are_those_of_a_file_read_whole(case, tmp_path, monkeypatch):
     with monkeypatch.context() as patch:
         patch.setattr(Reader, "at", at)
         large = opened(path, monkeypatch, WHOLE_BYTES=0, PIECE_WORDS=PIECE, PART_RECORDS=PART)
-    if case != "proton":
-        # A beginning, a piece or a part; or the lanes of one block, which stay together.
-        block = 8 * 3 * int(large.details["cuda_lanes"]["capacity"].max()) if ls2 else 0
-        assert path.stat().st_size > 4 * 3600
-        assert max(sizes) <= max(4096 + 12, 8 * PART + 500, 2 * block + 500)
-        assert max(sizes) < path.stat().st_size / 3
+    # A beginning, a piece or a part; or the lanes of one block, which stay together.
+    block = 8 * 3 * int(large.details["cuda_lanes"]["capacity"].max()) if ls2 or case == "proton" else 0
+    assert path.stat().st_size > 4 * 3600
+    assert max(sizes) <= max(4096 + 12, 8 * PART + 500, 2 * block + 500)
+    assert max(sizes) < path.stat().st_size / 3
     assert not differing(large, whole)
+
+
+@pytest.mark.parametrize("case", ["tirx", "flashinfer2", "ls2"])
+def test_tracks_and_details_of_many_lanes_are_made_in_pieces(case, tmp_path, monkeypatch):
+    simulation = simulate(6, blocks=12, **({"tiles": 10} | CASES[case]))
+    for name, data in simulation.files.items():
+        (tmp_path / name).write_bytes(data)
+    path = tmp_path / next(iter(simulation.files))
+    whole = lanescope.open(path, "cuda")
+    monkeypatch.setattr(tracks, "_MANY", 5)
+    monkeypatch.setattr(batches, "PART_LANES", 4)
+    assert len(list(lanescope.iter_batches(path, "cuda"))) > 5
+    pieces = lanescope.open(path, "cuda")
+    rows = len(pieces.tracks)
+    some = [row for at in range(0, rows, 7) for row in pieces.tracks.piece(at, min(at + 7, rows)).rows()]
+    assert some == list(whole.tracks.rows())
+    assert not differing(pieces, whole)
 
 
 @settings(max_examples=some(60))

@@ -12,7 +12,8 @@ void TickStep::refine(uint64_t stamp, uint64_t mask) noexcept {
     if (distinct_ < enough && std::find(seen_, seen_ + distinct_, stamp) == seen_ + distinct_) {
         seen_[distinct_++] = stamp;
     }
-    const uint64_t distance = (stamp - reference_) & mask;
+    // The shorter way: a stamp before the reference has not wrapped, which would leave only powers of two of the step.
+    const uint64_t distance = std::min((stamp - reference_) & mask, (reference_ - stamp) & mask);
     if (step_ == 0 || distance % step_ != 0) step_ = std::gcd(step_, distance);
     const bool is_power_of_two = step_ != 0 && (step_ & (step_ - 1)) == 0;
     rest_ = distinct_ == enough && is_power_of_two ? step_ - 1 : ~uint64_t{0};

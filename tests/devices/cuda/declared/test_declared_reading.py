@@ -14,7 +14,7 @@ from devices.cuda.test_large import differing, tables
 from lanescope.devices.cuda import decoder as decoding
 from lanescope.devices.cuda.emit import batches
 from lanescope.devices.cuda.formats import word_source
-from lanescope.devices.cuda.formats.declared import catalog, direct, geometry, lane_decoding
+from lanescope.devices.cuda.formats.declared import catalog, direct, geometry, lane_decoding, record_list
 from lanescope.devices.cuda.formats.declared.arrays import Arrays
 from lanescope.devices.cuda.formats.declared.encode import encode, example
 from lanescope.devices.cuda.formats.declared.reader import DeclaredBuffer
@@ -199,6 +199,8 @@ def test_a_file_that_is_not_read_whole_has_the_same_rows(name, tmp_path, monkeyp
     monkeypatch.setattr(decoding, "WHOLE_BYTES", 0)
     monkeypatch.setattr(word_source, "PIECE_WORDS", 16)
     monkeypatch.setattr(geometry, "READ_AHEAD", 64)
+    monkeypatch.setattr(record_list, "FEW_RECORDS", 0)
+    monkeypatch.setattr(record_list, "PIECE_RECORDS", 3)
     large = lanescope.open(path, "cuda", **options)
     # What has to be in memory as a whole all the same is reported.
     more = {row["name"] for row in large.stats.rows()} - {row["name"] for row in whole.stats.rows()}
@@ -206,8 +208,8 @@ def test_a_file_that_is_not_read_whole_has_the_same_rows(name, tmp_path, monkeyp
     assert differing(large, whole) == (["stats"] if name in READ_WHOLE else [])
 
 
-#: Layouts whose records are in several arrays, or all in one lane.
-READ_WHOLE = {"iris", "npkit"}
+#: Layouts whose records are all of one lane.
+READ_WHOLE = {"npkit"}
 #: Layouts whose lanes lie one behind the other, and parameters of a file that is larger than their examples.
 IN_ROWS = {
     "quack": (120 * (40 + 8 * 64), {"max_events": 64, "warps": 2}),
@@ -218,6 +220,7 @@ IN_ROWS = {
 WRITTEN = (
     "cutedsl-trace-static",
     "ikp",
+    "iris",
     "megakernels",
     "mori",
     "nanotrace-static",
@@ -265,6 +268,8 @@ def test_no_more_than_a_part_of_a_file_is_in_memory(name, tmp_path, monkeypatch)
     monkeypatch.setattr("lanescope.source.npy.MAX_HEADER", 4096)
     monkeypatch.setattr(geometry, "READ_AHEAD", 64)
     monkeypatch.setattr(batches, "PART_RECORDS", 1500)
+    monkeypatch.setattr(record_list, "FEW_RECORDS", 0)
+    monkeypatch.setattr(record_list, "PIECE_RECORDS", 1500)
     with monkeypatch.context() as patch:
         patch.setattr(Reader, "at", at)
         large = lanescope.open(path, "cuda", **options)

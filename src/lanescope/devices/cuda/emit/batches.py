@@ -25,6 +25,8 @@ Mask = npt.NDArray[np.bool_]
 
 #: Records that are decoded at a time where the whole does not have to be in memory.
 PART_RECORDS = 1 << 20
+#: Lanes whose details are rows of one batch.
+PART_LANES = 1 << 16
 #: Of buffers of more parts than this, parts of half the size are decoded: they are decoded twice anyway.
 _FEW_PARTS = 4
 
@@ -82,7 +84,10 @@ def batches(
             yield making.builder.batch()
     lost = gaps.bounds_of(making)
     gaps.add_overrun_gaps(making, lost)
-    gaps.lane_details(making, lost)
+    for first in range(0, max(1, len(making.known)), PART_LANES):
+        if first:
+            yield making.builder.batch()
+        gaps.lane_details(making, lost, slice(first, min(first + PART_LANES, len(making.known))))
     metadata.add(making)
     making.stats.emit(making.builder, making.input_id)
     name, make = buffer.raw()

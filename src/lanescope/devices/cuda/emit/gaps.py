@@ -112,34 +112,33 @@ def missing(making: TraceAssembly, decoded: Decoded) -> None:
         )
 
 
-def _coverage(making: TraceAssembly) -> None:
+def _coverage(making: TraceAssembly, part: slice) -> None:
     """Add when lanes were recorded; of a million lanes nothing is kept that can be computed again."""
-    placed, t0, span, lanes = making.placed, making.t0, making.span, making.tree.lane
+    placed, t0, span, lanes = making.placed[part], making.t0, making.span, making.tree.lane[part]
     count = int(np.count_nonzero(placed))
     if count:
         making.builder.append(
             "coverage",
             track_id=Column.derived(count, lambda: lanes[placed]),
-            ts=Column.derived(count, lambda: span["begin"][placed] - t0),
-            dur=Column.derived(count, lambda: (span["end"] - span["begin"])[placed]),
+            ts=Column.derived(count, lambda: span["begin"][part][placed] - t0),
+            dur=Column.derived(count, lambda: (span["end"] - span["begin"])[part][placed]),
         )
 
 
-def lane_details(making: TraceAssembly, found: LossBounds) -> None:
-    """Add the coverage and the details of every lane that anything is known of."""
+def lane_details(making: TraceAssembly, found: LossBounds, part: slice) -> None:
+    """Add the coverage and the details of every lane of a part that anything is known of."""
     summary, grid, tree = making.summary, making.grid, making.tree
-    _coverage(making)
-    known: I64 | slice = np.flatnonzero(making.known)
-    count = int(np.count_nonzero(making.known))
+    _coverage(making, part)
+    is_known = making.known[part]
+    count = int(np.count_nonzero(is_known))
     if not count:
         return
-    is_all = count == len(making.known)
-    if is_all:
-        known = slice(None)
+    known: I64 | slice = part if count == len(is_known) else part.start + np.flatnonzero(is_known)
 
     def of(column: I64) -> Any:
         """Return the values of the known lanes; what is 0 in all of them is one value for a million lanes."""
-        return (column if is_all else column[known]) if column.any() else 0
+        values = column[known]
+        return values if values.any() else 0
 
     has_time = summary["records"][known] > 0
     columns: dict[str, Any] = {}

@@ -146,6 +146,8 @@ class _Making:
         return self._track(key, top, f"block {place.block}", kind="group", role="block", sort_key=place.block)
 
     def _lane(self, number: int, top: int, place: Place) -> int:
+        if (number, place) in self._tracks:
+            return self._tracks[number, place]
         of = {"kind": "lane", "role": "group", "nesting": "nested", "clock_id": self._clock, "sort_key": place.warp}
         return self._track((number, place), self._block(number, top, place), f"{self._of.lane} {place.warp}", **of)
 

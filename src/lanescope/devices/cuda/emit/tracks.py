@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 
 import numpy as np
 import numpy.typing as npt
@@ -15,7 +15,8 @@ from lanescope.trace.column import Encoded
 I64 = npt.NDArray[np.int64]
 U32 = npt.NDArray[np.uint32]
 
-#: The columns of more tracks than this are computed where they are read, and what they are computed from is not kept.
+#: The columns of more lanes than this are computed where they are read, some lanes at a time; nothing is kept that they
+#: are computed from.
 _MANY = 1 << 16
 
 
@@ -54,17 +55,29 @@ class Tree:
         lanes = np.flatnonzero(known)
         if grid.sm is not None:
             lanes = lanes[np.lexsort((grid.group[lanes], grid.block[lanes], _sm_of_blocks(grid, lanes)))]
-        if len(lanes):
-            self._grow(root, lanes)
+        keeps, first = len(lanes) <= _MANY, root + 1
+        for some in [lanes] if keeps else _pieces(grid, lanes):
+            if len(some):
+                first += self._grow(root, first, some, keeps=keeps)
 
-    def _grow(self, root: int, lanes: I64) -> None:
-        """Add the tracks of lanes, in this order: a table of columns, as there may be a million of them."""
+    def _grow(self, root: int, first: int, lanes: I64, *, keeps: bool) -> int:
+        """Add the tracks of lanes, in this order: a table of columns, as there may be a million of them.
+
+        Args:
+            root: the track of the GPU.
+            first: the id of the first of them.
+            lanes: int64, the lanes.
+            keeps: keep what the columns are computed from.
+
+        Returns:
+            How many there are.
+        """
         # What columns are computed from must not lead back to the builder, or all of a trace waits for the collector.
         grid, names_of, clock_of = self._grid, self._groups, self._clock_of
         at, block_at, _ = places = _positions(grid, lanes)
-        count, first = int(at[-1]) + 1, root + 1
+        count = int(at[-1]) + 1
         kept = lanes.astype(np.uint32)
-        known = places if count <= _MANY else None
+        known = places if keeps else None
         del places
 
         def positions() -> tuple[I64, I64, I64]:
@@ -133,6 +146,7 @@ class Tree:
         assert added == first
         self.lane[lanes] = first + at
         self._parent[lanes] = first + block_at[np.searchsorted(block_at, at, side="right") - 1]
+        return count
 
     def name(self, lane: int) -> str:
         """Return the name of a lane."""
@@ -170,6 +184,21 @@ class Tree:
 
 def _name(groups: Mapping[int, str], group: int) -> str:
     return groups.get(group, f"group {group}")
+
+
+def _pieces(grid: Grid, lanes: I64) -> Iterator[I64]:
+    """Yield lanes in pieces of about ``_MANY``; those of an SM, or of a block without one, are in one piece."""
+    block = grid.block[lanes]
+    begins = np.diff(block, prepend=block[:1] - 1) != 0
+    if grid.sm is not None:
+        sm = _sm_of_blocks(grid, lanes)
+        begins &= (sm < 0) | (np.diff(sm, prepend=-1) != 0)
+    at = np.append(np.flatnonzero(begins), len(lanes))
+    first = 0
+    while first < len(lanes):
+        last = int(at[min(int(np.searchsorted(at, first + _MANY)), len(at) - 1)])
+        yield lanes[first:last]
+        first = last
 
 
 def _positions(grid: Grid, lanes: I64 | U32) -> tuple[I64, I64, I64]:

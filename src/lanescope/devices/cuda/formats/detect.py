@@ -10,7 +10,7 @@ from lanescope.devices.cuda.formats.lanes import STEP_BACK
 from lanescope.devices.cuda.formats.layout import FLASHINFER_V2, LS2, LS2_MAGIC, PROTON, TIRX_V1
 from lanescope.devices.cuda.formats.layout_detection import is_proton
 from lanescope.devices.cuda.formats.ls2 import Ls2Header
-from lanescope.devices.cuda.formats.proton import ProtonHeader
+from lanescope.devices.cuda.formats.proton_file import ProtonHeader
 from lanescope.devices.cuda.formats.tirx import TirxBuffer, find_stride, header
 from lanescope.devices.cuda.formats.word_layouts import MOST, TAGS, TRANSPILER, Told, tell
 from lanescope.devices.cuda.formats.word_source import Words, WordSource, content_of, store_of

@@ -76,12 +76,14 @@ class _Reader:
         self.bad = 0
         self.wrong = 0
         self._launch: dict[str, Any] = {}
+        #: Places of the table, of this launch, and what is wrong about each.
+        self._places: dict[int, tuple[Place, int]] = {}
 
     def launch(self, value: Any, graph: str | None) -> Launch | None:
         if not isinstance(value, dict):
             self.bad += 1
             return None
-        self._launch = value
+        self._launch, self._places = value, {}
         grid = [value.get(f"gridDim{axis}") for axis in "XY"]
         sizes = [size if _is_natural(size) and size else 1 for size in grid]
         made = Launch(
@@ -103,11 +105,14 @@ class _Reader:
                 self.bad += 1
 
     def _range(self, value: Mapping[str, Any], grid: list[int]) -> Event:
-        places = value.get("warpLocIdxs")
-        places = _list(value.get("warpLocs")) if places is None else [self._location(at) for at in _list(places)]
+        indices = value.get("warpLocIdxs")
+        places = _list(value.get("warpLocs")) if indices is None else [self._location(at) for at in _list(indices)]
         if not places:
             raise _UnreadableError
-        first, last = (self._placed(place, grid) for place in (places[0], places[-1]))
+        if indices is None:
+            first, last = (self._placed(place, grid) for place in (places[0], places[-1]))
+        else:
+            first, last = (self._placed_at(at, grid) for at in (indices[0], indices[-1]))
         begin = _time(value.get("startTs"))
         end = None if value.get("endTs") is None else _time(value["endTs"])
         events = [event for event in _list(value.get("internalEvents")) if isinstance(event, dict)]
@@ -125,14 +130,14 @@ class _Reader:
         return Event(name, begin, end, first, last, of, payload, payload_type, inner)
 
     def _marker(self, value: Mapping[str, Any], grid: list[int]) -> Event:
-        place = self._placed(self._one_place(value, "location"), grid)
+        place = self._one_place(value, "location", grid)
         payload, payload_type = _payload(value)
         self.wrong += not payload_fits(value.get("payloadType", 0), value.get("payloadVal"))
         name = self._name(value, "markerName", "markerNameIdx")
         return Event(name, _time(value.get("timestamp")), None, place, place, 0, payload, payload_type)
 
     def _lifetime(self, value: Mapping[str, Any], grid: list[int]) -> Event:
-        place = self._placed(self._one_place(value, "warpLocation"), grid)
+        place = self._one_place(value, "warpLocation", grid)
         begin, end = _time(value.get("startTs")), _time(value.get("endTs"))
         if end < begin:
             raise _UnreadableError
@@ -150,8 +155,22 @@ class _Reader:
         self.wrong += sum(unit is None and value.get(key) is not None for key, unit in units)
         return place
 
-    def _one_place(self, value: Mapping[str, Any], key: str) -> Any:
-        return self._location(value["locIdx"]) if "locIdx" in value else value.get(key)
+    def _placed_at(self, at: int, grid: list[int]) -> Place:
+        """Return a place of the table, which many events of a launch name; it is wrong in each of them."""
+        if at not in self._places:
+            before = self.wrong
+            place = self._placed(self._location(at), grid)
+            self._places[at] = place, self.wrong - before
+            return place
+        place, wrong = self._places[at]
+        self.wrong += wrong
+        return place
+
+    def _one_place(self, value: Mapping[str, Any], key: str, grid: list[int]) -> Place:
+        if "locIdx" not in value:
+            return self._placed(value.get(key), grid)
+        self._location(value["locIdx"])
+        return self._placed_at(value["locIdx"], grid)
 
     def _location(self, at: Any) -> Any:
         if not _is_natural(at) or at >= len(self._locations):

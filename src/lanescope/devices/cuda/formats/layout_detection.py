@@ -13,7 +13,7 @@ from lanescope.devices.cuda.formats.buffer import Buffer
 from lanescope.devices.cuda.formats.ls2 import Ls2Buffer
 from lanescope.devices.cuda.formats.proton import ProtonBuffer
 from lanescope.devices.cuda.formats.strided import StridedBuffer
-from lanescope.devices.cuda.formats.word_source import WordSource
+from lanescope.devices.cuda.formats.word_source import FileBytes, WordSource
 from lanescope.errors import InputError, UsageError
 
 
@@ -119,7 +119,10 @@ def read(content: WordSource, options: Mapping[str, Any]) -> Buffer:
         for option in ("stride", "max_records"):
             if options[option] is not None:
                 raise UsageError(f"--{option} and layout {name} are mutually exclusive", hint=f"remove --{option}")
-        return Ls2Buffer(content.store()) if name == layout.LS2 else ProtonBuffer(content.words(4))
+        if name == layout.LS2:
+            return Ls2Buffer(content.store())
+        data = content.bytes()
+        return ProtonBuffer(data if isinstance(data, FileBytes) else content.words(4))
     return StridedBuffer(
         content.store(),
         name,

@@ -11,7 +11,6 @@ import numpy.typing as npt
 
 from lanescope._native import core
 from lanescope.common.distinct import distinct
-from lanescope.declaration import frozen_class
 from lanescope.devices.cuda.formats import layout
 from lanescope.devices.cuda.formats.buffer import (
     Bounds,
@@ -24,9 +23,17 @@ from lanescope.devices.cuda.formats.buffer import (
     WrapOffsets,
 )
 from lanescope.devices.cuda.formats.lanes import I64, U32, Decoded, Outputs, turns_of
-from lanescope.devices.cuda.formats.layout import PROTON_BLOCK, PROTON_ENTRY, PROTON_HEADER, PROTON_PREAMBLE
+from lanescope.devices.cuda.formats.layout import PROTON_BLOCK, PROTON_ENTRY, PROTON_PREAMBLE
+from lanescope.devices.cuda.formats.proton_file import (
+    HEADER_WORDS,
+    MAX_WARPS,
+    OLD_WORDS,
+    ProtonHeader,
+    ProtonWords,
+    Words32,
+)
 from lanescope.devices.cuda.formats.raw_records import table_of
-from lanescope.errors import InputError
+from lanescope.devices.cuda.formats.word_source import PIECE_WORDS, FileBytes
 from lanescope.trace import Column, Dictionary, Table
 from lanescope.trace.schema import ColumnSpec, TableSpec
 
@@ -46,11 +53,8 @@ PROTON_ENTRIES = TableSpec(
 )
 
 
-Words32 = npt.NDArray[np.uint32]
-
-_HEADER_WORDS = PROTON_HEADER.bits // 32
-#: Words in front of a CTA's write indices, in newer versions and in those without times.
-_NEW, _OLD = PROTON_BLOCK.bits // 32, 4
+#: Words in front of a CTA's write indices, in versions with times.
+_NEW = PROTON_BLOCK.bits // 32
 #: Longest plausible kernel; a larger difference does not come from a pair of times.
 _LONGEST_NS = np.uint64(1 << 42)
 _LATEST = np.uint64(1 << 62)
@@ -60,81 +64,20 @@ _LARGEST_INDEX = 1 << 24
 _MOST_GHZ = 4
 #: Below all stamps; twice as much still fits.
 _NEVER = -(1 << 61)
-#: No GPU has more warps a CTA, and none more CTAs than its grid's 31 bits.
-_MAX_WARPS = 1 << 10
-#: Kind of device in the file header.
-_CUDA = 1
-
-
-@frozen_class
-class ProtonHeader:
-    """Contents of the file header; sizes in 32-bit words.
-
-    Attributes:
-        payload: where the areas begin.
-        blocks: CTAs.
-        units: warps of a CTA.
-        scratch: words of a CTA's area.
-        uids: warps that were recorded.
-        size: words of the file.
-        is_cuda: whether the GPU is one of CUDA.
-    """
-
-    payload: int
-    blocks: int
-    units: int
-    scratch: int
-    uids: tuple[int, ...]
-    size: int
-    is_cuda: bool
-
-    @classmethod
-    def read(cls, words: Words32) -> ProtonHeader:
-        """Return the header of a file.
-
-        Raises:
-            InputError: it is none, of another version, or contradicts itself.
-        """
-        if len(words) < _HEADER_WORDS:
-            raise InputError("Proton file is shorter than its header", hint="copy the complete file")
-        fields = PROTON_HEADER.decode(int.from_bytes(words[:_HEADER_WORDS].tobytes(), "little"))
-        count = fields["uids"]
-        if fields["version"] != 1 or fields["header_size"] != 40 + 4 * count or not 1 <= count <= _MAX_WARPS:
-            raise InputError(
-                "Proton header not found: expected version 1", hint="copy the complete file or use --layout"
-            )
-        uids = tuple(words[_HEADER_WORDS : _HEADER_WORDS + count].tolist())
-        sound = (
-            fields["payload_offset"] % 4 == 0
-            and fields["payload_offset"] >= 40 + 4 * count
-            and fields["scratch"] % 4 == 0
-            and fields["scratch"] >= 4 * (_OLD + fields["units"])
-            and 1 <= fields["units"] <= _MAX_WARPS
-            and len(uids) == count
-            and len(set(uids)) == count
-            and max(uids) < fields["units"]
-            and fields["payload_size"] == fields["blocks"] * fields["scratch"]
-        )
-        if not sound:
-            raise InputError("contradictory Proton header", hint="record the file with Proton format version 1")
-        payload, scratch = fields["payload_offset"] // 4, fields["scratch"] // 4
-        size = payload + fields["blocks"] * scratch
-        is_cuda = fields["device"] == _CUDA
-        return cls(payload, fields["blocks"], fields["units"], scratch, uids, size, is_cuda)
 
 
 class ProtonBuffer(OwnNumbers):
     """A Proton file.
 
     Args:
-        words: uint32 [n], the whole file; a cut one is read as far as it holds whole areas.
+        words: uint32 [n], the whole file, or its bytes; a cut one is read as far as it holds whole areas.
 
     Raises:
         InputError: the header is none.
 
     Attributes:
         header: the file header.
-        words: the words of the file; what stands behind is left out.
+        words: the words of the file.
         cut: bytes that the header promises and that are not there.
         behind: bytes behind the buffer.
         has_times: whether the areas hold times.
@@ -148,24 +91,46 @@ class ProtonBuffer(OwnNumbers):
     is_full_clock = False
     has_tokens = False
 
-    def __init__(self, words: Words32) -> None:
-        self.header = header = ProtonHeader.read(words)
-        self.words = words[: header.size]
-        self.cut = (header.size - len(self.words)) * self.unit_bytes
-        self.behind = (len(words) - len(self.words)) * self.unit_bytes
-        blocks = max(0, (len(self.words) - header.payload) // header.scratch)
-        areas = self.words[header.payload : header.payload + blocks * header.scratch].reshape(blocks, header.scratch)
+    def __init__(self, words: Words32 | FileBytes) -> None:
+        self.words = ProtonWords(words)
+        self.header = header = ProtonHeader.read(self.words.window(0, HEADER_WORDS + MAX_WARPS))
+        self._size = min(header.size, len(self.words))
+        self.cut = (header.size - self._size) * self.unit_bytes
+        self.behind = (len(self.words) - self._size) * self.unit_bytes
+        self._blocks = max(0, (self._size - header.payload) // header.scratch)
+        self._areas = areas = self._heads()
         self.has_times = self._times(areas)
-        meta = (_NEW if self.has_times else _OLD) + header.units
+        meta = (_NEW if self.has_times else OLD_WORDS) + header.units
         size = areas[:, 3].astype(np.int64) // 4
         segment = size // len(header.uids) // 2 * 2
         good = (areas[:, 0] == PROTON_PREAMBLE) & (meta + size <= header.scratch)
         self.bad_blocks = int(np.count_nonzero(~good))
-        self._areas, self._good = areas, np.flatnonzero(good)
+        self._good = np.flatnonzero(good)
         self._rings = self._find_rings(meta, segment)
-        found = core.cuda_proton_count(self.words, self._rings)
-        self._begins, self._marks, self._async, self._values, self._reserved, wide = found
-        self.stamp_bits = layout.PROTON_STAMP_BITS if wide else layout.STAMP_BITS
+        self._window = self.words.window(0, 0)
+        self._window_at = 0
+        found = [core.cuda_proton_count(*self._rings_of(part)[:2]) for part in self._cut(PIECE_WORDS)]
+        self._begins, self._marks, self._async, self._values, self._reserved = (
+            sum(counts[at] for counts in found) for at in range(5)
+        )
+        self.stamp_bits = layout.PROTON_STAMP_BITS if any(counts[5] for counts in found) else layout.STAMP_BITS
+
+    def _pieces(self) -> Iterator[tuple[int, Words32]]:
+        """Yield the areas of some blocks at a time, uint32 [n, words of an area], and the first of them."""
+        scratch, payload = self.header.scratch, self.header.payload
+        step = max(1, PIECE_WORDS // scratch)
+        for first in range(0, self._blocks, step):
+            last = min(first + step, self._blocks)
+            words = self.words.window(payload + first * scratch, payload + last * scratch)
+            yield first, words.reshape(-1, scratch)
+
+    def _heads(self) -> Words32:
+        """Return the words before the entries of each area, uint32 [blocks, n]."""
+        width = min(self.header.scratch, _NEW + self.header.units)
+        found = np.empty((self._blocks, width), np.uint32)
+        for first, areas in self._pieces():
+            found[first : first + len(areas)] = areas[:, :width]
+        return found
 
     def _times(self, areas: npt.NDArray[np.uint32]) -> bool:
         """Return whether the areas hold times, as newer versions write them: nothing else says which version it is.
@@ -174,7 +139,7 @@ class ProtonBuffer(OwnNumbers):
         area that passes for one with times would need the third stamp of its first warp to look like an index.
         """
         marked = areas[areas[:, 0] == PROTON_PREAMBLE]
-        if not len(marked) or areas.shape[1] < _NEW + self.header.units:
+        if not len(marked) or self.header.scratch < _NEW + self.header.units:
             return False
         times = marked[:, 4:10].astype(np.uint64)
         begin, end, done = (times[:, at] | times[:, at + 1] << np.uint64(32) for at in (0, 2, 4))
@@ -220,7 +185,7 @@ class ProtonBuffer(OwnNumbers):
     @property
     def slots(self) -> int:
         """Words of the file."""
-        return len(self.words)
+        return self._size
 
     @cached_property
     def overwritten(self) -> I64 | None:
@@ -238,20 +203,64 @@ class ProtonBuffer(OwnNumbers):
         found: I64 = start + 2 * (at % np.maximum(entries, 1))
         return found
 
+    def _cut(self, limit: int) -> list[tuple[int, int]]:
+        """Cut the lanes by the words of their areas, about ``limit`` in a part; those of a block stay together."""
+        count, scratch = len(self.header.uids), self.header.scratch
+        block = self._areas[self._good, 1]
+        begins = np.flatnonzero(np.diff(block, prepend=block[:1] ^ np.uint32(1)) != 0)
+        at = np.append(begins, len(self._good))
+        step, first, found = max(1, limit // scratch), 0, []
+        while first < len(self._good):
+            last = int(at[min(int(np.searchsorted(at, first + step)), len(at) - 1)])
+            found.append((first * count, last * count))
+            first = last
+        return found or [(0, 0)]
+
     def parts(self, limit: int) -> list[tuple[int, int]]:
-        """All lanes at once: a file holds 64 MiB at most."""
-        return [(0, len(self._rings))]
+        """Cut the lanes into parts of whole blocks that have about so many entries."""
+        scratch, most = self.header.scratch, max(1, int(self._rings[:, 3].max(initial=0)) * len(self.header.uids))
+        return self._cut(max(1, limit // most) * scratch)
+
+    def _rings_of(self, part: tuple[int, int]) -> tuple[Words32, I64, int]:
+        """Return the words that hold the rings of lanes, these rings in them, and where in the file the words begin."""
+        rings = self._rings[slice(*part)]
+        if not len(rings):
+            return self.words.window(0, 0), rings, 0
+        first, last = int(rings[:, 0].min()), int((rings[:, 0] + 2 * rings[:, 1]).max())
+        return self.words.window(first, last), np.ascontiguousarray(rings - np.array([first, 0, 0, 0, 0])), first
+
+    def _at(self, slots: I64) -> Words32:
+        """Return words, those of the part that was decoded last without a look at the file, uint32 [n]."""
+        if not len(slots):
+            return np.empty(0, np.uint32)
+        low, high = int(slots.min()), int(slots.max()) + 1
+        if self.words.is_in_memory:
+            return self.words.window(0, len(self.words))[slots]
+        if self._window_at <= low and high <= self._window_at + len(self._window):
+            return self._window[slots - self._window_at]
+        found = np.empty(len(slots), np.uint32)
+        of = slots // PIECE_WORDS
+        for piece in distinct(of).tolist():
+            rows = of == piece
+            found[rows] = self.words.window(piece * PIECE_WORDS, (piece + 1) * PIECE_WORDS)[
+                slots[rows] - piece * PIECE_WORDS
+            ]
+        return found
 
     def part_launches(self, summary: Summary, *, keep: bool, launch_ns: int | None) -> bool:
         """What the lanes count is of one launch."""
         return False
 
     def decode(self, part: tuple[int, int], *, split: bool, step_back: int) -> Decoded:
-        """Decode all warps; arguments as ``buffer.Buffer.decode`` describes them."""
-        count = len(self._rings)
-        out = Outputs(count, slices=self._begins, instants=self._marks, gaps=int(self._rings[:, 3].sum()) + count)
-        result = core.cuda_proton_decode(self.words, self._rings, self.stamp_bits, step_back, *out.arguments())
-        return out.done(result, stamp_wrap=1 << self.stamp_bits)
+        """Decode warps; arguments as ``buffer.Buffer.decode`` describes them."""
+        words, rings, first = self._rings_of(part)
+        self._window, self._window_at = words, first
+        count, begins, marks = len(rings), self._begins, self._marks
+        if count < len(self._rings):
+            begins, marks = core.cuda_proton_count(words, rings)[:2]
+        out = Outputs(count, slices=begins, instants=marks, gaps=int(rings[:, 3].sum()) + count)
+        result = core.cuda_proton_decode(words, rings, self.stamp_bits, step_back, *out.arguments())
+        return out.done(result, stamp_wrap=1 << self.stamp_bits, base=part[0])
 
     def turns(self, summary: Summary, anchor: int | None, step_back: int) -> WrapOffsets:
         """Place the lanes of each SM by their first stamps; each SM counts for itself."""
@@ -289,7 +298,7 @@ class ProtonBuffer(OwnNumbers):
     def special(self, lane: U32, index: U32) -> TaggedRecords:
         """Say what instants of the core really are."""
         slot = self.slots_of(lane, index)
-        tag = self.words[slot].astype(np.int64)
+        tag = self._at(slot).astype(np.int64)
         kinds, is_end = PROTON_ENTRY["type"].of(tag), PROTON_ENTRY["is_end"].of(tag)
         kind = np.full(len(slot), layout.INSTANT, np.int64)
         is_async = (kinds == layout.ASYNC) | (kinds >= layout.ASYNC_39)
@@ -313,8 +322,8 @@ class ProtonBuffer(OwnNumbers):
         behind = start + 2 * (((slots - start) // 2 + 1) % entries)
         newest = self._rings[rows, 2] + self._rings[rows, 3] - 1
         is_last = (slots - start) // 2 == newest % entries
-        found = (PROTON_ENTRY["type"].of(self.words[behind].astype(np.int64)) == layout.METRIC) & ~is_last
-        return np.where(found, self.words[np.minimum(behind + 1, len(self.words) - 1)], 0).astype(np.uint64), found
+        found = (PROTON_ENTRY["type"].of(self._at(behind).astype(np.int64)) == layout.METRIC) & ~is_last
+        return np.where(found, self._at(np.minimum(behind + 1, self._size - 1)), 0).astype(np.uint64), found
 
     def values(self, slots: I64, tokens: I64) -> npt.NDArray[np.float64]:
         """There are none."""
@@ -342,12 +351,17 @@ class ProtonBuffer(OwnNumbers):
         """Count headers and entries; unreadable entries and areas are lost."""
         header = self.header
         records = int(summary["records"].sum())
-        meta = (_NEW if self.has_times else _OLD) + header.units
-        understood = _HEADER_WORDS + len(header.uids) + len(self._good) * meta + 2 * records
+        meta = (_NEW if self.has_times else OLD_WORDS) + header.units
+        understood = HEADER_WORDS + len(header.uids) + len(self._good) * meta + 2 * records
         lost = 2 * (int(self._rings[:, 3].sum()) - records)
         bad = np.setdiff1d(np.arange(len(self._areas)), self._good, assume_unique=True)
-        rest = self.words[header.payload + len(self._areas) * header.scratch :]
-        return understood, lost + int(np.count_nonzero(self._areas[bad])) + int(np.count_nonzero(rest))
+        if len(bad):
+            is_bad = np.zeros(len(self._areas), np.bool_)
+            is_bad[bad] = True
+            for first, areas in self._pieces():
+                lost += int(np.count_nonzero(areas[is_bad[first : first + len(areas)]]))
+        rest = self.words.window(header.payload + len(self._areas) * header.scratch, self._size)
+        return understood, lost + int(np.count_nonzero(rest))
 
     def stats(self, summary: Summary) -> Iterator[tuple[str, int, int | None]]:
         """Yield what the areas give reason to say."""
@@ -398,7 +412,8 @@ def proton_entries(buffer: ProtonBuffer, before: int) -> Table:
     """Return the entries of all rings of a Proton file, in the order in which they were written."""
     stored, ring = buffer.stored()
     slots = buffer.slots_of(ring, stored)
-    tag, low = buffer.words[slots].astype(np.uint64), buffer.words[slots + 1]
+    words = buffer.words.window(0, len(buffer.words))
+    tag, low = words[slots].astype(np.uint64), words[slots + 1]
     names = Dictionary(["scope", "async", "mark", "metric"])
     values: dict[str, Any] = {
         "slot": slots,

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from lanescope.declaration import frozen_class
+from lanescope.declaration import frozen_class, replace
 from lanescope.devices.cuda.formats.declared.declaration import MAIN, Declaration
 from lanescope.devices.cuda.formats.word_source import FileBytes, WordSource
 from lanescope.errors import InputError
@@ -52,6 +52,11 @@ class Arrays:
     def size(self) -> int:
         """Bytes of all arrays."""
         return sum(len(array) for array in self.data.values())
+
+    def in_memory(self) -> Arrays:
+        """Return the arrays, those in a file read."""
+        read = {name: array[0 : len(array)] for name, array in self.data.items() if isinstance(array, FileBytes)}
+        return replace(self, data={**self.data, **read}) if read else self
 
 
 def is_npz(data: bytes) -> bool:
@@ -121,6 +126,8 @@ def _part(whole: Bytes | FileBytes, first: int, last: int) -> Bytes | FileBytes:
 def _from_archive(whole: Bytes | FileBytes, declaration: Declaration) -> Arrays:
     found: dict[str, Any] = {}
     at: dict[str, int] = {}
+    record = declaration.record
+    of_records = {MAIN, *(spec.array for spec in (*record.fields, *record.views))}
     try:
         with zipfile.ZipFile(_Seekable(whole)) as archive:
             members = {info.filename.removesuffix(_SUFFIX): info for info in archive.infolist()}
@@ -142,8 +149,8 @@ def _from_archive(whole: Bytes | FileBytes, declaration: Declaration) -> Arrays:
             raise InputError("the .npz file holds more than arrays", hint="write it with numpy.savez")
         begin = _content(whole, info)
         array, before = _array(_part(whole, begin, begin + info.file_size), shown, info.file_size)
-        # Only the main array may be large.
-        found[name] = array if name == MAIN else array[0 : len(array)]
+        # Arrays of what is known of lanes are small.
+        found[name] = array if name in of_records else array[0 : len(array)]
         at[name] = begin + before
     used = sum(len(array) for array in found.values())
     return Arrays(found, at, envelope=len(whole) - used - at[MAIN])

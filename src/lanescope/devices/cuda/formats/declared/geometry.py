@@ -25,6 +25,8 @@ I64 = npt.NDArray[np.int64]
 _MOST_POSITIONS = 1 << 31
 #: Bytes of a file that are read at once for fields that lie apart.
 READ_AHEAD = 1 << 20
+#: Bytes behind all lanes that are looked at together.
+_PIECE = 1 << 22
 
 
 def full(value: Any, count: int) -> I64:
@@ -257,8 +259,9 @@ def bytes_behind(declaration: Declaration, arrays: Arrays, geometry: Geometry) -
     found = 0
     for name, data in arrays.data.items():
         end = end_of_lanes(declaration, geometry) if name == MAIN else _end_in(name, declaration, geometry)
-        behind = data[min(len(data), end) :]
-        found += len(behind) if behind.any() else 0
+        end = min(len(data), end)
+        pieces = (data[at : at + _PIECE] for at in range(end, len(data), _PIECE))
+        found += len(data) - end if any(bool(piece.any()) for piece in pieces) else 0
     return found
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import fields
+from dataclasses import fields, replace
 from functools import cached_property
 from typing import Protocol
 
@@ -21,7 +21,6 @@ from lanescope.devices.cuda.formats.declared.direct import (
     BAD,
     BEGINS,
     CORE_BITS,
-    FAR_BITS,
     FIRST_BAD,
     OTHERS,
     DirectLanes,
@@ -30,7 +29,18 @@ from lanescope.devices.cuda.formats.declared.direct import (
 )
 from lanescope.devices.cuda.formats.declared.geometry import Geometry, extent_of_record
 from lanescope.devices.cuda.formats.declared.lane_table import LaneTable, joined, of_columns, slot_identity
-from lanescope.devices.cuda.formats.declared.records import CODES, UNREADABLE, Records, check_events, records_of
+from lanescope.devices.cuda.formats.declared.record_list import RecordList, is_list
+from lanescope.devices.cuda.formats.declared.records import (
+    CODES,
+    UNREADABLE,
+    Records,
+    check_events,
+    earliest,
+    events_of,
+    rebase,
+    records_of,
+    rows_of,
+)
 from lanescope.devices.cuda.formats.declared.windows import Windows, cut
 from lanescope.devices.cuda.formats.earlier_launch import NEVER, odd_lanes
 from lanescope.devices.cuda.formats.lane_columns import end_to_end, shared
@@ -38,6 +48,9 @@ from lanescope.devices.cuda.formats.lanes import I64, U32, Decoded, Outputs
 from lanescope.devices.cuda.formats.word_source import FileBytes
 
 Part = tuple[int, int]
+
+#: Most records of a part that is read by columns, unless one lane has more.
+PART_RECORDS = 1 << 17
 
 
 class Lanes(Protocol):
@@ -128,10 +141,7 @@ class _LanesInOrder:
 
     def records(self) -> Records:
         """Return all records, however many they are."""
-        main = self._arrays.main
-        arrays = self._arrays
-        if isinstance(main, FileBytes):
-            arrays = Arrays({**arrays.data, MAIN: main[0 : len(main)]}, arrays.at, arrays.cut, arrays.envelope)
+        arrays = self._arrays.in_memory()
         found = records_of(self._declaration, Columns(self._declaration, arrays, self._geometry))
         rebase(self._declaration, found, self.origin)
         return found
@@ -257,6 +267,7 @@ class ColumnLanes(_LanesInOrder):
         self._first, self._ring = np.zeros(0, np.int64), np.zeros(0, np.int64)
         self._last: tuple[Part, Records] | None = None
         self._codes: list[tuple[int, int]] = []
+        self._is_in_order = False
         self._cuts: I64 | None = None
         #: Lanes of the buffer that are read together, and what becomes of which of them.
         self._pieces, self._piece_of = self._parts, dict(zip(self._parts, self._parts, strict=True))
@@ -268,7 +279,13 @@ class ColumnLanes(_LanesInOrder):
         #: Whether the place of a record follows from its position in its lane.
         self._is_placed = is_dense and declaration.positions == "sequence" and not self._by_record
         self._is_by_parts = declaration.pairing != "token" and self._extent is not None and self._has_own_lanes
-        if not self._is_by_parts:
+        self._list: RecordList | None = None
+        if not self._is_by_parts and is_list(declaration, geometry):
+            found = RecordList(declaration, arrays, geometry)
+            if found.is_possible:
+                self._list = found
+                self._pieces = self._parts = [(0, len(found.counts))]
+        if not self._is_by_parts and self._list is None:
             self._read_file()
 
     @cached_property
@@ -288,17 +305,22 @@ class ColumnLanes(_LanesInOrder):
 
     def _read_file(self) -> None:
         """Read a file that is not in memory."""
-        arrays, main = self._arrays, self._arrays.main
-        if isinstance(main, FileBytes):
-            self._arrays = Arrays({**arrays.data, MAIN: main[0 : len(main)]}, arrays.at, arrays.cut, arrays.envelope)
-            self._is_file_read = True
+        self._is_file_read |= not self._is_in_memory
+        self._arrays = self._arrays.in_memory()
 
     def cut(self, limit: int) -> list[Part]:
         """Cut the lanes by their positions."""
+        # The columns of a record take as many bytes as two records that the core reads itself, and more.
+        few = min(-(-limit // 2), PART_RECORDS)
+        if self._list is not None:
+            self._pieces = self._parts = cut(self._list.counts, few)
+            self._piece_of = dict(zip(self._parts, self._parts, strict=True))
+            self._last, self._is_in_order = None, False
+            self.__dict__.pop("table", None)
+            return self._parts
         if not self._is_by_parts:
             return self._parts
-        # The columns of a record take as many bytes as two records that the core reads itself.
-        pieces = cut(self._geometry.room, -(-limit // 2))
+        pieces = cut(self._geometry.room, few)
         if self._geometry.lanes == 1:
             self._read_file()
         for name in ("_windows", "table"):
@@ -312,6 +334,11 @@ class ColumnLanes(_LanesInOrder):
         return self._parts
 
     def _columns(self, piece: Part) -> Columns:
+        if self._list is not None:
+            if not self._is_in_order:
+                self._list.put_in_order(self._parts)
+                self._is_in_order = True
+            return self._list.of(piece)
         if len(self._pieces) == 1 and self._is_in_memory:
             return Columns(self._declaration, self._arrays, self._geometry)
         window = self._windows.of(piece)
@@ -323,8 +350,17 @@ class ColumnLanes(_LanesInOrder):
         """What is known of the lanes apart from their records, after a pass over all of them."""
         if len(self._pieces) == 1:
             return self._read(self._pieces[0])
+        found, of = self._joined(), self._list
+        if of is not None:
+            # What the list counted is said of lanes only if all of its records are of one.
+            headers = of_columns(self._declaration, of.whole, np.zeros(len(found), np.int64))
+            found = replace(found, **headers, orphans=of.orphans, ignored=of.ignored)
+        return found
+
+    def _joined(self) -> LaneTable:
+        """Return the lanes of all pieces."""
         if self._declaration.clock.bits > CORE_BITS:
-            firsts = [first for piece in self._pieces if (first := _earliest(self._stored(piece)[0])) is not None]
+            firsts = [first for piece in self._pieces if (first := earliest(self._stored(piece)[0])) is not None]
             self._origin = min(firsts, default=0)
         tables, has_ids, oldest, rings = [], False, [], []
         codes: set[tuple[int, int]] = set()
@@ -332,7 +368,7 @@ class ColumnLanes(_LanesInOrder):
             records, columns = self._stored(piece)
             rebase(self._declaration, records, self.origin)
             tables.append(_without_records(records))
-            codes |= set(_events(records))
+            codes |= set(events_of(records))
             has_ids |= records.ids is not None
             oldest.append(shared(columns.first))
             rings.append(shared(columns.ring))
@@ -347,7 +383,10 @@ class ColumnLanes(_LanesInOrder):
     def _stored(self, piece: Part) -> tuple[Records, Columns]:
         """Return the records of a piece with their stamps as stored, and their columns."""
         columns = self._columns(piece)
-        return records_of(self._declaration, columns), columns
+        records = records_of(self._declaration, columns)
+        if self._list is not None:
+            records.orphans, records.ignored = self._list.orphans, self._list.ignored
+        return records, columns
 
     def _read(self, part: Part) -> Records:
         """Return the records of a part; those that were returned last are kept."""
@@ -359,7 +398,7 @@ class ColumnLanes(_LanesInOrder):
         ids = None if is_alone else self.table.ids
         records, columns = self._stored(piece)
         if is_alone:
-            self._origin = (_earliest(records) or 0) if self._declaration.clock.bits > CORE_BITS else 0
+            self._origin = (earliest(records) or 0) if self._declaration.clock.bits > CORE_BITS else 0
             self._first, self._ring = columns.first, columns.ring
         rebase(self._declaration, records, self.origin)
         if not is_alone:
@@ -368,7 +407,7 @@ class ColumnLanes(_LanesInOrder):
             records.overwritten = None if table.overwritten is None else table.overwritten[lanes]
         if ids is not None:
             codes, at = np.zeros(1 << 16, np.uint16), {code: n for n, code in enumerate(self._codes)}
-            for code, event in enumerate(_events(records)):
+            for code, event in enumerate(events_of(records)):
                 codes[code if records.ids is not None else event[0]] = at[event]
             records.event, records.ids = np.where(records.kind < UNREADABLE, codes[records.event], np.uint16(0)), ids
         if self._cuts is not None:
@@ -423,13 +462,13 @@ class ColumnLanes(_LanesInOrder):
             rows, part = of_part == number, self._parts[number]
             records = self._read(part)
             if len(records.slot):
-                slots[rows] = records.slot[_rows(records, lane[rows].astype(np.int64) - part[0], index[rows])]
+                slots[rows] = records.slot[rows_of(records, lane[rows].astype(np.int64) - part[0], index[rows])]
         return slots
 
     def kinds_of(self, lane: U32 | I64, index: U32) -> npt.NDArray[np.uint8]:
         """Return the kinds of records; all are in memory where this matters."""
         records = self._read(self._parts[0])
-        return records.kind[_rows(records, lane.astype(np.int64), index)]
+        return records.kind[rows_of(records, lane.astype(np.int64), index)]
 
     def payloads(self, slots: I64, *, second: bool = False) -> npt.NDArray[np.uint64]:
         """Return the payloads of records of the part that was decoded last, or their second ones."""
@@ -450,51 +489,3 @@ def _without_records(records: Records) -> LaneTable:
         if isinstance(value, np.ndarray) and value.dtype == np.int64
     }
     return LaneTable(**found)
-
-
-def _rows(records: Records, lane: I64, index: U32) -> I64:
-    """Return the numbers of records from their lanes and positions, int64 [n]."""
-    at = index.astype(np.int64)
-    if records.overwritten is not None:
-        at = np.maximum(at - records.overwritten[lane], 0)
-    # Position 0 of a ring represents records that are gone, and a lane may have no record left.
-    found: I64 = np.minimum(records.start[lane] + at, max(0, len(records.slot) - 1))
-    return found
-
-
-def _events(records: Records) -> list[tuple[int, int]]:
-    """Return number and track of the events of records: of each code, or where codes are numbers of those in use."""
-    ids = records.ids
-    if ids is None:
-        ids = distinct(records.event[records.kind < UNREADABLE].astype(np.int64))
-    tracks = np.zeros(len(ids), np.int64) if records.tracks is None else records.tracks
-    return list(zip(ids.tolist(), tracks.tolist(), strict=True))
-
-
-def _earliest(records: Records) -> int | None:
-    """Return the earliest stamp; a count of 64 bits with its highest bit set has run for longer than any clock."""
-    good = (records.kind < UNREADABLE) & (records.begin >= 0)
-    return int(records.begin[good].min()) if good.any() else None
-
-
-def rebase(declaration: Declaration, records: Records, origin: int) -> None:
-    """Count stamps that are wider than the core's from ``origin``; those that are too far from it are unreadable."""
-    bits, far_away = declaration.clock.bits, np.int64(1) << np.int64(FAR_BITS)
-    mask = np.int64((1 << min(bits, CORE_BITS)) - 1)
-    if bits > CORE_BITS:
-        good = records.kind < UNREADABLE
-        far = good & ((records.begin < 0) | (records.begin - origin >= far_away))
-        if records.end is not None:
-            has_end = good & (records.kind == layout.BEGIN)
-            far |= has_end & (np.abs(records.end - records.begin) >= far_away)
-        records.kind[far] = UNREADABLE
-        good &= ~far
-        records.begin = np.where(good, records.begin - origin, 0)
-        if records.end is not None:
-            records.end = np.where(good, records.end - origin, 0)
-    records.begin &= mask
-    if records.end is not None:
-        records.end &= mask
-    bad = records.kind == UNREADABLE
-    records.bad = int(np.count_nonzero(bad))
-    records.first_bad = int(records.slot[bad.argmax()]) if records.bad else None

@@ -15,13 +15,15 @@ from lanescope.devices.cuda.formats import layout
 from lanescope.devices.cuda.formats.buffer import UNKNOWN
 from lanescope.devices.cuda.formats.declared.columns import Columns
 from lanescope.devices.cuda.formats.declared.declaration import Declaration
+from lanescope.devices.cuda.formats.declared.direct import CORE_BITS, FAR_BITS
 from lanescope.devices.cuda.formats.declared.lane_table import LaneTable, of_columns, slot_identity
+from lanescope.devices.cuda.formats.lanes import U32
 from lanescope.errors import InputError
 
 I64 = npt.NDArray[np.int64]
 
 #: Kinds beyond those of a layout's records, as the native core has them.
-UNREADABLE, EMPTY, _IGNORED = 4, 5, 6
+UNREADABLE, EMPTY, IGNORED = 4, 5, 6
 #: A region without an end, where a record is a whole region.
 OPEN = layout.FINALIZE
 CODES = {
@@ -31,7 +33,7 @@ CODES = {
     "finalize": layout.FINALIZE,
     "span": layout.BEGIN,
     "open": OPEN,
-    "ignored": _IGNORED,
+    "ignored": IGNORED,
 }
 _MOST_EVENTS = 1 << 16
 #: Kinds of more bits are looked up, not indexed.
@@ -86,14 +88,14 @@ def records_of(declaration: Declaration, columns: Columns) -> Records:
     begin = columns.value(roles["begin" if declaration.is_spans else "time"]).copy()
     end = columns.value(roles["end"]).copy() if declaration.is_spans else None
     order, source, start, block, group = _lanes(
-        declaration, columns, kind, begin, has_ignored=bool((kind == _IGNORED).any())
+        declaration, columns, kind, begin, has_ignored=bool((kind == IGNORED).any())
     )
     orphans = ignored = 0
     payload, payload2 = (columns.value(roles[of]) if of in roles else None for of in ("payload", "payload2"))
     ids = columns.value(roles["id"]) if "id" in roles else np.zeros(len(kind), np.int64)
     sm = _sm_of_records(declaration, columns)
     if order is not None:
-        ignored = int(np.count_nonzero(kind == _IGNORED))
+        ignored = int(np.count_nonzero(kind == IGNORED))
         orphans = int(np.count_nonzero(kind == UNREADABLE))
         kind, begin, ids = kind[order], begin[order], ids[order]
         orphans -= int(np.count_nonzero(kind == UNREADABLE))
@@ -167,13 +169,13 @@ def kinds(declaration: Declaration, columns: Columns) -> npt.NDArray[np.uint8]:
     if declaration.state:
         is_state = columns.is_state()
         kind[columns.lacks_state() & ~is_state] = UNREADABLE
-        kind[is_state] = _IGNORED
+        kind[is_state] = IGNORED
     if declaration.record.stale is not None:
-        kind[columns.is_stale()] = _IGNORED
+        kind[columns.is_stale()] = IGNORED
     if declaration.record.empty is not None:
         kind[columns.is_empty()] = EMPTY
     if declaration.record.extends is not None:
-        kind[columns.is_continuation()] = _IGNORED
+        kind[columns.is_continuation()] = IGNORED
     return kind
 
 
@@ -195,7 +197,7 @@ def _lanes(
     if not by_record:
         if is_list and not has_ignored:
             return None, source, columns.start, block, group
-        order = np.flatnonzero((kind != _IGNORED) if is_list else (kind < UNREADABLE))
+        order = np.flatnonzero((kind != IGNORED) if is_list else (kind < UNREADABLE))
         lane_of = columns.spread(source)[order]
         if not is_list:
             by = np.lexsort((begin[order], lane_of))
@@ -208,7 +210,7 @@ def _lanes(
     ]
     usable = np.flatnonzero(kind < UNREADABLE)
     blocks, groups, of = values[0][usable], values[1][usable], columns.spread(source)[usable]
-    by = np.lexsort((np.arange(len(usable)), of, groups, blocks))
+    by = _by_lane(blocks, groups)
     order = usable[by]
     blocks, groups, of = blocks[by], groups[by], of[by]
     is_new = np.ones(len(order), np.bool_)
@@ -218,6 +220,17 @@ def _lanes(
     last = np.append(first[1:], len(order)) - 1
     one = of[first] == of[last] if len(first) else np.zeros(0, np.bool_)
     return order, np.where(one, of[first], -1).astype(np.int64), start, blocks[first], groups[first]
+
+
+def _by_lane(blocks: I64, groups: I64) -> I64:
+    """Return the order of records by block and group, int64 [n]; those of a lane stay in their order."""
+    if len(blocks):
+        first_block, first_group = int(blocks.min()), int(groups.min())
+        span = int(groups.max()) - first_group + 1
+        if (int(blocks.max()) - first_block + 1) * span <= 1 << 16:
+            # Numbers of 16 bits are sorted without a comparison.
+            return np.argsort(((blocks - first_block) * span + (groups - first_group)).astype(np.uint16), kind="stable")
+    return np.lexsort((groups, blocks))
 
 
 def _events(
@@ -334,3 +347,51 @@ def _pair_at_boundaries(records: Records) -> None:
     end[usable[:-1]] = records.begin[usable[1:]]
     records.kind[usable] = np.where(has_next, layout.BEGIN, OPEN)
     records.end = end
+
+
+def rows_of(records: Records, lane: I64, index: U32) -> I64:
+    """Return the numbers of records from their lanes and positions, int64 [n]."""
+    at = index.astype(np.int64)
+    if records.overwritten is not None:
+        at = np.maximum(at - records.overwritten[lane], 0)
+    # Position 0 of a ring represents records that are gone, and a lane may have no record left.
+    found: I64 = np.minimum(records.start[lane] + at, max(0, len(records.slot) - 1))
+    return found
+
+
+def events_of(records: Records) -> list[tuple[int, int]]:
+    """Return number and track of the events of records: of each code, or where codes are numbers of those in use."""
+    ids = records.ids
+    if ids is None:
+        ids = distinct(records.event[records.kind < UNREADABLE].astype(np.int64))
+    tracks = np.zeros(len(ids), np.int64) if records.tracks is None else records.tracks
+    return list(zip(ids.tolist(), tracks.tolist(), strict=True))
+
+
+def earliest(records: Records) -> int | None:
+    """Return the earliest stamp; a count of 64 bits with its highest bit set has run for longer than any clock."""
+    good = (records.kind < UNREADABLE) & (records.begin >= 0)
+    return int(records.begin[good].min()) if good.any() else None
+
+
+def rebase(declaration: Declaration, records: Records, origin: int) -> None:
+    """Count stamps that are wider than the core's from ``origin``; those that are too far from it are unreadable."""
+    bits, far_away = declaration.clock.bits, np.int64(1) << np.int64(FAR_BITS)
+    mask = np.int64((1 << min(bits, CORE_BITS)) - 1)
+    if bits > CORE_BITS:
+        good = records.kind < UNREADABLE
+        far = good & ((records.begin < 0) | (records.begin - origin >= far_away))
+        if records.end is not None:
+            has_end = good & (records.kind == layout.BEGIN)
+            far |= has_end & (np.abs(records.end - records.begin) >= far_away)
+        records.kind[far] = UNREADABLE
+        good &= ~far
+        records.begin = np.where(good, records.begin - origin, 0)
+        if records.end is not None:
+            records.end = np.where(good, records.end - origin, 0)
+    records.begin &= mask
+    if records.end is not None:
+        records.end &= mask
+    bad = records.kind == UNREADABLE
+    records.bad = int(np.count_nonzero(bad))
+    records.first_bad = int(records.slot[bad.argmax()]) if records.bad else None
