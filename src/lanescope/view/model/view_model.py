@@ -30,7 +30,7 @@ Ints = npt.NDArray[np.int64]
 #: Units, the first of which that a trace knows is what its lanes are compared in.
 _UNITS = ("block", "subdevice", "device")
 #: Slices up to which the critical path is computed.
-_PATH = 2_000_000
+_PATH = 20_000_000
 
 
 class Side(NamedTuple):
