@@ -15,8 +15,8 @@ Values = tuple[Array, Any]
 
 
 def filled(values: Values) -> npt.NDArray[np.int64]:
-    """Return numbers, 0 where they are missing, int64 [n]."""
-    return np.where(values[1], values[0], 0).astype(np.int64)
+    """Return a cell of a sheet as numbers, 0 where they are missing, int64 [n]."""
+    return values[0].view(np.int64)
 
 
 class Sheet:
@@ -54,7 +54,7 @@ class Sheet:
 
     def is_exit(self) -> npt.NDArray[np.bool_]:
         """Return which rows are of exits, bool [rows]."""
-        found: npt.NDArray[np.bool_] = self._present >> np.uint32(31) != 0
+        found: npt.NDArray[np.bool_] = self._present.view(np.int32) < 0
         return found
 
     def has(self, cell: int) -> npt.NDArray[np.bool_]:
