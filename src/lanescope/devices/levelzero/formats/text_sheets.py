@@ -19,6 +19,11 @@ def filled(values: Values) -> npt.NDArray[np.int64]:
     return values[0].view(np.int64)
 
 
+def cleared(values: Array, known: npt.NDArray[np.bool_]) -> Values:
+    """Return values, 0 where they are not known, and whether they are."""
+    return np.where(known, values, values.dtype.type(0)), known
+
+
 class Sheet:
     """Rows of one layout.
 
