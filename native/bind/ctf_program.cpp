@@ -106,6 +106,38 @@ void lanescope::bind::ctf_program(nb::module_& m) {
             "data"_a.noconvert(), "begin"_a = 0, "clock"_a = 0, "most"_a = UINT64_MAX,
             "Read packets from byte `begin` on: tables of packets and lost ranges, columns of events, bytes, where to go on.");
     m.def(
+        "ctf_counts",
+        [](const Array<const uint32_t>& kinds, size_t size) {
+            std::vector<uint64_t> counts(size);
+            {
+                nb::gil_scoped_release nogil;
+                for (const uint32_t kind : span_of(kinds)) {
+                    if (kind < size) ++counts[kind];
+                }
+            }
+            return to_numpy(std::move(counts));
+        },
+        "kinds"_a.noconvert(), "size"_a, "Count how many of each number below `size` there are.");
+    m.def(
+        "ctf_lookup",
+        [](const Array<const int32_t>& table, const Array<const uint32_t>& rows) {
+            Growing<int32_t> found;
+            bool is_inside = true;
+            {
+                nb::gil_scoped_release nogil;
+                const auto values = span_of(table);
+                if (rows.size() != 0) found.grow(rows.size());
+                for (const uint32_t row : span_of(rows)) {
+                    const bool is_row = row < values.size();
+                    is_inside = is_inside && is_row;
+                    found.push_within(is_row ? values[row] : 0);
+                }
+            }
+            if (!is_inside) throw nb::index_error("no such row");
+            return to_numpy(found);
+        },
+        "table"_a.noconvert(), "rows"_a.noconvert(), "Return the value of each row of a table.");
+    m.def(
         "ctf_leaves",
         [](const Array<const uint8_t>& data, const Rows<const int64_t>& steps, const Rows<const uint64_t>& choices,
            size_t slots, uint64_t packet, uint64_t event, const Array<const uint64_t>& places,

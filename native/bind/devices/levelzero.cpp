@@ -380,18 +380,19 @@ void lanescope::bind::levelzero(nb::module_& m) {
         .def(
             "take_records",
             [](TextScanner& self, std::vector<std::string> names, const bind::Array<const int32_t>& kinds,
-               const bind::Array<const int64_t>& rows, const bind::Array<const int64_t>& seq,
+               const std::optional<bind::Array<const int64_t>>& rows, const bind::Array<const int64_t>& seq,
                const bind::Array<const int64_t>& ts, const bind::Array<const int32_t>& threads,
                const std::vector<Columns*>& fields, std::vector<uint64_t> counts, size_t place) {
                 TextScanner::Records records{std::move(names),     {},
                                              std::move(counts),    bind::span_of(kinds),
-                                             bind::span_of(rows),  bind::span_of(seq),
+                                             {},                   bind::span_of(seq),
                                              bind::span_of(ts),    bind::span_of(threads)};
                 for (Columns* each : fields) records.fields.push_back(&each->fields);
                 if (records.fields.size() != records.names.size() || records.counts.size() != records.names.size()) {
                     throw nb::value_error("as many kinds as names");
                 }
-                for (const size_t size : {rows.size(), seq.size(), ts.size(), threads.size()}) {
+                if (rows) records.rows = bind::span_of(*rows);
+                for (const size_t size : {rows ? rows->size() : seq.size(), seq.size(), ts.size(), threads.size()}) {
                     if (size != kinds.size()) throw nb::value_error("columns of different lengths");
                 }
                 std::optional<size_t> found;
@@ -402,9 +403,10 @@ void lanescope::bind::levelzero(nb::module_& m) {
                 if (!found) throw nb::value_error(kBeyond);
                 return *found;
             },
-            "names"_a, "kinds"_a.noconvert(), "rows"_a.noconvert(), "seq"_a.noconvert(), "ts"_a.noconvert(),
+            "names"_a, "kinds"_a.noconvert(), "rows"_a.noconvert().none(), "seq"_a.noconvert(), "ts"_a.noconvert(),
             "threads"_a.noconvert(), "fields"_a, "counts"_a, "place"_a,
-            "Take records from a place on: of each its kind, its row among the fields of the kind, position, time and thread; "
+            "Take records from a place on: of each its kind, its row among the fields of the kind (none: its place), position, "
+            "time and thread; "
             "counts are of records by kind. Return the place of the first that is left.")
         .def(
             "add_call",

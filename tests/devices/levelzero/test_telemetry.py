@@ -22,10 +22,15 @@ LEGACY = {"ZES_ENABLE_SYSMAN": "1"}
 
 @pytest.fixture
 def sampled(fake_ze, tmp_path):
-    """Return a function that records a program with samples, and returns its error output and the folder."""
+    """Return a function that records a program with samples, and returns its error output and the folder.
+
+    The program goes on until there are some, however busy the machine is.
+    """
 
     def sampled(*command, options=("--sample", "2ms"), env=(), status=0, loader=None, **quirks):
         folder = tmp_path / "run"
+        if options and (loader or env):
+            quirks["samples"] = 8
         words = [sys.executable, "-m", "lanescope", "record", "--force", "-o", folder, *options, "--", *command]
         environment = {**fake_ze.environment(loader, **quirks), **dict(env)}
         done = subprocess.run(

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import json
+import os
 import re
+import signal
 import subprocess
 import sys
+import time
 from collections import Counter
 from pathlib import Path
 
@@ -320,11 +323,24 @@ def test_what_was_not_wanted_is_not_complained_of(fake_ze, timed):
     assert "without timestamps" not in done.stderr
 
 
-def test_operations_of_a_killed_program_without_timestamps_are_said(fake_ze, timed):
+def test_operations_of_a_killed_program_without_timestamps_are_said(fake_ze, tmp_path):
     """It could not count them itself: the recording tells."""
-    words = ["timeout", "-s", "KILL", "1", fake_ze.app, "resubmit", 100_000_000]
-    done, folder, _ = timed(*words, options=["--event-resets", "off"], host_reset="sticky", status=-9)
-    assert f"6 operations without timestamps; run 'lanescope check {folder}' for the reason" in done.stderr
+    folder = tmp_path / "recording"
+    words = [sys.executable, "-m", "lanescope", "record", "-o", folder, "--event-resets", "off", "--"]
+    command = [*words, fake_ze.app, "resubmit", "100000000"]
+    environment = fake_ze.environment(host_reset="sticky")
+    with subprocess.Popen(command, env=environment, stderr=subprocess.PIPE, text=True) as process:
+        try:
+            # Its list is executed again and again: all of its operations have been appended then.
+            while not list(folder.glob("*/metadata")) or not len(events_of(folder)["runs"]):
+                assert process.poll() is None
+                time.sleep(0.01)
+        finally:
+            pids = [int(made.parent.name.rpartition("-")[2]) for made in folder.glob("*/metadata")]
+            os.kill(*pids or [process.pid], signal.SIGKILL)
+            _, err = process.communicate()
+    assert process.returncode == -signal.SIGKILL
+    assert f"6 operations without timestamps; run 'lanescope check {folder}' for the reason" in err
     assert untimed.read(folder) == {}
 
 

@@ -1,6 +1,7 @@
 // Contexts.
 #include "api.hpp"
 #include "device_state.hpp"
+#include "driver_quirks.hpp"
 
 namespace fake_ze {
 
@@ -20,6 +21,7 @@ ze_result_t zeContextCreate(ze_driver_handle_t driver, const ze_context_desc_t* 
 
 ze_result_t zeContextDestroy(ze_context_handle_t handle) {
     FAKE_ZE_ENTER(zeContextDestroy);
+    await_samples();
     auto* context = find<Context>(handle);
     if (context == nullptr) return ZE_RESULT_ERROR_INVALID_NULL_HANDLE;
     if (const int64_t left = context->objects.load(); left != 0) {

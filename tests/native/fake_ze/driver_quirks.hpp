@@ -40,6 +40,7 @@
 //
 // Sensors (sysman.cpp)
 //   FAKE_ZE_ABSENT=LIST     kinds of sensors that there are none of: power,frequency,engine,memory,temperature
+//   FAKE_ZE_SAMPLES=N       a context is destroyed once the energy of each device was read so often, however late that is
 //   FAKE_ZE_ENERGY_START=N  the energy counter at its first reading; a negative N means 2^64 - |N| (default 1000000)
 //
 // The clock (clock.hpp)
@@ -96,5 +97,8 @@ struct Quirks {
 
 // The quirks of this process. A value that makes no sense ends it: a test must not run under another quirk unawares.
 const Quirks& quirks();
+
+// Waits as FAKE_ZE_SAMPLES says.
+void await_samples();
 
 }  // namespace fake_ze

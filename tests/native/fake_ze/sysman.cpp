@@ -5,9 +5,11 @@
 #include <level_zero/zes_api.h>
 
 #include <atomic>
+#include <chrono>
 #include <cstdlib>
 #include <cstring>
 #include <string>
+#include <thread>
 
 #include "api.hpp"
 #include "clock.hpp"
@@ -18,6 +20,7 @@ namespace fake_ze {
 namespace {
 
 std::atomic<bool> is_initialized{false};
+std::atomic<uint64_t> energy_readings{0};
 
 bool is_legacy() {
     const char* value = std::getenv("ZES_ENABLE_SYSMAN");
@@ -84,6 +87,7 @@ ze_result_t power_properties(void*, zes_power_properties_t* out) {
 ze_result_t energy(void*, zes_power_energy_counter_t* out) {
     const char* start = std::getenv("FAKE_ZE_ENERGY_START");
     const uint64_t first = start == nullptr ? 1'000'000 : static_cast<uint64_t>(std::atoll(start));
+    ++energy_readings;
     out->timestamp = elapsed_us();
     out->energy = first + 75 * out->timestamp;
     return ZE_RESULT_SUCCESS;
@@ -151,6 +155,14 @@ ze_result_t fill(ze_api_version_t version, void** table, uint32_t old_size, uint
 }
 
 }  // namespace
+
+void await_samples() {
+    const char* wanted = std::getenv("FAKE_ZE_SAMPLES");
+    if (wanted == nullptr) return;
+    const uint64_t least = static_cast<uint64_t>(std::atoll(wanted)) * device_state().devices.size();
+    while (energy_readings.load() < least) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+}
+
 }  // namespace fake_ze
 
 #define AS(function) reinterpret_cast<void*>(&fake_ze::function)

@@ -1,4 +1,5 @@
 // Leaves without having waited: five barriers each on a compute and a copy list, and one that waits for what never comes.
+// `leave [MILLISECONDS]` stays so long before.
 #include <level_zero/ze_api.h>
 
 #include <cstdio>
@@ -13,7 +14,7 @@ void require(ze_result_t result) {
 
 }  // namespace
 
-int main() {
+int main(int count_of_words, char** words) {
     uint32_t count = 1;
     ze_driver_handle_t driver;
     ze_device_handle_t device;
@@ -40,7 +41,7 @@ int main() {
         require(zeCommandListAppendBarrier(copy, nullptr, 0, nullptr));
     }
     require(zeCommandListAppendBarrier(compute, nullptr, 1, &never));
-    usleep(200'000);
+    usleep(count_of_words > 1 ? 1000 * static_cast<useconds_t>(std::atoi(words[1])) : 200'000);
     std::puts("left");
     return 0;
 }

@@ -150,7 +150,8 @@ std::optional<size_t> TextScanner::take_records(const Records& records, size_t p
     }
     expect(kinds, records.counts);
     for (; place < records.kinds.size(); ++place) {
-        const auto number = static_cast<size_t>(records.kinds[place]), row = static_cast<size_t>(records.rows[place]);
+        const auto number = static_cast<size_t>(records.kinds[place]);
+        const size_t row = records.rows.empty() ? place : static_cast<size_t>(records.rows[place]);
         const auto thread = static_cast<uint64_t>(records.threads[place]);
         // One that is nowhere, or of no thread, is left as well.
         if (number >= kinds.size() || kinds[number] == nullptr || thread >= kMaxThreads) break;

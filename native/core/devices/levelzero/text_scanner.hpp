@@ -178,7 +178,7 @@ public:
         std::vector<PayloadColumns*> fields;  // of the kinds
         std::vector<uint64_t> counts;         // of the kinds: how many records there are of each, at most
         std::span<const int32_t> kinds;       // by record: index into `names`
-        std::span<const int64_t> rows;        // by record: its row among the fields of its kind
+        std::span<const int64_t> rows;        // by record: its row among the fields of its kind; none: its place
         std::span<const int64_t> seq, ts;
         std::span<const int32_t> threads;
     };

@@ -7,162 +7,13 @@
 #include <unordered_map>
 #include <utility>
 
+#include "core/wire/ctf/machine.hpp"
+
 namespace lanescope::ctf {
 
 namespace {
 
 constexpr size_t dense_ids = 1 << 16;
-
-uint64_t masked(uint64_t value, unsigned size) { return size == 64 ? value : value & ((uint64_t{1} << size) - 1); }
-
-struct Bits {
-    const uint8_t* data;
-    uint64_t bytes;
-
-    uint64_t little(uint64_t at, unsigned size) const {
-        const uint64_t byte = at >> 3;
-        const unsigned shift = at & 7;
-        uint64_t low = 0;
-        if (byte + 8 <= bytes) {
-            std::memcpy(&low, data + byte, 8);
-        } else {
-            std::memcpy(&low, data + byte, bytes - byte);
-        }
-        uint64_t value = low >> shift;
-        if (shift + size > 64) value |= uint64_t{data[byte + 8]} << (64 - shift);
-        return masked(value, size);
-    }
-
-    uint64_t big(uint64_t at, unsigned size) const {
-        const uint64_t byte = at >> 3;
-        const unsigned shift = at & 7, used = (shift + size + 7) >> 3;
-        uint64_t high = 0;
-        for (unsigned i = 0; i < std::min(used, 8u); ++i) high = high << 8 | data[byte + i];
-        if (used <= 8) return masked(high >> (8 * used - shift - size), size);
-        const unsigned rest = 72 - shift - size;
-        return masked(high << (8 - rest) | data[byte + 8] >> rest, size);
-    }
-};
-
-struct Machine {
-    Bits bits;
-    const Program& program;
-    std::vector<uint64_t> slots;
-    uint64_t clock = 0;
-    std::array<uint64_t, static_cast<size_t>(Meaning::count)> meanings{};
-    uint32_t known = 0;
-
-    Machine(std::span<const uint8_t> data, const Program& of) : bits{data.data(), data.size()}, program(of), slots(of.slots) {}
-
-    bool has(Meaning meaning) const { return known >> static_cast<unsigned>(meaning) & 1; }
-    uint64_t operator[](Meaning meaning) const { return meanings[static_cast<size_t>(meaning)]; }
-
-    // A clock whose value comes in fewer bits than it has: it has wrapped where it would stand back.
-    void move_clock(uint64_t value, unsigned size) {
-        const uint64_t mask = masked(~uint64_t{0}, size);
-        uint64_t moved = (clock & ~mask) | (value & mask);
-        if (size < 64 && moved < clock) moved += mask + 1;
-        clock = moved;
-    }
-
-    // Executes from `step` on; `at` is moved on. False where the bits end, or hold what no description allows.
-    template <class Leaves>
-    bool run(uint64_t step, uint64_t& at, uint64_t limit, uint64_t begin, Leaves&& leaves) {
-        struct Loop {
-            uint64_t left, at;
-        };
-        Loop loops[deepest_loop];
-        size_t depth = 0;
-        uint64_t place = at;
-        const Step* const steps = program.steps.data();
-        for (const Step* now = steps + step;; ++now) {
-            switch (now->op) {
-                case Op::end: at = place; return true;
-                case Op::align: {
-                    const uint64_t gap = (begin - place) & (now->arg - 1);
-                    if (limit - place < gap) return false;
-                    place += gap;
-                    break;
-                }
-                case Op::skip:
-                    if (limit - place < now->arg) return false;
-                    place += now->arg;
-                    break;
-                case Op::integer: {
-                    if (limit - place < now->size) return false;
-                    uint64_t value = now->flags & flag_big ? bits.big(place, now->size) : bits.little(place, now->size);
-                    if (now->flags & flag_signed && value >> (now->size - 1)) value |= ~masked(~uint64_t{0}, now->size);
-                    if (now->slot >= 0) slots[static_cast<size_t>(now->slot)] = value;
-                    if (now->meaning >= 0) {
-                        meanings[static_cast<size_t>(now->meaning)] = masked(value, now->size);
-                        known |= 1u << now->meaning;
-                    }
-                    if (now->flags & flag_clock) move_clock(value, now->size);
-                    if (now->leaf >= 0) leaves(now->leaf, value, 1);
-                    place += now->size;
-                    break;
-                }
-                case Op::text: {
-                    const uint8_t* from = bits.data + (place >> 3);
-                    const void* zero = place < limit ? std::memchr(from, 0, (limit - place) >> 3) : nullptr;
-                    if (zero == nullptr) return false;
-                    const auto length = static_cast<uint64_t>(static_cast<const uint8_t*>(zero) - from);
-                    if (now->leaf >= 0) leaves(now->leaf, place >> 3, length + 1);
-                    place += 8 * (length + 1);
-                    break;
-                }
-                case Op::array: {
-                    const uint64_t count = now->flags & flag_counted ? slots[static_cast<size_t>(now->slot)] : now->arg;
-                    if (count > (limit - place) / now->size) return false;
-                    if (now->meaning >= 0) {
-                        meanings[static_cast<size_t>(now->meaning)] = place >> 3;
-                        if (now->size == 8 && count == 16 && place % 8 == 0) known |= 1u << now->meaning;
-                    }
-                    if (now->leaf >= 0) leaves(now->leaf, place, count + 1);
-                    place += count * now->size;
-                    break;
-                }
-                case Op::loop: {
-                    const uint64_t count = now->flags & flag_counted ? slots[static_cast<size_t>(now->slot)] : now->arg;
-                    if (now->leaf >= 0) leaves(now->leaf, place, count + 1);
-                    if (count == 0) {
-                        now = steps + now->target - 1;
-                    } else if (depth == deepest_loop) {
-                        return false;
-                    } else {
-                        loops[depth++] = {count - 1, place};
-                    }
-                    break;
-                }
-                case Op::again: {
-                    if (depth == 0) return false;
-                    Loop& loop = loops[depth - 1];
-                    // Elements without bits are all alike: more of them lead nowhere.
-                    if (loop.left == 0 || loop.at == place) {
-                        --depth;
-                    } else {
-                        --loop.left;
-                        loop.at = place;
-                        now = steps + now->arg - 1;
-                    }
-                    break;
-                }
-                case Op::choice: {
-                    const uint64_t value = slots[static_cast<size_t>(now->slot)];
-                    // Shifted by half of the range, signed numbers compare like others.
-                    const uint64_t half = now->flags & flag_signed ? uint64_t{1} << 63 : 0;
-                    const Choice* found = program.choices.data() + now->arg;
-                    const Choice* const end = found + now->choices;
-                    while (found != end && ((value ^ half) < (found->first ^ half) || (value ^ half) > (found->last ^ half))) ++found;
-                    if (found == end) return false;
-                    now = steps + found->target - 1;
-                    break;
-                }
-                case Op::jump: now = steps + now->arg - 1; break;
-            }
-        }
-    }
-};
 
 constexpr auto no_leaves = [](int32_t, uint64_t, uint64_t) {};
 
@@ -412,7 +263,26 @@ struct LeafReader::State {
     };
 
     State(std::span<const uint8_t> data, Extraction of, size_t leaves)
-        : wanted(std::move(of)), machine(data, wanted.program), values(leaves), extents(leaves), limit(8 * uint64_t{data.size()}) {}
+        : wanted(std::move(of)), machine(data, wanted.program), values(leaves), extents(leaves), limit(8 * uint64_t{data.size()}) {
+        const Block* made = machine.block(wanted.event);
+        if (made == nullptr || wanted.program.steps[made->next].op != Op::end) return;
+        const auto is_there = [&](const Block::Field& field) { return field.leaf < static_cast<int64_t>(leaves); };
+        if (std::all_of(made->fields.begin(), made->fields.end(), is_there)) whole = made;
+    }
+
+    // Whether the event at bit `place` was read as the one block that it is: such events all have the same leaves.
+    bool read_whole(uint64_t place) {
+        if (whole == nullptr || !of_packet.empty() || ((place | packet) & 7) != 0 || limit - place < whole->size) return false;
+        if (!has_whole_extents) {
+            std::fill(extents.begin(), extents.end(), 0);
+            for (const Block::Field& field : whole->fields) {
+                if (field.leaf >= 0) extents[static_cast<size_t>(field.leaf)] = 1;
+            }
+            has_whole_extents = true;
+        }
+        machine.run_block(*whole, place, [&](int32_t leaf, uint64_t value, uint64_t) { values[static_cast<size_t>(leaf)] = value; });
+        return true;
+    }
 
     void begin_packet(uint64_t begin) {
         packet = begin;
@@ -431,6 +301,8 @@ struct LeafReader::State {
     uint64_t limit;
     uint64_t packet = UINT64_MAX;
     bool is_packet_read = false;
+    const Block* whole = nullptr;    // all of an event
+    bool has_whole_extents = false;  // whether the extents are those of such an event
 };
 
 LeafReader::LeafReader(std::span<const uint8_t> data, Extraction wanted, size_t leaves)
@@ -440,9 +312,12 @@ LeafReader::~LeafReader() = default;
 
 bool LeafReader::read(uint64_t place, uint64_t begin) {
     State& state = *state_;
-    std::fill(state.extents.begin(), state.extents.end(), 0);
     if (begin != state.packet) state.begin_packet(begin);
-    if (!state.is_packet_read || place > state.limit || begin > place) return false;
+    const bool is_there = state.is_packet_read && place <= state.limit && begin <= place;
+    if (is_there && state.read_whole(place)) return true;
+    std::fill(state.extents.begin(), state.extents.end(), 0);
+    state.has_whole_extents = false;
+    if (!is_there) return false;
     for (const State::Kept& kept : state.of_packet) {
         state.values[kept.leaf] = kept.value;
         state.extents[kept.leaf] = kept.extent;

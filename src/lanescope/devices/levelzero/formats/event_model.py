@@ -114,7 +114,8 @@ class Rows:
         if not sort or len(self) < 2:
             return None
         index = self.spec.names.index(sort)
-        key = np.concatenate([block[index][0] for block in self._blocks])
+        keys = [block[index][0] for block in self._blocks]
+        key = keys[0] if len(keys) == 1 else np.concatenate(keys)
         return np.argsort(key, kind="stable") if bool((key[1:] < key[:-1]).any()) else None
 
     def _pieces(self, order: npt.NDArray[np.int64]) -> list[tuple[int, slice]] | None:

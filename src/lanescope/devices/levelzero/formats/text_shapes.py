@@ -54,7 +54,7 @@ from lanescope.devices.levelzero.formats.text_launches import (
     queue_fields,
 )
 from lanescope.devices.levelzero.formats.text_scopes import ENDS
-from lanescope.devices.levelzero.formats.text_sheets import Sheet, Values, filled
+from lanescope.devices.levelzero.formats.text_sheets import Sheet, Values, cleared, filled
 from lanescope.trace.column import Array
 
 UInt64 = npt.NDArray[np.uint64]
@@ -321,10 +321,10 @@ class Shapes:
                 "function": (entries.constant, None),
                 "kind": (codes[entries.constant], None),
                 "waits": (count, None),
-                "dst": (np.where(has_dst, dst, ptr), (has_dst | has_ptr) & is_sized),
-                "src": (columns["src"][0], columns["src"][1] & is_sized),
+                "dst": cleared(np.where(has_dst, dst, ptr), (has_dst | has_ptr) & is_sized),
+                "src": cleared(columns["src"][0], columns["src"][1] & is_sized),
             }
-            self._add("appends", entries, columns)
+            self._add("appends", entries, columns, is_cleared=True)
             # Of each list as many events as were said to be in it; those that are none do not count.
             place = np.arange(len(entries.lists)) - np.repeat(np.cumsum(listed) - listed, listed)
             chosen = (place < np.repeat(count, listed)) & (entries.lists != 0)

@@ -15,8 +15,13 @@ Values = tuple[Array, Any]
 
 
 def filled(values: Values) -> npt.NDArray[np.int64]:
-    """Return numbers, 0 where they are missing, int64 [n]."""
-    return np.where(values[1], values[0], 0).astype(np.int64)
+    """Return a cell of a sheet as numbers, 0 where they are missing, int64 [n]."""
+    return values[0].view(np.int64)
+
+
+def cleared(values: Array, known: npt.NDArray[np.bool_]) -> Values:
+    """Return values, 0 where they are not known, and whether they are."""
+    return np.where(known, values, values.dtype.type(0)), known
 
 
 class Sheet:
@@ -54,7 +59,7 @@ class Sheet:
 
     def is_exit(self) -> npt.NDArray[np.bool_]:
         """Return which rows are of exits, bool [rows]."""
-        found: npt.NDArray[np.bool_] = self._present >> np.uint32(31) != 0
+        found: npt.NDArray[np.bool_] = self._present.view(np.int32) < 0
         return found
 
     def has(self, cell: int) -> npt.NDArray[np.bool_]:

@@ -28,7 +28,8 @@ _DRIVERS = (b"/libze_intel_gpu", b"/libze_intel_vpu", b"/libze_intel_npu")
 EMPTIED = ".emptied-"
 #: Entry of the auxiliary vector that says that a program has more rights than its user.
 _AT_SECURE = 23
-#: A look may take this share of the time: the next one comes accordingly later.
+#: A look may take this share of a core: the next one comes accordingly later. Where others keep the core busy, a look
+#: lasts long but costs no more.
 _SHARE = 0.02
 #: So many new process numbers are looked at one by one; more are looked up in the list of all.
 _MOST_NEW = 500
@@ -72,9 +73,9 @@ class Children:
 
     def look(self, *, is_last: bool = False) -> None:
         """Look for new processes, and for what the known ones use; nothing if it is too early for that."""
-        begin = time.monotonic()
-        if begin < self._next and not is_last:
+        if time.monotonic() < self._next and not is_last:
             return
+        begin = time.thread_time()
         for pid in self._new():
             with contextlib.suppress(OSError, ValueError, KeyError):
                 if _parent(pid) in self._known:
@@ -86,8 +87,7 @@ class Children:
                 self._known.discard(pid)
             except OSError:
                 continue  # of another user: nothing is known of it
-        now = time.monotonic()
-        self._next = now + (now - begin) / _SHARE
+        self._next = time.monotonic() + (time.thread_time() - begin) / _SHARE
 
     def _new(self) -> Iterator[int]:
         """Return the numbers of processes, and of threads, that were given since the last look."""

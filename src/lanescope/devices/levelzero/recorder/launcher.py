@@ -22,6 +22,7 @@ from lanescope.devices.levelzero.formats.layout import RECORDER_MARK
 from lanescope.devices.levelzero.recorder import ranks
 from lanescope.devices.levelzero.recorder.children import EMPTIED, Children
 from lanescope.devices.levelzero.recorder.group_signals import GroupSentinel
+from lanescope.devices.levelzero.recorder.signal_wait import SignalWait
 from lanescope.errors import MissingDependencyError, UsageError, os_reason
 
 if TYPE_CHECKING:
@@ -203,6 +204,7 @@ def run(command: Sequence[str], made: Mapping[str, str], children: Children | No
     before = signal.pthread_sigmask(signal.SIG_BLOCK, watched)
     at_end = signal.signal(signal.SIGCHLD, signal.SIG_DFL)
     try:
+        signals = SignalWait(watched)
         with GroupSentinel(_PASSED) as group:
             try:
                 # Python ignores these two by itself; programs expect them to be as new.
@@ -216,12 +218,12 @@ def run(command: Sequence[str], made: Mapping[str, str], children: Children | No
             if children is not None:
                 children.begin(pid)
             while True:
-                found = signal.sigtimedwait(watched, _POLL_S)
-                if found is not None and found.si_signo != signal.SIGCHLD:
-                    is_the_groups = group.has_got(found.si_signo)
-                    if not is_the_groups and found.si_code != _FROM_KERNEL:
+                found = signals.take(_POLL_S)
+                if found is not None and found.number != signal.SIGCHLD:
+                    is_the_groups = group.has_got(found.number)
+                    if not is_the_groups and found.code != _FROM_KERNEL:
                         with contextlib.suppress(ProcessLookupError):
-                            os.kill(pid, found.si_signo)
+                            os.kill(pid, found.number)
                 ended, status = os.waitpid(pid, os.WNOHANG)
                 if children is not None:
                     children.look(is_last=bool(ended))

@@ -23,6 +23,8 @@ from lanescope.devices.levelzero.formats.text_records import Handler, result_nam
 from lanescope.wire import tsdl
 
 Int64 = npt.NDArray[np.int64]
+#: Of records: kind, row among those of the kind (None: place among all), position, time, thread.
+_Columns = tuple[npt.NDArray[np.int32], Int64 | None, Int64, Int64, npt.NDArray[np.int32]]
 
 _FIELDS = "event.fields:"
 #: How names of two events that start and end something differ: a begin or an end of the name, each for each.
@@ -123,6 +125,11 @@ def result_texts(stream: Stream, row: int, provider: str, rows: Int64) -> tuple[
     return texts, inverse
 
 
+def _rows_of(kinds: npt.NDArray[np.int32], rows: Int64 | None) -> Int64:
+    """Return rows of records; None: those of all, as they stand."""
+    return np.arange(len(kinds)) if rows is None else rows
+
+
 class _Maker:
     def __init__(self, found: Foreign) -> None:
         self._found = found
@@ -132,8 +139,8 @@ class _Maker:
         self._names: dict[str, int] = {}
         #: Kinds of events that handlers read: stream, row of its reader's events, name.
         self._special: list[tuple[int, int, str, Handler]] = []
-        #: The events of each stream that are of them: columns of ``Records``.
-        self._records: list[tuple[npt.NDArray[Any], ...]] = []
+        #: The events of each stream that are of them.
+        self._records: list[_Columns] = []
         self._payloads: list[core.LevelZeroColumns] = []
 
     def make(self) -> tuple[Events, Points, Report]:
@@ -156,7 +163,7 @@ class _Maker:
         if untimed:
             self._report.untimed[number] = untimed
         count = len(reader.events)
-        present = np.flatnonzero(np.bincount(walk.kinds, minlength=1)).tolist()
+        present = np.flatnonzero(core.ctf_counts(walk.kinds, count)).tolist()
         names = [kind.name for _, kind in reader.events]
         pairs = pairs_of(names)
         functions = self._rows["calls"].dictionary("function")
@@ -175,7 +182,7 @@ class _Maker:
                 code[row] = functions.code(base)
             else:
                 points[row] = self._names.setdefault(name, len(self._names))
-        self._add_records(stream, special)
+        self._add_records(stream, special, are_all=bool((special[present] >= 0).all()))
         self._add_calls(stream, code, leaves)
         self._add_points(number, stream, points)
 
@@ -216,16 +223,18 @@ class _Maker:
 
     # --- records that handlers read ---------------------------------------------------------------------------------
 
-    def _add_records(self, stream: Stream, special: npt.NDArray[np.int32]) -> None:
-        """Take the events of a stream whose kinds are special: index into ``_special`` by kind, -1 for all others."""
+    def _add_records(self, stream: Stream, special: npt.NDArray[np.int32], *, are_all: bool) -> None:
+        """Take the events of a stream whose kinds are special: index into ``_special`` by kind, -1 for all others.
+
+        ``are_all``: no event is of another kind.
+        """
         if not (special >= 0).any():
             return
-        of_event = special[stream.walk.kinds]
-        taken = of_event >= 0
-        taken = taken if stream.timed.all() else taken & stream.timed
-        events = np.flatnonzero(taken)
+        of_event = core.ctf_lookup(special, stream.walk.kinds)
         of_stream: tuple[npt.NDArray[Any], ...] = of_event, stream.seq, stream.ts, stream.thread
-        if len(events) < len(taken):
+        events: Int64 | None = None  # all
+        if not are_all or not stream.timed.all():
+            events = np.flatnonzero((of_event >= 0) & stream.timed)
             of_stream = tuple(column[events] for column in of_stream)
         kinds, seq, ts, threads = of_stream
         rows = events
@@ -233,10 +242,10 @@ class _Maker:
             fields = records(stream, row)
             if fields is None:
                 here = np.flatnonzero(kinds == special[row])
-                if rows is events:
-                    rows = events.copy()
+                if rows is None or rows is events:
+                    rows = _rows_of(kinds, events).copy()
                 rows[here] = np.arange(len(here))
-                fields = payloads(stream, row, events[here])
+                fields = payloads(stream, row, here if events is None else events[here])
             self._payloads.append(fields)
         self._records.append((kinds, rows, seq, ts, threads))
 
@@ -244,20 +253,27 @@ class _Maker:
         if not self._special:
             return
         reader = PayloadReader(self._rows, [process for process, _ in self._found.threads])
-        kinds, rows, seq, ts, threads = (
-            columns[0] if len(columns) == 1 else np.concatenate(columns) for columns in zip(*self._records, strict=True)
-        )
-        if bool((seq[1:] < seq[:-1]).any()):
-            order = np.argsort(seq, kind="stable")
-            kinds, rows, seq, ts, threads = (column[order] for column in (kinds, rows, seq, ts, threads))
         names = [name for _, _, name, _ in self._special]
         handlers = [handler for *_, handler in self._special]
-        found = reader.read(Records(names, handlers, kinds, rows, seq, ts, threads, self._payloads))
+        found = reader.read(Records(names, handlers, *self._in_order(), self._payloads))
         for group, count in found.items():
             key = self._special[group][0], names[group]
             self._report.bad[key] = self._report.bad.get(key, 0) + count
         for thread in reader.finish().values():
             self._rows["threads"].add(self._found.threads[thread])
+
+    def _in_order(self) -> _Columns:
+        """Return the records of all streams as one."""
+        joined = self._records[0]
+        if len(self._records) > 1:
+            parts = ((kinds, _rows_of(kinds, rows), *rest) for kinds, rows, *rest in self._records)
+            kinds, every, seq, ts, threads = map(np.concatenate, zip(*parts, strict=True))
+            joined = kinds, every, seq, ts, threads
+        kinds, rows, seq, ts, threads = joined
+        if not bool((seq[1:] < seq[:-1]).any()):
+            return joined
+        order = np.argsort(seq, kind="stable")
+        return kinds[order], _rows_of(kinds, rows)[order], seq[order], ts[order], threads[order]
 
     def _made_points(self) -> Points:
         parts = [np.concatenate(columns) for columns in zip(*self._points, strict=True)] if self._points else []

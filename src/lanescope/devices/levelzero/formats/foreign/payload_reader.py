@@ -25,7 +25,7 @@ class Records(NamedTuple):
         names: what the kinds are called, ``PROVIDER:EVENT``.
         handlers: what reads the records of each kind.
         kinds: int32 [n], index into ``names``.
-        rows: int64 [n], row among the payloads of the kind.
+        rows: int64 [n], row among the payloads of the kind; None: its place among all records.
         seq: int64 [n], position in the order of all records.
         ts: int64 [n], ns.
         threads: int32 [n], row of threads.
@@ -35,7 +35,7 @@ class Records(NamedTuple):
     names: Sequence[str]
     handlers: Sequence[Handler]
     kinds: npt.NDArray[np.int32]
-    rows: npt.NDArray[np.int64]
+    rows: npt.NDArray[np.int64] | None
     seq: npt.NDArray[np.int64]
     ts: npt.NDArray[np.int64]
     threads: npt.NDArray[np.int32]
@@ -61,7 +61,7 @@ class PayloadReader:
         """Read records; return by kind how many have fields that are not what they have to be."""
         bad: dict[int, int] = {}
         place, columns = 0, (records.kinds, records.rows, records.seq, records.ts, records.threads)
-        counts = np.bincount(records.kinds, minlength=len(records.names)).tolist()
+        counts = core.ctf_counts(records.kinds.view(np.uint32), len(records.names)).tolist()
         again = -1
         while True:
             place = self._shapes.scanner.take_records(records.names, *columns, records.payloads, counts, place)
@@ -73,7 +73,8 @@ class PayloadReader:
             self._recorder.has_moved = False
             is_read = True
             try:
-                payload = records.payloads[group].payload(int(records.rows[place]))
+                of_kind = place if records.rows is None else int(records.rows[place])
+                payload = records.payloads[group].payload(of_kind)
                 records.handlers[group](self._recorder, stamp, payload)
             except BadField:
                 bad[group] = bad.get(group, 0) + 1

@@ -9,6 +9,7 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 
+from lanescope._native import core
 from lanescope.devices.levelzero.formats import layout
 from lanescope.devices.levelzero.formats.event_model import FIRST_STREAM
 from lanescope.errors import InputError
@@ -249,10 +250,7 @@ def threads_of(
     for row, (owner, number) in enumerate(zip(owners, tid.tolist(), strict=True)):
         process = processes.setdefault((stream.trace.host, owner), len(processes))
         rows[row] = threads.setdefault((process, number), len(threads))
-    if not len(contexts):
-        return np.repeat(rows, count)
-    found: npt.NDArray[np.int32] = rows[contexts]
-    return found
+    return core.ctf_lookup(rows, contexts) if len(contexts) else np.repeat(rows, count)
 
 
 def _possible(numbers: Int64, most: int, wrong: npt.NDArray[np.bool_]) -> Int64:
