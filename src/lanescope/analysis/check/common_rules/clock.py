@@ -89,7 +89,7 @@ def _below_resolution(subject: CheckContext) -> Iterator[Violation]:
         mine, worst = by_clock[first:last], int(worst_first[first_lane])
         longest = int((end[mine] - begin[mine]).max())
         of_all = short[worst_first[first_lane:last_lane]].sum() / max(int(subject.covered.sum()), 1)
-        detail = f"longest: {longest} {subject.trace.time.time_unit}"
+        detail = f"longest: {longest:,} {subject.trace.time.time_unit}"
         if (many := last_lane - first_lane) > 1:
             which = int(clock[worst])
             name = f" of {subject.trace.clocks.values('name')[which]}" if which >= 0 else ""

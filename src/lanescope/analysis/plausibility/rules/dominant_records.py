@@ -9,6 +9,7 @@ import numpy as np
 from lanescope.analysis.plausibility.context import PlausibilityContext
 from lanescope.analysis.plausibility.siblings import median
 from lanescope.analysis.plausibility.suspicion import Suspicion, is_listed
+from lanescope.analysis.plausibility.wording import exact, times_text
 from lanescope.common.distinct import distinct
 from lanescope.common.intervals import Ints
 
@@ -81,10 +82,8 @@ def _of_name(
     if len(distinct(profile.longest.track[group[:few]])) >= max(_SHARED, limits.shared_lanes * lanes):
         return None
     name = profile.names[int(profile.longest.name[group[0]])]
-    one = "1 record" if few == 1 else f"{few} records"
-    detail = (
-        f"{one} of {count} of {name!r}: {ratio[few - 1]:.3g} times as long as the next, {time / total:.0%} of its time"
-    )
+    one, times = "1 record" if few == 1 else f"{few} records", times_text(ratio[few - 1])
+    detail = f"{one} of {count:,} of {name!r}: {times} times as long as the next, {time / total:.0%} of its time"
     return Suspicion(CODE, detail, "notice", rows=np.sort(profile.longest.row[group[:few]]), count=few)
 
 
@@ -120,8 +119,9 @@ def _late_end(context: PlausibilityContext, group: Ints) -> Suspicion | None:
     if not limits.late_shift * length < shift <= length / limits.late_shift:
         return None
     way = "end late" if late >= early else "start early"
+    name, times = profile.names[int(longest.name[group[0]])], times_text(length / second)
     detail = (
-        f"{profile.names[int(longest.name[group[0]])]!r} of {length} {profile.time_unit}, {length / second:.3g} times "
-        f"as long as on {len(siblings)} siblings, makes the lane {way} by {shift / length:.2f} of it"
+        f"{name!r} of {exact(length, profile.time_unit)}, {times} times as long as on {len(siblings):,} siblings, "
+        f"makes the lane {way} by {shift / length:.2f} of it"
     )
     return Suspicion(CODE, detail, "notice", track_id=lane, rows=longest.row[group[:1]], count=1)

@@ -10,6 +10,7 @@ import numpy as np
 
 from lanescope.analysis.plausibility.stamps import Stamps
 from lanescope.analysis.plausibility.suspicion import Suspicion
+from lanescope.analysis.plausibility.wording import exact, times_text
 from lanescope.common.distinct import distinct
 from lanescope.common.intervals import bounds
 from lanescope.common.islands import NO_POINTS, Islands, IslandThresholds, Points, Witnesses, find_islands, joined
@@ -79,18 +80,17 @@ def _suspicion(
     spans = distance / core
     is_reaching = len(rows) == len(far.row) and (bool(far.is_end.all()) or _is_all_closed(table, lane, profile))
     wrap = _wrap(distance, core, float(profile.tick[lane]))
-    away = f"{distance} {profile.time_unit}"
-    times = f"{spans:.3g} times its length"
+    away = exact(distance, profile.time_unit)
+    times = f"{times_text(spans)} times its length"
+    some = f"{len(rows):,} of {total:,} {table}"
     if is_reaching:
-        detail = (
-            f"{len(rows)} of {total} {table} {_verb(len(rows), 'reach')} {away} beyond the rest of the trace, {times}"
-        )
+        detail = f"{some} {_verb(len(rows), 'reach')} {away} beyond the rest of the trace, {times}"
     elif len(rows) == total:
         detail = f"the whole lane is {away} away from the rest of the trace, {times}"
     else:
         verb = "is" if len(rows) == 1 else "are"
         what = "a clock step, or stray records"
-        detail = f"{len(rows)} of {total} {table} {verb} {away} away from the rest of the trace, {times}: {what}"
+        detail = f"{some} {verb} {away} away from the rest of the trace, {times}: {what}"
     if wrap:
         detail += f"; about 2^{wrap} ticks: a missed wrap"
     is_grave = spans > limits.warning_spans or wrap

@@ -10,6 +10,7 @@ from lanescope.analysis.plausibility.context import PlausibilityContext
 from lanescope.analysis.plausibility.shapes import siblings
 from lanescope.analysis.plausibility.siblings import deviation, median
 from lanescope.analysis.plausibility.suspicion import LaneRange, Suspicion
+from lanescope.analysis.plausibility.wording import exact, times_text
 from lanescope.common.intervals import Ints
 
 CODE = "LS502"
@@ -45,8 +46,9 @@ def _of_siblings(context: PlausibilityContext, group: Ints) -> Iterator[Suspicio
         return
     is_late = late >= early
     way = "ends late" if is_late else "starts early"
+    wide, times = exact(gap, profile.time_unit), times_text(gap / second)
     detail = (
-        f"gap of {gap:.0f} {profile.time_unit}, {gap / second:.3g} times the largest gap of {len(others)} siblings: "
+        f"gap of {wide}, {times} times the largest gap of {len(others):,} siblings: "
         f"the lane {way} by {shift / gap:.2f} of it"
     )
     start, end = int(profile.gap_start[lane]), int(profile.gap_end[lane])

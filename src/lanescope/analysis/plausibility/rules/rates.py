@@ -13,6 +13,7 @@ from lanescope.analysis.plausibility.shapes import siblings
 from lanescope.analysis.plausibility.siblings import median
 from lanescope.analysis.plausibility.suspicion import LaneRange, Suspicion
 from lanescope.analysis.plausibility.thresholds import RateThresholds
+from lanescope.analysis.plausibility.wording import times_text
 from lanescope.common.intervals import Ints, group_starts
 from lanescope.errors import LanescopeError
 from lanescope.families import registry
@@ -125,8 +126,8 @@ def _lane_rates(context: PlausibilityContext, limits: RateThresholds) -> Iterato
                 continue
             ratio = float(np.exp(middle[one] - usual))
             detail = (
-                f"{count[one]} slices take {ratio:.3g} times as long as those of the same names "
-                f"on {len(others)} lanes like it"
+                f"{count[one]:,} slices take {times_text(ratio)} times as long as those of the same names "
+                f"on {len(others):,} lanes like it"
             )
             lane = int(group[k])
             yield Suspicion(_CODE, detail, "warning", track_id=lane, ranges=(LaneRange(lane),))

@@ -90,8 +90,8 @@ def _of_siblings(
         lane = int(group[at])
         others = "the lanes next to it" if has_brothers[at] else "its siblings"
         detail = (
-            f"starts {first[at]:+.0f} and ends {last[at]:+.0f} {profile.time_unit} off {others}: "
-            f"{len(group) - 1} siblings differ by {worst:.0f} at most"
+            f"starts {first[at]:+,.0f} and ends {last[at]:+,.0f} {profile.time_unit} off {others}: "
+            f"{len(group) - 1:,} siblings differ by {worst:,.0f} at most"
         )
         is_warning = has_brothers[at] and not profile.is_host[lane]
         severity = "warning" if is_warning else "notice"

@@ -15,6 +15,7 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
+from lanescope.common.distinct import distinct
 from lanescope.devices.ascend.formats.device_structs import POOL, REGIONS, Region
 from lanescope.devices.ascend.formats.dump_parts import Dump, buffer_of, record_dtype, stated_cores, valid_count
 from lanescope.devices.ascend.formats.records import Bytes
@@ -79,5 +80,5 @@ def newer_buffers(content: Bytes, dump: Dump) -> bool:
 def _is_moved(words: npt.NDArray[np.uint32]) -> bool:
     """Return whether the iteration of phases, which never falls in a thread, stands where newer runtimes have it."""
     old, new = (words[:, place].astype(np.int64) for place in (_OLD_LOOP, _NEW_LOOP))
-    rises = bool((np.diff(new) >= 0).all()) and len(np.unique(new)) >= _DISTINCT
+    rises = bool((np.diff(new) >= 0).all()) and len(distinct(new)) >= _DISTINCT
     return rises and (bool((np.diff(old) < 0).any()) or old.min() == old.max())

@@ -10,6 +10,7 @@ from itertools import pairwise
 import numpy as np
 import numpy.typing as npt
 
+from lanescope.common.distinct import distinct
 from lanescope.declaration import frozen_class
 from lanescope.devices.ascend.formats.layout import STAGES
 from lanescope.devices.ascend.formats.records import Section
@@ -69,7 +70,7 @@ def stages(rows: Section, limit: int) -> Stages:
     ):
         if where.any():
             problems.append((name, int(np.count_nonzero(where)), int(rows.begin[where].min())))
-    return Stages(thread[row], stage, begin[row, stage], end[row, stage], np.unique(thread).tolist(), tuple(problems))
+    return Stages(thread[row], stage, begin[row, stage], end[row, stage], distinct(thread).tolist(), tuple(problems))
 
 
 def _contradict(thread: Int64, begin: Int64, end: Int64) -> Mask:
