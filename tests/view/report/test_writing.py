@@ -79,6 +79,7 @@ def check_size(trace, size=2_000_000):
     return report
 
 
+@pytest.mark.full
 def test_a_million_slices_fill_two_megabytes_and_have_flows():
     trace = hard(1_000_000)
     report = check_size(trace)
@@ -94,7 +95,7 @@ def test_ten_million_slices():
     assert len(trace.slices) > 9_900_000
     report = check_size(trace)
     assert report.head["bundled"]
-    assert any("critical path" in sentence for sentence in report.head["left_out"])
+    assert not any("critical path" in sentence for sentence in report.head["left_out"])
 
 
 @pytest.fixture(scope="module")
