@@ -75,6 +75,7 @@ def test_what_cannot_be_drawn_ends_the_writing(tmp_path, monkeypatch, parts):
     monkeypatch.setattr(perfetto, "BLOCK", 1 << 11)
     fill = perfetto.core.PerfettoEncoder.fill
     filled = []
+    turn = threading.Lock()  # all parts are one encoder here, and one thread at a time may use it
 
     class Breaks:
         is_at_end, events = False, 0
@@ -86,10 +87,11 @@ def test_what_cannot_be_drawn_ends_the_writing(tmp_path, monkeypatch, parts):
             return [self] * parts
 
         def fill(self, *arguments):
-            filled.append(1)
-            if len(filled) >= 6:
-                raise ValueError("slices of a row cross or go back in time")
-            return fill(self.inner, *arguments)
+            with turn:
+                filled.append(1)
+                if len(filled) >= 6:
+                    raise ValueError("slices of a row cross or go back in time")
+                return fill(self.inner, *arguments)
 
     encoder = perfetto._encoder
     monkeypatch.setattr(perfetto, "_encoder", Breaks)
