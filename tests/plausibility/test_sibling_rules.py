@@ -280,7 +280,7 @@ def test_ls509_one_record_that_decides():
     trace = made.trace()
     (finding,) = check.run(trace, select=["LS509"])
     assert finding.severity == "notice"
-    assert finding.detail.startswith("1 record of 1600 of 'load': ")
+    assert finding.detail.startswith("1 record of 1,600 of 'load': ")
     (row,) = finding.evidence.ids
     assert int(trace.slices.values("dur")[row]) == 3_500_000
 
