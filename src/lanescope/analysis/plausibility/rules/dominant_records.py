@@ -8,8 +8,7 @@ import numpy as np
 
 from lanescope.analysis.plausibility.context import PlausibilityContext
 from lanescope.analysis.plausibility.siblings import median
-from lanescope.analysis.plausibility.suspicion import Suspicion, is_listed
-from lanescope.analysis.plausibility.wording import exact, times_text
+from lanescope.analysis.plausibility.suspicion import Suspicion, exact, is_listed, times_text
 from lanescope.common.distinct import distinct
 from lanescope.common.intervals import Ints
 

@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from lanescope.analysis.plausibility.stamps import Stamps
-from lanescope.analysis.plausibility.suspicion import Suspicion
-from lanescope.analysis.plausibility.wording import exact, times_text
+from lanescope.analysis.plausibility.suspicion import Suspicion, exact, times_text
 from lanescope.common.distinct import distinct
 from lanescope.common.intervals import bounds
 from lanescope.common.islands import NO_POINTS, Islands, IslandThresholds, Points, Witnesses, find_islands, joined

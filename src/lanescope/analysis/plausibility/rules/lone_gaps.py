@@ -9,8 +9,7 @@ import numpy as np
 from lanescope.analysis.plausibility.context import PlausibilityContext
 from lanescope.analysis.plausibility.shapes import siblings
 from lanescope.analysis.plausibility.siblings import deviation, median
-from lanescope.analysis.plausibility.suspicion import LaneRange, Suspicion
-from lanescope.analysis.plausibility.wording import exact, times_text
+from lanescope.analysis.plausibility.suspicion import LaneRange, Suspicion, exact, times_text
 from lanescope.common.intervals import Ints
 
 CODE = "LS502"

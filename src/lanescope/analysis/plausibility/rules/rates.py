@@ -11,9 +11,8 @@ from lanescope.analysis.plausibility.context import PlausibilityContext
 from lanescope.analysis.plausibility.profile import Profile
 from lanescope.analysis.plausibility.shapes import siblings
 from lanescope.analysis.plausibility.siblings import median
-from lanescope.analysis.plausibility.suspicion import LaneRange, Suspicion
+from lanescope.analysis.plausibility.suspicion import LaneRange, Suspicion, times_text
 from lanescope.analysis.plausibility.thresholds import RateThresholds
-from lanescope.analysis.plausibility.wording import times_text
 from lanescope.common.intervals import Ints, group_starts
 from lanescope.errors import LanescopeError
 from lanescope.families import registry
