@@ -195,7 +195,7 @@ def exact(value: float, unit: str) -> str:
         >>> exact(1_999_999_264, "ns")
         '1,999,999,264 ns'
     """
-    return f"{value:,.0f} {unit}" if isinstance(value, float) else f"{value:,} {unit}"
+    return f"{round(value):,} {unit}"
 
 
 def times_text(value: float) -> str:

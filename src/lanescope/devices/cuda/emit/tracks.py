@@ -196,7 +196,7 @@ def _pieces(grid: Grid, lanes: I64) -> Iterator[I64]:
     at = np.append(np.flatnonzero(begins), len(lanes))
     first = 0
     while first < len(lanes):
-        last = int(at[min(int(np.searchsorted(at, first + max(_MANY, 1))), len(at) - 1)])
+        last = int(at[min(int(np.searchsorted(at, first + _MANY)), len(at) - 1)])
         yield lanes[first:last]
         first = last
 
