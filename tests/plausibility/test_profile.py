@@ -195,11 +195,23 @@ def test_a_thinned_table_is_every_nth_row(lengths, most):
     at = 0
     for length in lengths:
         part = rows[at : at + length]
-        thinned.add(part, part, part, np.ones(length, np.bool_))
+        thinned.add(lane_of(part, np.zeros(length, np.int64)).finish().slices)
         at += length
     points = thinned.points(is_instant=False)
     assert points.row.tolist() == 2 * rows[:: thinned.every].tolist()
+    assert points.time.tolist() == 2 * rows[:: thinned.every].tolist()
     assert len(rows[:: thinned.every]) <= most or thinned.every == 1
+
+
+@given(testing.traces(**TRACES), st.lists(st.floats(0, 1), max_size=4))
+def test_all_timestamps_are_counted(trace, cuts):
+    stamps = Stamps()
+    for part in cut(trace, cuts):
+        stamps.add(part.slices, part.instants)
+    _, begins, ends = known_extents(trace.slices)
+    times = [*begins.tolist(), *ends[trace.slices.valid("dur")].tolist(), *trace.instants.values("ts").tolist()]
+    assert stamps.count == len(times)
+    assert not times or (stamps.first, stamps.last) == (min(times), max(times))
 
 
 @given(testing.traces(**TRACES), st.integers(-50, 200), st.integers(0, 200))

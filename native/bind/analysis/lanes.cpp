@@ -170,6 +170,20 @@ void lanescope::bind::lanes(nb::module_& m) {
         "Return lane, begin, end, state and row of the stretches that fill each lane from low to high: those given, and "
         "the rest, of one state inside what is marked, of another one outside. All come by lane and begin, disjoint.");
     m.def(
+        "lanes_hull",
+        [](const Ints& begin, const Ints& length, const Array<const uint8_t>& known) {
+            const auto fits = [&](size_t size) { return size == 0 || size == begin.size(); };
+            if (!fits(length.size()) || !fits(known.size())) throw nb::value_error("columns of different lengths");
+            const ::lanes::Hull found = [&] {
+                nb::gil_scoped_release release;
+                return ::lanes::hull(span_of(begin), span_of(length), span_of(known));
+            }();
+            return nb::make_tuple(found.closed, found.first, found.last);
+        },
+        "begin"_a.noconvert(), "length"_a.noconvert(), "known"_a.noconvert(),
+        "Return the number of known lengths, and the first and the last of the begins and of the ends that are known. "
+        "Empty lengths: none is known; an empty mask: all are.");
+    m.def(
         "lanes_sums",
         [](const Ints& group, const Ints& value, const Array<int64_t>& out) {
             if (group.size() != value.size()) throw nb::value_error("columns of different lengths");

@@ -17,6 +17,12 @@ uint64_t mixed(uint64_t x) {
     return x ^ (x >> 31);
 }
 
+// Of a slice; any two bits of the sum depend on all three.
+uint64_t hash_of(int64_t start, int64_t end, int32_t name) {
+    return mixed(static_cast<uint64_t>(start) * 0x9e3779b97f4a7c15U + static_cast<uint64_t>(end) * 0xc2b2ae3d27d4eb4fU +
+                 static_cast<uint32_t>(name) * 0x165667b19e3779f9U);
+}
+
 // The distance from a up to b >= a, at most kHighest.
 int64_t distance(int64_t a, int64_t b) {
     const uint64_t d = static_cast<uint64_t>(b) - static_cast<uint64_t>(a);
@@ -24,6 +30,16 @@ int64_t distance(int64_t a, int64_t b) {
 }
 
 int64_t saturated_sum(int64_t a, int64_t b) { return b > kHighest - a ? kHighest : a + b; }
+
+int64_t closed_end(int64_t start, int64_t length) {
+    return start + std::clamp<int64_t>(length, 0, kHighest - std::max<int64_t>(start, 0));
+}
+
+inline int64_t end_of(const ProfileRows& rows, size_t i) {
+    const int64_t start = rows.start[i];
+    if (rows.length.has(i)) return closed_end(start, rows.length.values[i]);
+    return rows.last_seen.has(i) ? std::max(start, rows.last_seen.values[i]) : start;
+}
 
 bool is_longer(const Longest& a, const Longest& b) {
     return a.length != b.length ? a.length > b.length : a.row < b.row;
@@ -109,15 +125,6 @@ void Profile::divide(int64_t time) {
     if (step_ != 0) is_multiple_ = Multiples(step_);
 }
 
-int64_t Profile::end_of(const ProfileRows& rows, size_t i) {
-    const int64_t start = rows.start[i];
-    if (rows.length.has(i)) {
-        const int64_t room = kHighest - std::max<int64_t>(start, 0);
-        return start + std::clamp<int64_t>(rows.length.values[i], 0, room);
-    }
-    return rows.last_seen.has(i) ? std::max(start, rows.last_seen.values[i]) : start;
-}
-
 void Profile::ordered(const ProfileRows& rows, std::span<const int64_t> order_of, std::span<const uint8_t> wanted) {
     for (const int64_t row : order_of) {
         const auto i = static_cast<size_t>(row);
@@ -131,68 +138,76 @@ void Profile::ordered(const ProfileRows& rows, std::span<const int64_t> order_of
     }
 }
 
-void Profile::slices(const ProfileRows& rows) {
-    for (size_t i = 0; i < rows.track.size(); ++i) {
-        const int64_t row = rows.row.empty() ? seen_ + static_cast<int64_t>(i) : rows.row[i];
+void Profile::slices(const ProfileRows& given) {
+    const ProfileRows rows = given;  // nothing that is written to can be a part of it, as far as the compiler knows
+    const size_t n = rows.track.size();
+    for (size_t i = 0; i < n; ++i) {
         const auto track = static_cast<uint64_t>(rows.track[i]);
         if (track >= lanes_.size()) continue;
-        const int64_t start = rows.start[i];
+        const int64_t row = rows.row.empty() ? seen_ + static_cast<int64_t>(i) : rows.row[i];
+        const int64_t start = rows.start[i], end = end_of(rows, i), length = distance(start, end);
         const bool is_closed = rows.length.has(i);
-        const int64_t end = end_of(rows, i);
-        const int64_t length = distance(start, end);
         const int32_t name = rows.name[i];
         Lane& lane = lanes_[track];
         LaneProfile& p = lane.profile;
         ++p.count;
-        p.hash += mixed(mixed(mixed(static_cast<uint64_t>(start)) + static_cast<uint64_t>(end)) +
-                        static_cast<uint32_t>(name));
-        divide(start);
+        p.hash += hash_of(start, end, name);
+        if (step_ != 1) divide(start);
         if (is_closed) {
             ++p.closed;
             p.empty += length == 0;
             p.busiest = saturated_sum(p.busiest, length);
-            divide(end);
+            if (step_ != 1) divide(end);
         }
-        order(lane, rows.track[i], row, start, end, is_closed, name);
         first_starts_.add({start, row});
         last_ends_.add({~end, row});
+        order(lane, rows.track[i], row, start, end, is_closed, name);
         p.start = std::min(p.start, start);
         p.end = std::max(p.end, end);
         count(lane, rows.track[i], row, length, is_closed, name);
     }
-    seen_ += static_cast<int64_t>(rows.track.size());
+    seen_ += static_cast<int64_t>(n);
 }
 
+// Nearly free of branches that depend on the data: those that are left are hardly ever taken.
 void Profile::order(Lane& lane, int64_t track, int64_t row, int64_t start, int64_t end, bool is_closed, int32_t name) {
     LaneProfile& p = lane.profile;
     if (start < lane.latest) p.is_ordered = false;
     if (!p.is_ordered) return;
-    const bool is_first = p.count == 1;
-    if (is_first || start != lane.latest) {
-        if (!is_first && start > p.end) keep_gap(p.gaps, {p.end, start});
-        ++p.starts;
-        if (is_first || start != lane.stamp) ++p.distinct;
-        lane.latest = start;
-        lane.stamp = std::max(lane.stamp, start);
-        lane.here = 0;
-        lane.tied.clear();
+    const bool is_first = p.count == 1, is_new = is_first | (start != lane.latest);
+    const int64_t length = distance(start, end);
+    if (!is_first && start > p.end && distance(p.end, start) > lane.least_gap) {
+        keep_gap(p.gaps, {p.end, start});
+        lane.least_gap = distance(p.gaps.back().start, p.gaps.back().end);
     }
-    if (!is_closed) return;
-    if (end > lane.stamp) {
-        ++p.distinct;
-        lane.stamp = end;
-    }
-    if (start == end && ++lane.here > p.run) {
+    p.starts += is_new;
+    p.distinct += is_new & (is_first | (start != lane.stamp));
+    lane.latest = start;
+    lane.stamp = std::max(lane.stamp, start);
+    p.distinct += is_closed & (end > lane.stamp);
+    lane.stamp = is_closed ? std::max(lane.stamp, end) : lane.stamp;
+    lane.here = (is_new ? 0 : lane.here) + (is_closed & (start == end));
+    if (lane.here > p.run) {
         p.run = lane.here;
         p.run_at = start;
     }
-    if (distance(start, end) < kLeastRepeated) return;
-    const bool is_repeated = std::any_of(lane.tied.begin(), lane.tied.end(),
-                                         [&](const Tied& one) { return one.end == end && one.name == name; });
-    if (is_repeated) {
-        if (repeated_.size() < kMostRepeated) repeated_.push_back({row, track, distance(start, end)});
-    } else if (lane.tied.size() < kMostTied) {
-        lane.tied.push_back({end, name});
+    const bool may_repeat = is_closed & (length >= kLeastRepeated);
+    if (is_new) {
+        if (!lane.tied.empty()) lane.tied.clear();
+        lane.has_one = may_repeat;
+        lane.one = {end, name};
+    } else if (may_repeat) {
+        tie(lane, {end, name}, {row, track, length});
+    }
+}
+
+// Compare a slice with those that start with it.
+void Profile::tie(Lane& lane, Tied slice, Repeated found) {
+    const auto is_same = [&](const Tied& other) { return other.end == slice.end && other.name == slice.name; };
+    if ((lane.has_one && is_same(lane.one)) || std::any_of(lane.tied.begin(), lane.tied.end(), is_same)) {
+        if (repeated_.size() < kMostRepeated) repeated_.push_back(found);
+    } else if (lane.tied.size() + lane.has_one < kMostTied) {
+        lane.tied.push_back(slice);
     }
 }
 
@@ -206,7 +221,7 @@ Profile::Pair& Profile::pair_of(Lane& lane, int64_t track, int32_t name) {
             groups_.push_back({name, lane.shape, {}});
             group = static_cast<uint32_t>(groups_.size());
         }
-        pairs_.push_back({track, name, static_cast<int32_t>(group - 1), 0, 0, 0, {}});
+        pairs_.push_back({track, name, static_cast<int32_t>(group - 1)});
         at = static_cast<uint32_t>(pairs_.size());
     }
     lane.name = name;
@@ -224,10 +239,11 @@ void Profile::count(Lane& lane, int64_t track, int64_t row, int64_t length, bool
     if (!is_closed) return;
     ++pair.closed;
     pair.total = saturated_sum(pair.total, length);
-    if (length > 3 && pair.sample.size() < limit_) {
+    if (pair.sample.size() < limit_ && length > 3) {
         pair.sample.push_back(length);
         if (++sampled_ > kAllSampled && limit_ > kLeastSampled) thin();
     }
+    if (length < pair.least_longest) return;
     auto& longest = groups_[static_cast<size_t>(pair.group)].longest;
     const Longest one{length, row, track};
     if (longest.size() < kLongest) {
@@ -238,6 +254,7 @@ void Profile::count(Lane& lane, int64_t track, int64_t row, int64_t length, bool
         longest.back() = one;
         std::push_heap(longest.begin(), longest.end(), is_longer);
     }
+    if (longest.size() == kLongest) pair.least_longest = longest.front().length;
 }
 
 void Profile::thin() {

@@ -81,6 +81,8 @@ struct Outer {
 // to the end of an array that is cut now and then, which is less work than a heap.
 class Outermost {
   public:
+    // Whether nothing at that time is kept any more.
+    bool is_out(int64_t time) const { return time > bound_.time; }
     void add(Outer one) {
         if (!(one < bound_)) return;
         kept_.push_back(one);
@@ -135,7 +137,8 @@ class Profile {
         int64_t count = 0;
         int64_t closed = 0;
         int64_t total = 0;
-        std::vector<int64_t> sample;  // lengths of the first slices
+        int64_t least_longest = 0;    // no shorter one is among the longest of the group
+        std::vector<int64_t> sample{};  // lengths of the first slices
     };
     struct Group {
         int32_t name;
@@ -156,7 +159,10 @@ class Profile {
         int64_t latest = LaneProfile::kLowest;  // start of the latest slice
         int64_t stamp = LaneProfile::kLowest;   // the highest timestamp
         int64_t here = 0;                       // closed slices of no length that start with it
-        std::vector<Tied> tied;                 // closed slices that start with it
+        int64_t least_gap = 0;                  // length of the shortest gap kept
+        bool has_one = false;                   // whether the first slice that starts with it may be repeated
+        Tied one{};                             // that slice
+        std::vector<Tied> tied;                 // further ones
         int32_t name = 0;                       // of the latest slice
         uint32_t pair = 0;                      // index + 1 of the lane and that name
     };
@@ -188,10 +194,10 @@ class Profile {
         uint64_t largest_;  // quotient
     };
 
-    static int64_t end_of(const ProfileRows& rows, size_t i);
     void divide(int64_t time);
     Pair& pair_of(Lane& lane, int64_t track, int32_t name);
     void order(Lane& lane, int64_t track, int64_t row, int64_t start, int64_t end, bool is_closed, int32_t name);
+    void tie(Lane& lane, Tied slice, Repeated found);
     void count(Lane& lane, int64_t track, int64_t row, int64_t length, bool is_closed, int32_t name);
     void thin();
 

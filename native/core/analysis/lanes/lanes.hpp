@@ -82,6 +82,18 @@ struct Known {
 // The stretches of lanes 0 to ``lanes`` - 1 from ``low`` to ``high``, none of the rest empty. O(n).
 Filled fill(const Known& known, size_t lanes, int64_t low, int64_t high);
 
+// The timestamps of intervals: their begins, and the ends of those of known length.
+struct Hull {
+    int64_t closed;  // number of ends
+    int64_t first;   // the highest number where there are no intervals
+    int64_t last;
+};
+
+// The first and the last timestamp. Lengths are at least 0, and nothing ends beyond 63 bits.
+//
+// length: empty: none is known. known: empty: all are.
+Hull hull(std::span<const int64_t> begin, std::span<const int64_t> length, std::span<const uint8_t> known);
+
 // Add each value to the sum of its group, as the machine adds. False: a group has no sum, and some sums are changed.
 bool add_up(std::span<const int64_t> group, std::span<const int64_t> value, std::span<int64_t> sums);
 

@@ -169,6 +169,20 @@ Filled fill(const Known& known, size_t lanes, int64_t low, int64_t high) {
     return found;
 }
 
+Hull hull(std::span<const int64_t> begin, std::span<const int64_t> length, std::span<const uint8_t> known) {
+    constexpr int64_t highest = std::numeric_limits<int64_t>::max();
+    Hull found{0, highest, std::numeric_limits<int64_t>::min()};
+    for (size_t i = 0; i < begin.size(); ++i) {
+        const bool is_closed = !length.empty() && (known.empty() || known[i] != 0);
+        const int64_t room = highest - std::max<int64_t>(begin[i], 0);
+        const int64_t time = is_closed ? std::clamp<int64_t>(length[i], 0, room) : 0;
+        found.closed += is_closed;
+        found.first = std::min(found.first, begin[i]);
+        found.last = std::max(found.last, begin[i] + time);
+    }
+    return found;
+}
+
 bool add_up(std::span<const int64_t> group, std::span<const int64_t> value, std::span<int64_t> sums) {
     for (size_t i = 0; i < group.size(); ++i) {
         const auto at = static_cast<uint64_t>(group[i]);

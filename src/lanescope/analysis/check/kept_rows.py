@@ -7,7 +7,7 @@ import numpy.typing as npt
 
 from lanescope._native import core
 from lanescope.common.distinct import distinct
-from lanescope.common.intervals import Ints
+from lanescope.common.intervals import Ints, nullable
 from lanescope.trace import Flag, Table, TableSpec
 from lanescope.trace.column import Mask
 from lanescope.trace.schema import FLOWS, INSTANTS, SLICES
@@ -184,15 +184,6 @@ def disciplines(tracks: Table) -> npt.NDArray[np.uint8]:
     for number, word in enumerate(("free", "disjoint", "nested")):
         found[is_lane & (tracks.values("nesting") == word)] = number
     return found
-
-
-def nullable(table: Table, name: str) -> tuple[Ints, npt.NDArray[np.uint8]]:
-    """Return the values of a column and which are known, each empty where there is nothing to tell."""
-    if name not in table.spec.names or table.column(name).is_unknown:
-        return _NOTHING
-    column = table.column(name)
-    mask = _NOTHING[1] if column.valid is None else np.ascontiguousarray(column.valid).view(np.uint8)
-    return np.ascontiguousarray(column.values), mask
 
 
 def _among(track: Ints, chosen: Mask) -> Mask:

@@ -8,11 +8,10 @@ from dataclasses import dataclass
 import numpy as np
 
 from lanescope._native import core
-from lanescope.analysis.check.kept_rows import nullable
 from lanescope.analysis.check.model import Finding
 from lanescope.analysis.check.streaming import StreamingChecker
 from lanescope.analysis.plausibility.suspicion import is_listed
-from lanescope.common.intervals import INT64_MAX, Intervals, Ints, join, known_extents, subtract, union
+from lanescope.common.intervals import INT64_MAX, Intervals, Ints, join, known_extents, nullable, subtract, union
 from lanescope.trace import Table, TableSpec, Trace
 from lanescope.trace.column import Mask
 from lanescope.trace.schema import SLICES

@@ -19,12 +19,11 @@ from lanescope.analysis.plausibility.shapes import Shapes, host_lanes
 from lanescope.analysis.plausibility.stamps import Stamps
 from lanescope.analysis.track_tree import Tree
 from lanescope.common.distinct import distinct
-from lanescope.common.intervals import Intervals, Ints, known_extents, order, union
+from lanescope.common.intervals import Intervals, Ints, known_extents, nullable, order, union
 from lanescope.trace import Table, Trace
 from lanescope.trace.column import Dictionary, Mask
 
 _NO_INTS = np.empty(0, np.int64)
-_NO_BYTES = np.empty(0, np.uint8)
 #: Columns of ``TraceProfile.lanes``; then follow starts and ends of the largest inner gaps.
 _LANE_COLUMNS = (
     "count",
@@ -217,8 +216,8 @@ def _swept(
     return (
         np.ascontiguousarray(slices.values("track_id")),
         np.ascontiguousarray(slices.values("ts")),
-        _nullable(slices, "dur"),
-        _nullable(slices, "last_known_ts"),
+        nullable(slices, "dur"),
+        nullable(slices, "last_known_ts"),
     )
 
 
@@ -231,15 +230,6 @@ def _inexact_lanes(instants: Table) -> list[int]:
         return []
     tracks: list[int] = distinct(instants.values("track_id")[~is_exact[quality.values]]).tolist()
     return tracks
-
-
-def _nullable(table: Table, name: str) -> tuple[Ints, npt.NDArray[np.uint8]]:
-    """Return the values of a column and which are known, each empty where there is nothing to tell."""
-    column = table.column(name)
-    if column.is_unknown:
-        return _NO_INTS, _NO_BYTES
-    mask = _NO_BYTES if column.valid is None else np.ascontiguousarray(column.valid).view(np.uint8)
-    return np.ascontiguousarray(column.values), mask
 
 
 def _largest_gap(kept: Ints, gaps: list[Table], tree: Tree) -> tuple[Ints, Ints, Ints]:

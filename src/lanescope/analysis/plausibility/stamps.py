@@ -6,13 +6,16 @@ from typing import NamedTuple
 
 import numpy as np
 
-from lanescope.common.intervals import INT64_MAX, Ints, known_extents
+from lanescope._native import core
+from lanescope.common.intervals import INT64_MAX, Ints, known_extents, nullable
 from lanescope.common.islands import Points, is_spread, joined, quick_step
 from lanescope.trace import Table
 from lanescope.trace.column import Mask
 
 #: Timestamps of slices, and of instants, kept at most; up to there the sample is everything.
 SAMPLE = 1 << 18
+
+_EXTENT = ("track_id", "ts", "dur", "last_known_ts")
 
 
 class Stamps:
@@ -32,24 +35,17 @@ class Stamps:
     def add(self, slices: Table, instants: Table) -> None:
         """Add the timestamps of the next batch."""
         if len(slices):
-            track, begin, end = known_extents(slices)
-            column = slices.column("dur")
-            closed = len(slices) if column.valid is None else int(np.count_nonzero(column.valid))
+            length, known = nullable(slices, "dur")
+            begin = np.ascontiguousarray(slices.values("ts"))
+            closed, first, last = core.lanes_hull(begin, length, known)
             self.count += len(slices) + closed
-            self._see(begin)
-            if closed == len(slices):
-                self._see(end)
-            elif closed:
-                self._see(end[column.valid])
-            self._slices.add(track, begin, end, column.valid)
+            self.first, self.last = min(self.first, first), max(self.last, last)
+            self._slices.add(slices)
         if len(instants):
             time = instants.values("ts")
             self.count += len(instants)
-            self._see(time)
-            self._instants.add(instants.values("track_id"), time, time, np.zeros(len(instants), np.bool_))
-
-    def _see(self, times: Ints) -> None:
-        self.first, self.last = min(self.first, int(times.min())), max(self.last, int(times.max()))
+            self.first, self.last = min(self.first, int(time.min())), max(self.last, int(time.max()))
+            self._instants.add(instants)
 
     @property
     def is_complete(self) -> bool:
@@ -112,14 +108,18 @@ class _Thinned:
         self._seen = 0
         self._parts: list[_Rows] = []
 
-    def add(self, track: Ints, begin: Ints, end: Ints, is_closed: Mask | None) -> None:
-        """Add copies of every n-th of the next rows; ``is_closed`` is None where all are."""
-        count = len(track)
+    def add(self, table: Table) -> None:
+        """Add copies of every n-th of the next slices or instants."""
+        count = len(table)
         self._make_room(count)
-        some = slice(-self._seen % self.every, count, self.every)
-        row = np.arange(self._seen + some.start, self._seen + count, self.every)
-        closed = np.ones(len(row), np.bool_) if is_closed is None else is_closed[some].copy()
-        self._parts.append(_Rows(row, track[some].copy(), begin[some].copy(), end[some].copy(), closed))
+        some = np.arange(-self._seen % self.every, count, self.every)
+        if "dur" in table.spec.names:
+            rows = table.only(_EXTENT).take(some)
+            (track, begin, end), is_closed = known_extents(rows), rows.valid("dur")
+        else:
+            track, begin = (table.values(name)[some] for name in ("track_id", "ts"))
+            end, is_closed = begin, np.zeros(len(some), np.bool_)
+        self._parts.append(_Rows(self._seen + some, track, begin, end, is_closed))
         self._seen += count
 
     def _make_room(self, count: int) -> None:
