@@ -246,6 +246,17 @@ void lanescope::bind::ascend(nb::module_& m) {
                  for (const Span& span : self.scanner.texts()) spans.append(nb::make_tuple(span.begin, span.end));
                  return spans;
              })
+        .def("others",
+             [](BoundScanner& self) {
+                 nb::list keys;
+                 for (const auto& key : self.scanner.others()) {
+                     keys.append(nb::make_tuple(key.name.begin, key.name.end, key.count));
+                 }
+                 return keys;
+             },
+             nb::sig("def others(self) -> list[tuple[int, int, int]]"),
+             "Return the keys of the last list that no cell has: begin and end of the name, and in how many elements; "
+             "without a name all further ones.")
         .def("tally",
              [](BoundScanner& self) {
                  const Tally& tally = self.scanner.tally();

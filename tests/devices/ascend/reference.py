@@ -52,6 +52,13 @@ def element(item, layout):
     return values
 
 
+def unknown_keys(items, layout):
+    """Return how many values of the elements that are of the layout have a key that the layout does not know."""
+    inner = items if layout.depth == 1 else [item for part in items if type(part) is list for item in part]
+    known = {*(cell.name for cell in layout.cells), *layout.unused}
+    return sum(len(item.keys() - known) for item in inner if element(item, layout) is not None and layout.is_object)
+
+
 def number(cell, value):
     """Return what a cell's value means, MISSING if it is not of its kind."""
     kind = type(value)

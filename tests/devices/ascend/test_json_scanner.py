@@ -113,6 +113,8 @@ def test_lists_read_as_the_slow_reader_reads_them(layout, data):
     spans = sum((found[layout].end - found[layout].begin).tolist())
     assert spans == tally.good_bytes
     assert (tally.bad_first is None) == (tally.bad_count == 0)
+    assert tally.unknown_keys == reference.unknown_keys(items, layout)
+    assert (tally.unknown_first is None) == (tally.unknown_keys == 0)
 
 
 @pytest.mark.parametrize("layout", [DEPS_TASKS, DEPS_EDGES], ids=lambda layout: layout.name)
@@ -123,6 +125,26 @@ def test_graphs_read_as_the_slow_reader_reads_them(layout, data):
     found = read_deps(text(json.dumps({**graph(), layout.name: items}).encode()), "deps.json")
     section = found.tasks if layout is DEPS_TASKS else found.edges
     assert_same(section, reference.elements(items, layout), layout)
+    assert section.tally.unknown_keys == reference.unknown_keys(items, layout)
+
+
+def test_keys_that_no_writer_has_are_counted():
+    phase = {"start_cycles": 1, "end_cycles": 2}
+    rows = [phase | {"more": [1]}, {"other": {"more": 1}} | phase, {"lost": 1}, phase | {"more": None, "": "x"}, phase]
+    content = json.dumps(records(aicpu_scheduler_phases=[rows, [phase, phase | {"more": 3}]])).encode()
+    tally = read(content)[PHASES].tally
+    assert (tally.bad_count, tally.unknown_keys) == (1, 5)
+    assert content[tally.unknown_first :].startswith(b'more": [1]')
+
+
+@pytest.mark.parametrize("count", [1, 40, 47, 48, 49, 64, 65, 200])
+def test_any_number_of_unknown_keys_is_counted(count):
+    phase = {"start_cycles": 1, "end_cycles": 2}
+    keys = [f"key_{place}" for place in range(count)]
+    together = phase | dict.fromkeys(keys, 0)
+    apart = [phase | {key: 0} for key in keys]
+    tally = read(records(aicpu_scheduler_phases=[[together, *apart, together]]))[PHASES].tally
+    assert tally.unknown_keys == 3 * count
 
 
 def test_where_an_element_stands():

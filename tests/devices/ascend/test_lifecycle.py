@@ -127,3 +127,79 @@ def test_simulated_stages_are_read_back(seed):
     assert stages_of(trace) == sorted(expected)
     assert len(expected) == 3 * 7 - 2
     assert not [finding for finding in check.run(trace) if finding.severity != "notice"]
+
+
+#: One element a core, as older writers have it: a thread stamps what it does for each of its cores.
+CORE = {
+    "worker_id": 6,
+    "aicpu_thread_id": 1,
+    "core_type": "aiv",
+    "physical_core_id": 9,
+    "handshake_observed_cycles": 1000,
+    "handshake_partition_complete_cycles": 1010,
+    "config_start_cycles": 1020,
+    "topology_complete_cycles": 1030,
+    "context_publish_complete_cycles": 1040,
+    "bootstrap_wait_start_cycles": 1050,
+    "bootstrap_complete_cycles": 1060,
+    "register_release_cycles": 1070,
+    "exit_signal_cycles": 1810,
+    "exit_ack_cycles": 1840,
+}
+CORE_STAGES_DRAWN = [
+    ("handshake", 1000, 1010),
+    ("configuration", 1020, 1030),
+    ("context_publish", 1040, 1040),
+    ("bootstrap_wait", 1050, 1060),
+    ("register_release", 1070, 1070),
+    ("exit", 1810, 1840),
+]
+
+
+def test_older_writers_have_an_element_for_each_core():
+    trace = decode(capture(CORE, CORE | {"worker_id": 2, "aicpu_thread_id": 0}))
+    expected = [(lane, *stage) for lane in ("AICPU_0 Core_2", "AICPU_1 Core_6") for stage in CORE_STAGES_DRAWN]
+    assert stages_of(trace) == sorted(expected)
+    assert int(trace.slices.values("ts").min()) == 0
+    assert set(stats(trace)) == {"unverified_encoding"}
+    assert not [finding for finding in check.run(trace) if finding.severity != "notice"]
+
+
+def test_the_oldest_writers_stamp_the_release_and_the_end_of_a_core():
+    known = ("worker_id", "aicpu_thread_id", "register_release_cycles", "exit_signal_cycles", "exit_ack_cycles")
+    trace = decode(capture({name: CORE[name] for name in known}))
+    assert [name for _, name, *_ in stages_of(trace)] == ["exit", "register_release"]
+    trace = decode(capture(CORE | {"exit_ack_cycles": 0}))
+    is_open = trace.slices.valid("dur") == 0
+    assert trace.slices.values("name")[is_open].tolist() == ["exit"]
+
+
+@pytest.mark.parametrize(
+    ("changes", "name"),
+    [
+        ({"handshake_partition_complete_cycles": 990}, CONTRADICTS),
+        ({"exit_ack_cycles": 1800}, CONTRADICTS),
+        ({"register_release_cycles": 1005}, CONTRADICTS),
+        ({"exit_signal_cycles": 1065}, CONTRADICTS),
+        ({"config_start_cycles": 0}, "ascend_missing_start"),
+        ({"exit_ack_cycles": "late"}, "ascend_invalid_row"),
+        ({"claim_cycles": 5}, "ascend_unknown_key"),
+    ],
+)
+def test_what_contradicts_itself_in_the_element_of_a_core_is_counted(changes, name):
+    assert stats(decode(capture(CORE | changes)))[name] == 1
+
+
+def test_a_core_has_one_element():
+    assert stats(decode(capture(CORE, CORE)))[CONTRADICTS] == 1
+    assert CONTRADICTS not in stats(decode(capture(CORE, CORE | {"worker_id": 7})))
+
+
+def test_schemas_that_no_writer_has_are_counted():
+    content = capture(LEADER)
+    content["scheduler_tasks"]["schema_version"] = 1
+    trace = decode(content)
+    assert set(stats(trace)) == {"unverified_encoding"}
+    assert not [row for row in trace.accounting.rows() if row["unit"] == "byte" and row["lost"]]
+    content["scheduler_tasks"]["schema_version"] = 2
+    assert stats(decode(content))["ascend_unknown_value"] == 1

@@ -27,6 +27,7 @@ from devices.ascend.helpers import (
 from devices.ascend.test_encode import assert_same
 from effort import cuts
 from lanescope import cli
+from lanescope.analysis import check
 from lanescope.devices.ascend.formats.encode import encode_records
 from lanescope.devices.ascend.formats.layout import AICORE, AICPU, PHASES, RECORDS, SUBMITS
 from lanescope.devices.ascend.formats.v1 import as_v1
@@ -324,6 +325,16 @@ def test_v4_metrics_that_name_no_record():
     assert trace.details["ascend_phases"]["pop_hit"].tolist() == [1, None, 1, None, None]
     content["scheduler_records"]["streams"][0]["records"].insert(0, "x")
     assert stats(decode(content))["ascend_metric_unmatched"] == 5
+
+
+def test_v4_metrics_of_unknown_names_are_counted():
+    content = fixture("v4")
+    before = stats(decode(content))
+    metrics = content["scheduler_records"]["streams"][0]["metrics"]
+    metrics[0] |= {"claim_retries": 2, "spins": 1}
+    assert stats(decode(content)) == before | {"ascend_unknown_key": 2}
+    [finding] = [found for found in check.run(decode(content)) if found.stat == "ascend_unknown_key"]
+    assert (finding.code, finding.severity) == ("LS003", "notice")
 
 
 @pytest.mark.parametrize(

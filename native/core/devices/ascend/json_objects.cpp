@@ -1,4 +1,7 @@
 // How the scanner reads objects: by the keys of those before them.
+#include <algorithm>
+#include <bit>
+
 #include "core/devices/ascend/json_scanner.hpp"
 #include "core/devices/ascend/json_words.hpp"
 
@@ -29,15 +32,47 @@ bool Scanner::read_key(const Shape& shape, bool is_first, size_t* place) {
     while (cell < shape.cells_.size() && shape.cells_[cell].key != key) ++cell;
     if (fields_.size() == kMostFields) {
         *place = kMostFields - 1;
+        Field& last = fields_.back();
+        last.stepped_over += stepped_over_ >> *place & 1;
+        stepped_over_ &= ~(uint64_t{1} << *place);
+        count_others(others_, last);
         fields_.pop_back();
     }
-    fields_.insert(fields_.begin() + static_cast<ptrdiff_t>(*place), {{first, static_cast<size_t>(at_ - first)}, {}, 0, cell});
+    Field field{{first, static_cast<size_t>(at_ - first)}, {}, 0, cell, {}, 0};
+    field.key.begin = static_cast<size_t>(key.data() - begin_);
+    field.key.end = field.key.begin + key.size();
+    fields_.insert(fields_.begin() + static_cast<ptrdiff_t>(*place), field);
+    return true;
+}
+
+// Numbers as writers write them: in a list apart from each other by a comma and at most one space. False: `read_cell`
+// decides, and the place is where it was.
+bool Scanner::read_plain_cell(const Cell& cell, uint64_t* out, size_t stride) {
+    if (cell.kind != Kind::number && cell.kind != Kind::integer) return false;
+    const char* at = at_;
+    if (cell.count == 1) {
+        at = plain_number(at, end_, out);
+        if (at == nullptr || *out > cell.limit) return false;
+        at_ = at;
+        return true;
+    }
+    for (uint32_t i = 0; i < cell.count; ++i) {
+        if (*at != (i == 0 ? '[' : ',')) return false;
+        ++at;
+        if (*at == ' ') ++at;
+        uint64_t* const value = out + i * stride;
+        at = plain_number(at, end_, value);
+        if (at == nullptr || *value > cell.limit) return false;
+    }
+    if (*at != ']') return false;
+    at_ = at + 1;
     return true;
 }
 
 bool Scanner::read_field(const Shape& shape, size_t place, uint64_t* out, size_t stride, uint32_t* present) {
     Field& field = fields_[place];
     if (field.cell == shape.cells_.size()) {
+        stepped_over_ |= uint64_t{1} << place;
         if (is_again(field)) return true;
         const char* first = at_;
         if (!skip_value()) return false;
@@ -52,7 +87,9 @@ bool Scanner::read_field(const Shape& shape, size_t place, uint64_t* out, size_t
     *present |= bit;
     const Cell& cell = shape.cells_[field.cell];
     uint64_t* column = out + shape.column_of_[field.cell] * stride;
-    if (cell.kind != Kind::text && cell.kind != Kind::words) return read_cell(cell, column, stride);
+    if (cell.kind != Kind::text && cell.kind != Kind::words) {
+        return read_plain_cell(cell, column, stride) || read_cell(cell, column, stride);
+    }
     if (is_again(field)) {
         *column = field.value;
         return true;
@@ -74,9 +111,27 @@ bool Scanner::is_again(const Field& field) {
     return true;
 }
 
+void Scanner::count_others(std::vector<OtherKey>& others, const Field& field) const {
+    if (field.stepped_over == 0) return;
+    const auto text = [this](Span span) { return std::string_view{begin_ + span.begin, span.end - span.begin}; };
+    const size_t named = std::min(others.size(), kMaxOthers);
+    size_t i = 0;
+    while (i < named && text(others[i].name) != text(field.key)) ++i;
+    if (i == others.size()) others.push_back({i == kMaxOthers ? Span{field.key.begin, field.key.begin} : field.key, 0});
+    others[i].count += field.stepped_over;
+}
+
+std::vector<OtherKey> Scanner::others() const {
+    std::vector<OtherKey> found = others_;
+    for (const Field& field : fields_) count_others(found, field);
+    std::sort(found.begin(), found.end(), [](const OtherKey& a, const OtherKey& b) { return a.name.begin < b.name.begin; });
+    return found;
+}
+
 bool Scanner::read_object(const Shape& shape, uint64_t* out, size_t stride) {
     if (*at_ != '{') return false;
     uint32_t present = 0;
+    stepped_over_ = 0;
     const char* const first = at_;
     ++at_;
     space();
@@ -95,7 +150,11 @@ bool Scanner::read_object(const Shape& shape, uint64_t* out, size_t stride) {
         }
     }
     out[Shape::kPresent * stride] = present;
-    return *at_++ == '}' && (present & shape.required_) == shape.required_;
+    if (*at_++ != '}' || (present & shape.required_) != shape.required_) return false;
+    for (; stepped_over_ != 0; stepped_over_ &= stepped_over_ - 1) {
+        ++fields_[static_cast<size_t>(std::countr_zero(stepped_over_))].stepped_over;
+    }
+    return true;
 }
 
 }  // namespace lanescope::ascend

@@ -411,6 +411,7 @@ size_t Scanner::take(const Shape& shape, uint32_t depth, std::span<uint64_t> out
         text_count_ = 0;
         recent_.fill(0);
         fields_.clear();
+        others_.clear();
     }
     size_t rows = 0;
     while (rows < capacity) {

@@ -62,6 +62,12 @@ struct Span {
     size_t end = 0;
 };
 
+// A key of objects whose values were stepped over, as no cell has it.
+struct OtherKey {
+    Span name;  // without its quotes; empty: of any further keys
+    uint64_t count = 0;  // elements that have it
+};
+
 // What became of the elements of the last list.
 struct Tally {
     uint64_t good_bytes = 0;
@@ -76,6 +82,8 @@ public:
     static constexpr size_t kMaxDepth = 1024;
     // Distinct texts of one list that get a code; the code of a further one is kMaxTexts + the offset of its quote.
     static constexpr size_t kMaxTexts = 256;
+    // Distinct keys of one list that no cell has and that are counted each on its own.
+    static constexpr size_t kMaxOthers = 64;
 
     // `text` ends with a NUL that is not part of the content: the loops stop there without counting.
     explicit Scanner(std::span<const char> text);
@@ -99,6 +107,8 @@ public:
     const Tally& tally() const { return tally_; }
     // The texts behind the codes of the last list, without their quotes, escapes as they stand.
     std::span<const Span> texts() const { return {texts_.data(), text_count_}; }
+    // The keys of the last list that no cell has, of elements that were read, by where each was seen first.
+    std::vector<OtherKey> others() const;
     ParseError fault() const { return fault_; }
     // Behind a fault in `take`: where the element begins that it stands in; before it every element was tallied.
     size_t torn() const { return static_cast<size_t>(torn_ - begin_); }
@@ -113,6 +123,8 @@ private:
         std::string_view before;  // the last value, if it is a text, words or stepped over, with a mark at its end
         uint64_t value = 0;  // of those that are read
         size_t cell = 0;
+        Span key;
+        uint64_t stepped_over = 0;  // elements whose value was stepped over, as no cell has this key
     };
 
     bool fail(ParseError fault);
@@ -132,10 +144,12 @@ private:
     bool read_cell(const Cell& cell, uint64_t* out, size_t stride);
     bool read_row(const Shape& shape, uint64_t* out, size_t stride);
     bool read_plain_row(const Shape& shape, uint64_t* out, size_t stride);
+    bool read_plain_cell(const Cell& cell, uint64_t* out, size_t stride);
     bool read_object(const Shape& shape, uint64_t* out, size_t stride);
     bool read_key(const Shape& shape, bool is_first, size_t* place);
     bool read_field(const Shape& shape, size_t place, uint64_t* out, size_t stride, uint32_t* present);
     bool is_again(const Field& field);
+    void count_others(std::vector<OtherKey>& others, const Field& field) const;
     uint64_t code(std::string_view text);
 
     const char* begin_;
@@ -151,6 +165,8 @@ private:
     Tally tally_;
     static constexpr size_t kMostFields = 48;
     std::vector<Field> fields_;
+    uint64_t stepped_over_ = 0;  // bit i: so far, the element that is read has the key of field i, and no cell has it
+    std::vector<OtherKey> others_;  // of fields that were given up
     size_t text_count_ = 0;
     std::array<Span, kMaxTexts> texts_{};
     std::array<uint16_t, 64> recent_{};  // by a hash of the text: code + 1

@@ -915,7 +915,7 @@ STATS = (
     StatSpec(
         "ascend_unknown_key",
         "notice",
-        "unknown keys of records in sidecar files: ignored",
+        "unknown keys of records, of the task graph and of sidecar files: ignored",
         finding="LS003 notice",
     ),
     StatSpec(

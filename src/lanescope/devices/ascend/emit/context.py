@@ -207,10 +207,9 @@ class TimelineBuilder:
             parent = self.group("Orchestrator", "orchestrator")
             self._add("orchestrator", parent, "orchestrator", numbered(told.submits, "Orch"), nesting="nested")
         self._scheduler_tracks()
-        if told.stages.threads:
+        if told.stages.lanes:
             parent = self.group("AICPU Lifecycle", "lifecycle")
-            threads = [(thread, f"AICPU_{thread}") for thread in told.stages.threads]
-            self._add("lifecycle", parent, "lifecycle", threads, nesting="nested")
+            self._add("lifecycle", parent, "lifecycle", enumerate(told.stages.lanes), nesting="nested")
         seen = set(distinct(told.runs.core).tolist()) | set(told.orphans["core_id"].tolist())
         types = dict(enumerate(told.core_types.tolist()))
         self.core_names = {

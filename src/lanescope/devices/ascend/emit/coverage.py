@@ -81,7 +81,7 @@ def _rows(canvas: TimelineBuilder, role: str) -> tuple[Array, Int64, Int64, ToTs
         rows = told.phases if role == "scheduler" else told.submits
         return rows.group, rows["start_cycles"], rows["end_cycles"], times.device
     if role == "lifecycle":
-        return told.stages.thread, told.stages.begin, told.stages.end, times.device
+        return told.stages.lane, told.stages.begin, told.stages.end, times.device
     rows = told.host_submits if role == "host" else told.uploads
     index = rows.group if role == "host" else np.zeros(len(rows), np.int64)
     return index, rows["start_host_ns"], rows["end_host_ns"], times.host
@@ -139,7 +139,7 @@ def _row_evidence(rows: Section) -> tuple[Int64, Int64, Mask]:
 
 def _stage_evidence(stages: Stages) -> tuple[Int64, Int64, Mask]:
     """Return the same of the stages of control processors."""
-    latest = _latest(stages.thread, np.maximum(stages.begin, stages.end), max(stages.threads, default=-1) + 1)
+    latest = _latest(stages.lane, np.maximum(stages.begin, stages.end), len(stages.lanes))
     seen = np.flatnonzero(latest)
     return seen, latest[seen], np.zeros(0, np.bool_)
 

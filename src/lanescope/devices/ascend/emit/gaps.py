@@ -183,9 +183,11 @@ def _account_file(canvas: TimelineBuilder, part: str, size: int, sections: Itera
     canvas.builder.add_bytes(decoded=decoded, padding=size - decoded - lost, input_id=canvas.input_of[part])
     for section in sections:
         tally = section.tally
-        canvas.builder.add_stat(
-            "ascend_invalid_row", tally.bad_count, input_id=canvas.input_of[part], first_offset=tally.bad_first
-        )
+        for name, count, first in (
+            ("ascend_invalid_row", tally.bad_count, tally.bad_first),
+            ("ascend_unknown_key", tally.unknown_keys, tally.unknown_first),
+        ):
+            canvas.builder.add_stat(name, count, input_id=canvas.input_of[part], first_offset=first)
 
 
 def _producer(canvas: TimelineBuilder, unit: str, recorded: int, lost: int) -> None:

@@ -9,11 +9,12 @@ import numpy.typing as npt
 
 from lanescope.declaration import frozen_class
 from lanescope.devices.ascend.emit.context import RecordSlices, TimelineBuilder, ToTs, below_resolution, ids_from, some
-from lanescope.devices.ascend.formats.layout import GRAPH_KIND, PHASE_KINDS, QUEUES, STAGES, SUBMITS
+from lanescope.devices.ascend.formats.layout import GRAPH_KIND, PHASE_KINDS, QUEUES, SUBMITS
 from lanescope.devices.ascend.formats.records import Section, UInt64
 from lanescope.devices.ascend.interpret import names as naming
 from lanescope.devices.ascend.interpret import task_kinds
 from lanescope.devices.ascend.interpret.clock import Alignment
+from lanescope.devices.ascend.interpret.lifecycle import NAMES
 from lanescope.trace import Column, Flag
 from lanescope.trace.column import Array, Mask
 
@@ -136,9 +137,9 @@ def draw_stages(canvas: TimelineBuilder) -> None:
     stages = canvas.told.stages
     if not len(stages):
         return
-    names = canvas.builder.names.codes([name for name, _, _ in STAGES])
+    names = canvas.builder.names.codes(NAMES)
     canvas.slices(
-        canvas.lane("lifecycle")[stages.thread],
+        canvas.lane("lifecycle")[stages.lane],
         stages.begin,
         stages.end,
         canvas.told.times.device,

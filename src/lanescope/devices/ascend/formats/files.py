@@ -112,6 +112,8 @@ def _read_scheduler_tasks(reader: Reader, file: File) -> None:
             file.take(V4_AICPU, reader)
         elif name == "producer":
             file.producer = reader.value()
+        elif name == "schema_version":
+            file.schema_versions.append(reader.value())
         else:
             file.unknown.append((f"scheduler_tasks.{name}", *reader.skip()))
 

@@ -41,6 +41,7 @@ class File:
         lists: what the scanner read, by the name of the layout.
         streams: of the schedulers (v4): what the producer tells, its phases, their metrics.
         producer: who made the rows of the schedulers (v4).
+        schema_versions: what the objects of the schedulers say of their own form (v4).
         unknown: keys that are not of the format, with begin and end of their values.
         other: keys at the top that were stepped over.
         whole: the layouts of the lists that were read to their end, by name.
@@ -55,6 +56,7 @@ class File:
         self.lists: dict[str, Section] = {}
         self.streams: list[tuple[dict[str, Any], Section, Section]] = []
         self.producer: Any = None
+        self.schema_versions: list[Any] = []
         self.unknown: list[tuple[str, int, int]] = []
         self.other: set[str] = set()
         self.whole: set[str] = set()
@@ -251,7 +253,19 @@ class Reader:
                 values, texts = self._texts(values)
             columns[cell.name] = values
         good_bytes, bad_bytes, bad_count, bad_first, groups = self._scanner.tally()
-        tally = Tally(good_bytes, bad_bytes, bad_count, bad_first if bad_count else None)
+        unknown = [
+            (begin, count)
+            for begin, end, count in self._scanner.others()
+            if self._text[begin:end].tobytes().decode("utf-8", "surrogateescape") not in layout.unused
+        ]
+        tally = Tally(
+            good_bytes,
+            bad_bytes,
+            bad_count,
+            bad_first if bad_count else None,
+            sum(count for _, count in unknown),
+            unknown[0][0] if unknown else None,
+        )
         return Section(layout, columns, present, group, groups, begin, end, tuple(texts), tally)
 
     def _texts(self, values: Int64) -> tuple[Int32, list[str]]:

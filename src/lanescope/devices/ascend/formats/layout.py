@@ -68,6 +68,7 @@ class Layout:
         depth: 2 when the elements stand in lists by thread, 1 when there is one list.
         status: as in ``lanescope.wire``.
         at: key of the list in the object that holds it; empty: ``name``.
+        unused: keys of elements that writers have and nothing here needs.
     """
 
     name: str
@@ -77,6 +78,7 @@ class Layout:
     depth: int = 1
     status: str = "documented"
     at: str = ""
+    unused: frozenset[str] = frozenset()
 
     def __post_init__(self) -> None:
         """Raise ``InternalError`` if two cells have one name: one of them could not be read."""
@@ -221,6 +223,15 @@ STAGES = (
     ("exit_signal", "exit_signal_start_cycles", "exit_signal_end_cycles"),
     ("exit_wait", "exit_wait_start_cycles", "exit_wait_end_cycles"),
 )
+#: The same of older writers, which have one element a core. What they stamp once begins and ends with that stamp.
+CORE_STAGES = (
+    ("handshake", "handshake_observed_cycles", "handshake_partition_complete_cycles"),
+    ("configuration", "config_start_cycles", "topology_complete_cycles"),
+    ("context_publish", "context_publish_complete_cycles", "context_publish_complete_cycles"),
+    ("bootstrap_wait", "bootstrap_wait_start_cycles", "bootstrap_complete_cycles"),
+    ("register_release", "register_release_cycles", "register_release_cycles"),
+    ("exit", "exit_signal_cycles", "exit_ack_cycles"),
+)
 
 
 def _stamp(name: str, doc: str) -> JsonField:
@@ -237,8 +248,15 @@ LIFECYCLE = Layout(
             for name, begin, end in STAGES
             for stamp, word in ((begin, "begins"), (end, "has ended"))
         ),
+        _optional("worker_id", "the core that the element is of; older writers only", limit=MAX_CORE, since="v4"),
+        _stamp("handshake_observed_cycles", "the thread saw that the core was there; older writers only"),
+        _stamp("handshake_partition_complete_cycles", "it had seen all of its cores; older writers only"),
+        _stamp("register_release_cycles", "it lets the core begin; older writers only"),
+        _stamp("exit_signal_cycles", "it tells the core to end; older writers only"),
+        _stamp("exit_ack_cycles", "it saw that the core had ended; older writers only"),
     ),
     status="published",
+    unused=frozenset(("core_type", "physical_core_id")),
 )
 #: The lists of a records file, in the order in which they are written. Readers of all format versions arrive at these.
 RECORDS = (AICORE, AICPU, PHASES, SUBMITS, HOST_SUBMITS, UPLOADS, LIFECYCLE)
@@ -350,6 +368,7 @@ DEPS_TASKS = Layout(
         JsonField("kernel_ids", "functions of the slots AIC, AIV0, AIV1; -1: slot not used", kind="integer", count=3),
         _optional("block_num", "blocks that it runs as; absent: 1"),
     ),
+    unused=frozenset(("scope", "args")),
 )
 WAIT, RETAIN = 1, 2
 DEPS_EDGES = Layout(
@@ -371,6 +390,12 @@ DEPS_EDGES = Layout(
             is_required=False,
             words=("wait", "retain"),
         ),
+    ),
+    unused=frozenset(
+        (
+            *("arg", "overlap", "tensor_id", "consumer_dtype"),
+            *(f"{side}_{what}" for side in ("consumer", "producer") for what in ("shape", "start_offset", "strides")),
+        )
     ),
 )
 DEPS = (DEPS_TASKS, DEPS_EDGES)

@@ -22,12 +22,23 @@ Bytes = npt.NDArray[np.uint8]
 
 @frozen_class
 class Tally:
-    """Accounting of a list: decoded elements, invalid elements and the location of the first one."""
+    """Accounting of a list: decoded elements, invalid elements and the location of the first one.
+
+    Attributes:
+        good_bytes: of decoded elements.
+        bad_bytes: of invalid elements.
+        bad_count: invalid elements.
+        bad_first: where the first one begins.
+        unknown_keys: values in decoded elements whose key no known writer has.
+        unknown_first: where the first such key stands.
+    """
 
     good_bytes: int = 0
     bad_bytes: int = 0
     bad_count: int = 0
     bad_first: int | None = None
+    unknown_keys: int = 0
+    unknown_first: int | None = None
 
 
 @frozen_class
@@ -155,6 +166,8 @@ def concat(layout: Layout, parts: Sequence[tuple[int, Section]]) -> Section:
         sum(tally.bad_bytes for tally in tallies),
         sum(tally.bad_count for tally in tallies),
         min((tally.bad_first for tally in tallies if tally.bad_first is not None), default=None),
+        sum(tally.unknown_keys for tally in tallies),
+        min((tally.unknown_first for tally in tallies if tally.unknown_first is not None), default=None),
     )
     return Section(
         layout,

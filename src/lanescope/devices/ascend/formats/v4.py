@@ -26,9 +26,11 @@ from lanescope.devices.ascend.formats.layout import (
 from lanescope.devices.ascend.formats.records import Records, Section, Stream, concat, empty, section
 
 #: What a producer tells about its stream.
-_TOLD = ("platform", "producer", "scheduler_id", "worker_id", "core_type", "physical_core_id", "capture")
+_TOLD = ("platform", "runtime", "producer", "scheduler_id", "worker_id", "core_type", "physical_core_id", "capture")
 _COUNTED = ("pop_hit", "pop_miss", "shared_at_start", "shared_at_end")
 _MAX_COUNT = 1 << 62
+#: What ``schema_version`` says in all files that writers have made.
+_SCHEMA = 1
 #: Words that producers have for where a stream comes from.
 _WORDS = {"platform": ("a2a3", "a5", "a2a3sim", "a5sim"), "producer": ("aicpu", "aicore")}
 
@@ -37,6 +39,9 @@ def read_streams(reader: Reader, file: File) -> None:
     """Read ``scheduler_records``, the value that comes next."""
     try:
         for name in reader.fields():
+            if name == "schema_version":
+                file.schema_versions.append(reader.value())
+                continue
             if name != "streams" or not reader.is_list():
                 file.unknown.append((f"scheduler_records.{name}", *reader.skip()))
                 continue
@@ -187,8 +192,9 @@ def _stream(told: dict[str, Any], number: int, collected: int) -> Stream:
 
 
 def _strange(file: File) -> int:
-    """Return how many values of streams are none that a producer writes: counts below zero, numbers that are taken."""
+    """Return how many values are none that a producer writes: counts below zero, numbers that are taken, schemas."""
     wrong = int(file.producer is not None and file.producer not in _WORDS["producer"])
+    wrong += sum(bool(version != _SCHEMA) for version in file.schema_versions)
     taken: set[tuple[Any, str]] = set()
     for told, _, _ in file.streams:
         capture = told.get("capture")

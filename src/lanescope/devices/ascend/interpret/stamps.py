@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 import numpy as np
 import numpy.typing as npt
 
-from lanescope.devices.ascend.formats.layout import AICORE, AICPU, LIFECYCLE, PHASES, STAGES, SUBMITS
+from lanescope.devices.ascend.formats.layout import AICORE, AICPU, LIFECYCLE, PHASES, SUBMITS
 from lanescope.devices.ascend.formats.records import Records, Section
 from lanescope.devices.ascend.interpret.execution_table import receives
 
@@ -22,7 +22,7 @@ def device_stamps(records: Records) -> Iterable[Int64]:
     arrays += [records[AICPU][name] for name in ("dispatch_cycles", "finish_cycles")]
     arrays += [records[layout][name] for layout in (PHASES, SUBMITS) for name in ("start_cycles", "end_cycles")]
     if LIFECYCLE.name in records.sections:
-        arrays += [records[LIFECYCLE][name] for _, *stamps in STAGES for name in stamps]
+        arrays += [records[LIFECYCLE][cell.name] for cell in LIFECYCLE.cells if cell.unit == "cycles"]
     for values in arrays:
         taken = values[values > 0] if len(values) and values.min() <= 0 else values
         if len(taken):
