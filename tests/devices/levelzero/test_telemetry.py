@@ -6,6 +6,7 @@ import json
 import re
 import subprocess
 import sys
+from collections import Counter
 
 import numpy as np
 import pytest
@@ -98,14 +99,41 @@ def test_sensors_are_counters_beside_the_operations(fake_ze, sampled, require_to
     assert (shown.returncode, shown.stderr) == (0, "")
 
 
-def test_a_new_loader_needs_no_variable(fake_ze, sampled, require_tool, tmp_path):
-    lib = (require_tool("levelzero-newest") / "lib").resolve()
-    (linker,) = lib.glob("ld-linux-*")
-    script = 'LD_LIBRARY_PATH="$LD_LIBRARY_PATH:$0" exec "$@"'
-    command = ("sh", "-c", script, lib, linker, fake_ze.app, "mixed", "60")
-    done, folder = sampled(*command, loader=tmp_path / "none")
+def test_a_new_loader_needs_no_variable(fake_ze, sampled, newest):
+    done, folder = sampled(*newest(fake_ze.app, "mixed", "60"), loader=newest.none)
     assert done.stdout == "mixed: right\n"
     assert_right(lanescope.open(folder))
+
+
+def test_no_call_goes_past_the_recorder_while_the_loader_fills_its_tables_anew(fake_ze, programs, sampled, newest):
+    """As zesInit has it do: by then the program has no device, and it waits."""
+    env = {"ZE_ENABLE_VALIDATION_LAYER": "1", "ZEL_LIBRARY_PATH": str(programs / "slow_layer")}
+    command = newest(fake_ze.app, "mixed", "60")
+    done, folder = sampled(*command, loader=programs / "slow_layer", env=env)
+    assert done.stdout == "mixed: right\n"
+    trace = lanescope.open(folder)
+    assert_right(trace)
+    names = trace.slices.where(trace.slices["category"] == "api")["name"].tolist()
+    appended = Counter(name for name in names if "Append" in name or name == "zeEventQueryKernelTimestamp")
+    assert appended == {
+        "zeCommandListAppendMemoryFill": 60,
+        "zeCommandListAppendLaunchKernel": 121,
+        "zeCommandListAppendLaunchKernelIndirect": 1,
+        "zeCommandListAppendBarrier": 60,
+        "zeCommandListAppendQueryKernelTimestamps": 60,
+        "zeEventQueryKernelTimestamp": 60,
+        "zeCommandListAppendWriteGlobalTimestamp": 120,
+        "zeCommandListAppendMemoryCopy": 60,
+        "zeCommandListAppendSignalEvent": 60,
+    }
+
+
+@pytest.mark.parametrize("style", ["old", "new"])
+def test_a_program_that_traces_itself_misses_no_call(fake_ze, programs, sampled, newest, style):
+    env = {"ZEL_LIBRARY_PATH": str(newest.loader.parent)}
+    done, folder = sampled(*newest(programs / "recorder_tracers", style), loader=newest.none, env=env)
+    assert done.stdout == "5 5 5 0\n"
+    assert rows_of(lanescope.open(folder))["power"]["mean"] == 75.0
 
 
 def test_several_devices_and_processes(fake_ze, sampled):

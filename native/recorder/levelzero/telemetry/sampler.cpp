@@ -18,6 +18,9 @@ namespace {
 struct Sampler {
     u64 interval = 0;
     std::vector<Handle> devices;  // of the program's driver
+    Text reason = nullptr;        // why nothing can be sampled
+    pthread_mutex_t starting;     // held while it starts
+    std::atomic<const void*> starter = nullptr;  // by whom
     pthread_t thread;
     pthread_mutex_t mutex;
     pthread_cond_t wake;
@@ -29,6 +32,7 @@ struct Sampler {
 Sampler& sampler() {
     static Sampler* made = [] {
         auto* created = new Sampler;
+        pthread_mutex_init(&created->starting, nullptr);
         pthread_mutex_init(&created->mutex, nullptr);
         pthread_condattr_t monotonic;
         pthread_condattr_init(&monotonic);
@@ -56,7 +60,7 @@ void* run(void* of) {
     auto& state = *static_cast<Sampler*>(of);
     std::vector<Found> found;
     std::vector<Sensor> sensors;
-    const Text reason = find(state.devices, found, sensors);
+    const Text reason = state.reason != nullptr ? state.reason : find(state.devices, found, sensors);
     emit<Record::sampling>(host_ns(), state.interval, reason == nullptr ? "" : reason);
     for (const Found& one : found) {
         emit<Record::sensor_kind>(host_ns(), one.device, one.uuid, one.name, kind_names[static_cast<usize>(one.kind)],
@@ -106,13 +110,10 @@ void end() {
     pthread_join(state.thread, nullptr);
 }
 
-}  // namespace
-
-void configure(u64 interval_ns) { sampler().interval = interval_ns; }
-
-void on_devices(Handle driver, DeviceGet devices_of) {
-    Sampler& state = sampler();
-    if (state.interval == 0 || devices_of == nullptr || state.has_started.exchange(true)) return;
+void start(Sampler& state, Handle driver, DeviceGet devices_of) {
+    // Loaders fill their tables of functions anew in zesInit. Calls that other threads make meanwhile may go past the
+    // recorder: the program has no devices yet, and so no operations, and its other threads wait below.
+    state.reason = initialize();
     u32 count = 0;
     if (devices_of(driver, &count, nullptr) == success) {
         state.devices.resize(count);
@@ -131,8 +132,28 @@ void on_devices(Handle driver, DeviceGet devices_of) {
     if (!is_registered.exchange(true)) std::atexit(end);
 }
 
+}  // namespace
+
+void configure(u64 interval_ns) { sampler().interval = interval_ns; }
+
+void on_devices(Handle driver, DeviceGet devices_of) {
+    Sampler& state = sampler();
+    if (state.interval == 0 || devices_of == nullptr || state.has_started.load(std::memory_order_acquire)) return;
+    if (state.starter.load() == &local) return;  // a driver that asks for its own devices
+    pthread_mutex_lock(&state.starting);
+    if (!state.has_started.load(std::memory_order_relaxed)) {
+        state.starter.store(&local);
+        start(state, driver, devices_of);
+        state.starter.store(nullptr);
+        state.has_started.store(true, std::memory_order_release);
+    }
+    pthread_mutex_unlock(&state.starting);
+}
+
 void after_fork_in_child() {
     Sampler& state = sampler();
+    pthread_mutex_init(&state.starting, nullptr);
+    state.starter.store(nullptr);
     pthread_mutex_init(&state.mutex, nullptr);
     pthread_condattr_t monotonic;
     pthread_condattr_init(&monotonic);

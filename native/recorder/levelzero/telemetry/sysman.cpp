@@ -63,6 +63,12 @@ bool bind() {
     return true;
 }
 
+// With this variable the program's devices are those of sysman, and drivers refuse zesInit.
+bool is_legacy() {
+    const char* value = std::getenv("ZES_ENABLE_SYSMAN");
+    return value != nullptr && std::string_view(value) == "1";
+}
+
 template <class F, class... A>
 std::vector<Handle> all(F function, Result& code, A... a) {
     u32 count = 0;
@@ -104,18 +110,20 @@ Sensor described(Kind kind, Handle handle, u64 device) {
 
 }  // namespace
 
-Text find(const std::vector<Handle>& program_devices, std::vector<Found>& found, std::vector<Sensor>& sensors) {
+Text initialize() {
     if (!bind()) return "loader not found";
-    // With this variable the program's devices are those of sysman, and drivers refuse zesInit.
-    const char* legacy = std::getenv("ZES_ENABLE_SYSMAN");
+    if (is_legacy()) return nullptr;
+    if (api.init == nullptr || api.drivers == nullptr || api.devices == nullptr) {
+        return "the loader has no zesInit: set ZES_ENABLE_SYSMAN=1";
+    }
+    return api.init(0) == success ? nullptr : "zesInit failed";
+}
+
+Text find(const std::vector<Handle>& program_devices, std::vector<Found>& found, std::vector<Sensor>& sensors) {
     std::vector<Handle> devices;
-    if (legacy != nullptr && std::string_view(legacy) == "1") {
+    if (is_legacy()) {
         devices = program_devices;
     } else {
-        if (api.init == nullptr || api.drivers == nullptr || api.devices == nullptr) {
-            return "the loader has no zesInit: set ZES_ENABLE_SYSMAN=1";
-        }
-        if (api.init(0) != success) return "zesInit failed";
         Result code = success;
         for (const Handle driver : all(api.drivers, code)) {
             for (const Handle device : all(api.devices, code, driver)) devices.push_back(device);

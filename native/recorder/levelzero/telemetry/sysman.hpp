@@ -36,7 +36,11 @@ struct Found {
     Result code;
 };
 
-// Finds sensors; says why there can be none, or null.
+// Makes the loader ready to be asked for sensors; says why there can be none, or null. Loaders replace the functions that
+// the program's calls go through meanwhile, so no other thread of the program may be using devices.
+Text initialize();
+
+// Finds sensors after that; says why there are none, or null.
 Text find(const std::vector<Handle>& program_devices, std::vector<Found>& found, std::vector<Sensor>& sensors);
 
 // Reads a sensor.
