@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from copy import copy
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -21,7 +21,6 @@ from lanescope._native.core import TraceEventScanner
 
 Int64 = npt.NDArray[np.int64]
 Mask = npt.NDArray[np.bool_]
-T = TypeVar("T", bound=np.generic)
 
 #: What a wanted value may be: see ``Wanted``.
 KINDS = ("integer", "number", "text", "triple", "boolean")
@@ -426,19 +425,6 @@ def read_windows(
         if events is not None:
             yield events
     yield reader.finish()
-
-
-def look_up(table: npt.NDArray[T], codes: npt.NDArray[np.int32]) -> npt.NDArray[T]:
-    """Return the entry of ``table`` for each code, [n]; code -1 has the last one.
-
-    ``table[codes]`` says the same, but numpy takes several times as long for indexes that are not of its own width.
-
-    Example:
-        >>> look_up(np.array([5, 7, 9]), np.array([1, -1], np.int32)).tolist()
-        [7, 9]
-    """
-    found: npt.NDArray[T] = table[codes.astype(np.intp)]
-    return found
 
 
 def decoded(raw: bytes) -> tuple[str, bool]:

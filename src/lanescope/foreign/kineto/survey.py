@@ -18,7 +18,8 @@ from lanescope.foreign.kineto.emit.tracks import Tracks
 from lanescope.foreign.kineto.formats import layout
 from lanescope.foreign.kineto.interpret.classes import Classes, classify, device_places
 from lanescope.foreign.kineto.interpret.nesting import STRIDE, UNKNOWN, Nesting
-from lanescope.wire.trace_events import TraceEvents, look_up
+from lanescope.trace.column import look_up
+from lanescope.wire.trace_events import TraceEvents
 
 Int64 = npt.NDArray[np.int64]
 Mask = npt.NDArray[np.bool_]

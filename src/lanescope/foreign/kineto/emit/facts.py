@@ -15,7 +15,8 @@ from lanescope.foreign.kineto.formats import layout
 from lanescope.foreign.kineto.formats.metadata import Metadata
 from lanescope.foreign.kineto.interpret.classes import Classes
 from lanescope.trace import TraceBuilder
-from lanescope.wire.trace_events import Bit, TraceEvents, look_up
+from lanescope.trace.column import look_up
+from lanescope.wire.trace_events import Bit, TraceEvents
 
 Int64 = npt.NDArray[np.int64]
 

@@ -14,8 +14,9 @@ from lanescope.foreign.kineto.formats import layout
 from lanescope.foreign.kineto.interpret.classes import Classes
 from lanescope.foreign.kineto.interpret.joins import Launches, Pairs
 from lanescope.trace import Dictionary, Flag, TraceBuilder
+from lanescope.trace.column import look_up
 from lanescope.trace.streams import TracePart
-from lanescope.wire.trace_events import TraceEvents, look_up
+from lanescope.wire.trace_events import TraceEvents
 
 Int64 = npt.NDArray[np.int64]
 Mask = npt.NDArray[np.bool_]

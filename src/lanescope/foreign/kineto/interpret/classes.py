@@ -9,7 +9,8 @@ import numpy as np
 import numpy.typing as npt
 
 from lanescope.foreign.kineto.formats import layout
-from lanescope.wire.trace_events import TraceEvents, look_up
+from lanescope.trace.column import look_up
+from lanescope.wire.trace_events import TraceEvents
 
 Int64 = npt.NDArray[np.int64]
 Mask = npt.NDArray[np.bool_]

@@ -10,7 +10,8 @@ import numpy.typing as npt
 
 from lanescope.foreign.kineto.formats import layout
 from lanescope.foreign.kineto.interpret.classes import Classes
-from lanescope.wire.trace_events import TraceEvents, look_up
+from lanescope.trace.column import look_up
+from lanescope.wire.trace_events import TraceEvents
 
 Int64 = npt.NDArray[np.int64]
 

@@ -7,7 +7,8 @@ from copy import copy
 
 import numpy as np
 
-from lanescope.wire.trace_events import Place, TraceEvents, look_up
+from lanescope.trace.column import look_up
+from lanescope.wire.trace_events import Place, TraceEvents
 
 _NUMBER = re.compile(r"-?\d{1,18}", re.ASCII)
 
