@@ -72,6 +72,7 @@ nb::dict events_of(Scanner& scanner) {
     found["category"] = out(events.category);
     found["args_begin"] = out(events.args_begin);
     found["args_size"] = out(events.args_size);
+    found["by_phase"] = to_numpy(std::vector<int64_t>(events.by_phase.begin(), events.by_phase.end()));
     found["ids"] = ids_of(scanner.ids);
     found["bind_ids"] = ids_of(scanner.bind_ids);
     found["series"] = nb::make_tuple(out(scanner.series.event), out(scanner.series.key), out(scanner.series.value));

@@ -185,6 +185,7 @@ class TraceEvents:
         size: uint32 [n], its bytes.
         flags: uint32 [n], the phase in the low byte, see ``Bit``.
         phase: uint8 [n], the character of its phase; 0: none.
+        by_phase: int64 [256], how many events there are of each phase.
         name, category: int32 [n], codes of ``names`` and ``categories``; -1: none.
         ts, dur: int64 [n], ns: 1000 times the number in the file, rounded half up; 0 without.
         place: int32 [n], index of ``places``.
@@ -214,6 +215,7 @@ class TraceEvents:
         self.size: npt.NDArray[np.uint32] = events["size"]
         self.flags: npt.NDArray[np.uint32] = events["flags"]
         self.phase: npt.NDArray[np.uint8] = self.flags.astype(np.uint8)
+        self.by_phase: Int64 = events["by_phase"]
         self.name: npt.NDArray[np.int32] = events["name"]
         self.category: npt.NDArray[np.int32] = events["category"]
         self.ts: Int64 = events["ts"]
@@ -253,10 +255,11 @@ class TraceEvents:
             values: the columns of arguments that are taken along.
         """
         found = copy(self)
-        for derived in ("has_dur", "has_ts", "by_phase"):
+        for derived in ("has_dur", "has_ts"):
             found.__dict__.pop(derived, None)
         for name in _COLUMNS:
             setattr(found, name, getattr(self, name)[rows[:0] if name in _SIZES else rows])
+        found.by_phase = np.bincount(found.phase, minlength=256)
         number = np.full(len(self), -1, np.int64)
         number[rows] = np.arange(len(rows))
 
@@ -286,10 +289,11 @@ class TraceEvents:
             return parts[0]
         counts = [*map(len, parts)]
         found = copy(parts[-1])
-        for derived in ("has_dur", "has_ts", "by_phase"):
+        for derived in ("has_dur", "has_ts"):
             found.__dict__.pop(derived, None)
         for name in _COLUMNS:
             setattr(found, name, np.concatenate([part.__dict__.pop(name) for part in parts]))
+        found.by_phase = np.sum([part.by_phase for part in parts], axis=0)
         firsts = np.cumsum([0, *counts])[:-1].tolist()
 
         def numbered(events: Sequence[Int64]) -> Int64:
@@ -324,11 +328,6 @@ class TraceEvents:
     def has_ts(self) -> Mask:
         """Which events have a time, bool [n]."""
         return self.has(Bit.HAS_TIME)
-
-    @cached_property
-    def by_phase(self) -> Int64:
-        """How many events there are of each phase, int64 [256]."""
-        return np.bincount(self.phase, minlength=256)
 
     def has(self, bit: Bit) -> Mask:
         """Return which events have a property, bool [n]."""

@@ -16,13 +16,18 @@ uint64_t hash_of(std::string_view text) {
     uint64_t hash = 0x9E3779B97F4A7C15u ^ text.size();
     const char* p = text.data();
     size_t left = text.size();
-    for (; left >= 8; left -= 8, p += 8) {
+    const auto word_at = [](const char* at) {
         uint64_t word = 0;
-        std::memcpy(&word, p, 8);
-        hash = mix(hash ^ word);
+        std::memcpy(&word, at, 8);
+        return word;
+    };
+    // The last word overlaps the one before. Of fewer bytes none are put together in memory: to read that takes long.
+    if (left >= 8) {
+        for (; left > 8; left -= 8, p += 8) hash = mix(hash ^ word_at(p));
+        return mix(hash ^ word_at(p + left - 8) ^ 0xA5A5);
     }
     uint64_t word = 0;
-    if (left != 0) std::memcpy(&word, p, left);
+    for (size_t i = 0; i < left; ++i) word |= uint64_t{static_cast<uint8_t>(p[i])} << (8 * i);
     return mix(hash ^ word ^ 0xA5A5);
 }
 

@@ -70,6 +70,9 @@ inline bool is_same(const char* a, const char* b, uint32_t mask) {
 // The mask of so many first bytes of a block.
 inline uint32_t mask_of(size_t bytes) { return bytes >= 16 ? 0xFFFF : (1u << bytes) - 1; }
 
+// Not in the functions that read them: there each call would copy them first.
+inline constexpr uint64_t kTens[] = {1, 10, 100, 1000, 10'000, 100'000, 1'000'000, 10'000'000, 100'000'000};
+
 // Reads digits and adds them to `value`, which overflows where there are more than 19 in all; returns their end.
 inline const char* digits(const char* at, uint64_t* value) {
     if constexpr (std::endian::native == std::endian::little) {
@@ -85,8 +88,7 @@ inline const char* digits(const char* at, uint64_t* value) {
             few = few * 2561 >> 8 & 0x00FF00FF00FF00FF;
             few = few * 6553601 >> 16 & 0x0000FFFF0000FFFF;
             few = few * 42949672960001 >> 32;
-            constexpr uint64_t powers[] = {1, 10, 100, 1000, 10'000, 100'000, 1'000'000, 10'000'000, 100'000'000};
-            *value = *value * powers[count] + few;
+            *value = *value * kTens[count] + few;
             at += count;
             if (count < 8) return at;
         }

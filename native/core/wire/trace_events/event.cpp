@@ -17,7 +17,7 @@ constexpr std::string_view content_of(std::string_view value) { return value.sub
 
 // More digits may overflow.
 constexpr ptrdiff_t kFewDigits = 18, kFewDigitsOfTime = 16;
-constexpr uint64_t kPowers[] = {1, 10, 100, 1000};
+constexpr double kRealTens[] = {1, 1e1, 1e2, 1e3, 1e4, 1e5, 1e6, 1e7, 1e8, 1e9, 1e10, 1e11, 1e12, 1e13, 1e14, 1e15};
 
 // An integer that ends before any other part of a number; null if it is another value or may not fit.
 const char* small_integer(const char* at, int64_t* out) {
@@ -33,7 +33,6 @@ const char* small_integer(const char* at, int64_t* out) {
 // A number of few digits without an exponent: its digits and the power of ten are exact, so their ratio is the nearest.
 const char* small_real(const char* at, double* out) {
     constexpr ptrdiff_t most = 15;
-    constexpr double powers[] = {1, 1e1, 1e2, 1e3, 1e4, 1e5, 1e6, 1e7, 1e8, 1e9, 1e10, 1e11, 1e12, 1e13, 1e14, 1e15};
     const bool is_negative = *at == '-';
     const char* const begin = at + is_negative;
     uint64_t value = 0;
@@ -47,7 +46,7 @@ const char* small_real(const char* at, double* out) {
         if (behind == 0 || end - begin - 1 > most) return nullptr;
     }
     if ((*end | 0x20) == 'e' || *end == '\0') return nullptr;
-    const double magnitude = static_cast<double>(value) / powers[behind];
+    const double magnitude = static_cast<double>(value) / kRealTens[behind];
     *out = is_negative ? -magnitude : magnitude;
     return end;
 }
@@ -171,7 +170,7 @@ Scanner::Step Scanner::time(const char*& at, int64_t* out, uint32_t has, uint32_
             is_plain = decimals > 0 && decimals <= 3;
         }
         if (is_plain && (*p | 0x20) != 'e' && !is_out(p)) {
-            number *= kPowers[3 - decimals];
+            number *= kTens[3 - decimals];
             if (number <= static_cast<uint64_t>(most)) {
                 *out = is_negative ? -static_cast<int64_t>(number) : static_cast<int64_t>(number);
                 fresh_.flags |= has;
@@ -199,22 +198,21 @@ Scanner::Step Scanner::time(const char*& at, int64_t* out, uint32_t has, uint32_
 
 // A text as it stands; other values as their characters, and null as nothing. Often it is the one before once more.
 Scanner::Step Scanner::place_part(const char*& at, int32_t* out, Last& last) {
+    // What follows may be more of a number, but of nothing else: a text and a word have an end of their own.
+    if (is_same(at, last.text, last.mask)) {
+        const char* const end = at + last.size;
+        if (!is_digit(*end) && *end != '.' && (*end | 0x20) != 'e' && !is_out(end)) {
+            at = end;
+            *out = last.code;
+            return Step::done;
+        }
+    }
     const char* const begin = at;
-    uint64_t ignored = 0;
-    if (is_digit(*at)) at = digits(at, &ignored);
-    if (at == begin || *at == '.' || (*at | 0x20) == 'e' || is_out(at)) {
-        at = begin;
-        if (const Step step = skip(at); step != Step::done) return step;
-    }
+    if (const Step step = skip(at); step != Step::done) return step;
     const std::string_view value(begin, static_cast<size_t>(at - begin));
-    if (value == last.text) {
-        *out = last.code;
-        return Step::done;
-    }
     const bool is_text = *begin == '"';
-    last.code = *begin == 'n' ? -1 : texts.code(is_text ? content_of(value) : value) * 2 + is_text;
-    last.text.assign(value);
-    *out = last.code;
+    *out = *begin == 'n' ? -1 : texts.code(is_text ? content_of(value) : value) * 2 + is_text;
+    last = Last(value, *out);
     return Step::done;
 }
 
@@ -316,19 +314,22 @@ Scanner::Step Scanner::args(const char*& at) {
 
 // The last value of a column counts. One key that comes twice is a fault; several keys of one column are not, and where one
 // of them says nothing the other one counts.
-bool Scanner::replaces(const Found& found) {
+void Scanner::replace_found() {
+    const Found& found = found_.back();
     for (Found& before : found_) {
+        if (&before == &found) return;
         if (before.column != found.column) continue;
         if (before.key == found.key) fresh_.flags |= kRepeatedKey;
         if (before.key == found.key || found.is != Is::null) before = found;
-        return true;
+        break;
     }
-    return false;
+    found_.pop_back();
 }
 
 Scanner::Step Scanner::wanted(const char*& at, int32_t key, uint32_t column) {
     const ValueKind kind = values[column].kind;
-    Found found{static_cast<uint16_t>(column), Is::sound, key, {1, 1, 1}};
+    // Made where it stays: a copy of what was just written part by part waits for all of it.
+    Found& found = found_.emplace_back(static_cast<uint16_t>(column), Is::sound, key);
     const char* const begin = at;
     const char* end = nullptr;
     if (kind == ValueKind::integer) end = small_integer(at, &found.value[0]);
@@ -339,15 +340,18 @@ Scanner::Step Scanner::wanted(const char*& at, int32_t key, uint32_t column) {
     }
     if (end != nullptr) {
         at = end;
-        find(found);
+        found_one();
         return Step::done;
     }
-    if (const Step step = skip(at); step != Step::done) return step;
+    if (const Step step = skip(at); step != Step::done) {
+        found_.pop_back();
+        return step;
+    }
     const bool is_text = *begin == '"';
     std::string_view value(begin, static_cast<size_t>(at - begin));
     if (value == "null") {
         found.is = Is::null;
-        find(found);
+        found_one();
         return Step::done;
     }
     if (is_text) value = content_of(value);
@@ -365,6 +369,7 @@ Scanner::Step Scanner::wanted(const char*& at, int32_t key, uint32_t column) {
             found.value[0] = texts.code(value);
             break;
         case ValueKind::triple:
+            std::fill_n(found.value, 3, 1);
             is_odd = is_text || !triple(value, found.value);
             break;
         case ValueKind::boolean:
@@ -373,7 +378,7 @@ Scanner::Step Scanner::wanted(const char*& at, int32_t key, uint32_t column) {
             break;
     }
     if (is_odd) found.is = Is::odd;
-    find(found);
+    found_one();
     return Step::done;
 }
 
@@ -484,6 +489,7 @@ void Scanner::keep(const char* begin, const char* end) {
     const bool has_args = (fresh_.flags & kHasArguments) != 0;
     const std::string_view arguments(fresh_.args_begin, has_args ? static_cast<size_t>(fresh_.args_end - fresh_.args_begin) : 0);
     if (has_args && is_fact(arguments)) fresh_.flags |= kHasFacts;
+    ++events.by_phase[fresh_.flags & 0xFF];
     events.add(offset(begin), static_cast<uint32_t>(end - begin), fresh_.flags, fresh_.ts, fresh_.dur, place_of(fresh_.place),
                fresh_.name, fresh_.category, has_args ? static_cast<uint32_t>(fresh_.args_begin - begin) : 0,
                static_cast<uint32_t>(arguments.size()));

@@ -61,20 +61,31 @@ private:
 
     std::string_view view(const Entry& entry) const { return {bytes_.data() + entry.begin, entry.size}; }
 
+    template <class T>
+    static T word_at(const char* at) {
+        T word;
+        std::memcpy(&word, at, sizeof word);
+        return word;
+    }
+
     static uint64_t hashed(std::string_view bytes) {
         constexpr uint64_t factor = 0x9E3779B97F4A7C15;
         uint64_t hash = bytes.size() * factor;
         const char* at = bytes.data();
         size_t left = bytes.size();
-        for (; left >= 8; at += 8, left -= 8) {
-            uint64_t word;
-            std::memcpy(&word, at, 8);
+        const auto mix = [&](uint64_t word) {
             hash = (hash ^ word) * factor;
             hash ^= hash >> 29;
+        };
+        // The last word overlaps the one before, and those of a few bytes each other.
+        if (left >= 8) {
+            for (; left > 8; at += 8, left -= 8) mix(word_at<uint64_t>(at));
+            mix(word_at<uint64_t>(at + left - 8));
+        } else if (left >= 4) {
+            mix(uint64_t{word_at<uint32_t>(at)} << 32 | word_at<uint32_t>(at + left - 4));
+        } else if (left != 0) {
+            mix(uint64_t{word_at<uint8_t>(at)} << 16 | uint64_t{word_at<uint8_t>(at + left / 2)} << 8 | word_at<uint8_t>(at + left - 1));
         }
-        uint64_t word = 0;
-        if (left != 0) std::memcpy(&word, at, left);
-        hash = (hash ^ word) * factor;
         hash ^= hash >> 32;
         return hash * factor ^ hash >> 17;
     }

@@ -18,7 +18,7 @@ constexpr int64_t kMostKept = int64_t{64} << 20;  // bytes of the value of a mem
 }  // namespace
 
 Scanner::Scanner(const std::vector<ValueKind>& kinds, const std::vector<Wanted>& wanted_args)
-    : last_process_{"null", -1}, last_thread_{"null", -1}, buffer_(kPadding, '\0') {
+    : buffer_(kPadding, '\0') {
     values.reserve(kinds.size());
     for (const ValueKind kind : kinds) values.emplace_back(kind);
     for (Keys* const keys : {&member_keys_, &arg_keys_, &id_keys_}) keys->add("", Role::other);  // any that is not kept

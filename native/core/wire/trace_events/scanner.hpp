@@ -81,6 +81,7 @@ struct Events {
     Growing<int32_t> name, category;  // codes, -1: none
     Growing<uint32_t> args_begin;  // from `begin`
     Growing<uint32_t> args_size;
+    std::array<int64_t, 256> by_phase{};  // how many there are of each
 
     template <class F>
     void each(F act) {
@@ -97,7 +98,10 @@ struct Events {
             (columns.push_within(values), ...);
         });
     }
-    void begin_again() { room_ = 0; }
+    void begin_again() {
+        room_ = 0;
+        by_phase.fill(0);
+    }
 
 private:
     size_t room_ = 0;  // of the column that has the least
@@ -195,12 +199,13 @@ private:
         static constexpr int32_t kNone = -1, kClosed = -2;
         // `separator` stands from the end of one value to the begin of the next one, or behind the closing bracket. `mask`
         // has a bit for each of its first 16 bytes; while there is none, a bit that no block has.
-        struct Following {
+        struct alignas(64) Following {  // of one cache line, which is found by a shift
             static constexpr size_t kMost = 48;
             char separator[kMost] = {};
             uint32_t mask = kNever;
             uint32_t size = 0;
             int32_t key = kNone;
+            uint32_t last = 0;  // of the first of two
 
             bool is_at(const char* at) const {
                 if (!is_same(at, separator, mask)) return false;
@@ -213,7 +218,7 @@ private:
         // Two of them, as events of several kinds take turns; `last` is the one that came last.
         struct Both {
             Following of[2];
-            uint32_t last = 0;
+            uint32_t& last() { return of[0].last; }
         };
 
         Keys() : following_(1) { slots_.fill(kNone); }
@@ -224,11 +229,11 @@ private:
         // Steps over what was seen behind the value of `previous` before; false if it is something else.
         bool skip(const char*& at, int32_t previous, int32_t* key) {
             Both& seen = following_.data()[previous + 1];
-            const Following* one = &seen.of[seen.last];
+            const Following* one = &seen.of[seen.last()];
             if (!one->is_at(at)) [[unlikely]] {
-                one = &seen.of[seen.last ^ 1];
+                one = &seen.of[seen.last() ^ 1];
                 if (!one->is_at(at)) return false;
-                seen.last ^= 1;
+                seen.last() ^= 1;
             }
             at += one->size;
             *key = one->key;
@@ -250,14 +255,22 @@ private:
     };
     enum class Is : uint8_t { sound, odd, null };
     struct Found {
-        uint16_t column = 0;
-        Is is = Is::sound;
-        int32_t key = 0;
-        int64_t value[3] = {};
+        Found(uint16_t of, Is what, int32_t by) : column(of), is(what), key(by) {}
+        uint16_t column;
+        Is is;
+        int32_t key;
+        int64_t value[3];
     };
-    // A text that was read last, with its code: often it comes again.
+    // A value that was read last, with its code: often it comes again. Of one that is longer than a block nothing is known.
     struct Last {
-        std::string text;
+        Last() = default;
+        Last(std::string_view value, int32_t of)
+            : size(static_cast<uint32_t>(value.size())), mask(size <= sizeof text ? mask_of(size) : kNever), code(of) {
+            std::copy_n(value.data(), std::min(value.size(), sizeof text), text);
+        }
+        char text[16] = {};
+        uint32_t size = 0;
+        uint32_t mask = kNever;
         int32_t code = -1;
     };
     // Which text came after each one, as often it does so again.
@@ -320,13 +333,13 @@ private:
     Step scoped_id(const char*& at);
     Step args(const char*& at);
     Step wanted(const char*& at, int32_t key, uint32_t column);
-    void find(const Found& found) {
-        const uint64_t bit = uint64_t{1} << (found.column & 63);
-        if ((found_columns_ & bit) != 0 && replaces(found)) [[unlikely]] return;
+    // The last of `found_` is whole.
+    void found_one() {
+        const uint64_t bit = uint64_t{1} << (found_.back().column & 63);
+        if ((found_columns_ & bit) != 0) [[unlikely]] replace_found();
         found_columns_ |= bit;
-        found_.push_back(found);
     }
-    bool replaces(const Found& found);
+    void replace_found();
     void clear_found() {
         found_.clear();
         found_columns_ = 0;

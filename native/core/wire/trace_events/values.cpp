@@ -70,8 +70,8 @@ int32_t Scanner::Keys::find_or_add(std::string_view key) {
 void Scanner::Keys::learn(int32_t previous, int32_t key, std::string_view separator) {
     if (separator.size() > Following::kMost) return;
     auto& seen = following_[static_cast<size_t>(previous + 1)];
-    seen.last ^= 1;
-    Following& one = seen.of[seen.last];
+    seen.last() ^= 1;
+    Following& one = seen.of[seen.last()];
     one.key = key;
     one.size = static_cast<uint32_t>(separator.size());
     one.mask = separator.empty() ? kNever : mask_of(separator.size());

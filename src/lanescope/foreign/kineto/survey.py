@@ -18,6 +18,7 @@ from lanescope.foreign.kineto.emit.tracks import Tracks
 from lanescope.foreign.kineto.formats import layout
 from lanescope.foreign.kineto.interpret.classes import Classes, classify, device_places
 from lanescope.foreign.kineto.interpret.nesting import STRIDE, UNKNOWN, Nesting
+from lanescope.trace.column import look_up
 from lanescope.wire.trace_events import TraceEvents
 
 Int64 = npt.NDArray[np.int64]
@@ -91,7 +92,7 @@ class Survey:
         calls = events.values["correlation"].event
         keep[calls[classes.is_runtime[calls]]] |= is_row[calls[classes.is_runtime[calls]]]
         backward = np.array([*(category in layout.BACKWARD_FLOWS for category in events.categories), False], np.bool_)
-        keep |= backward[events.category] & (events.of_phase("s") | events.of_phase("f"))
+        keep |= look_up(backward, events.category) & (events.of_phase("s") | events.of_phase("f"))
         ends = [code for code, name in enumerate(events.names) if name == layout.RECORD_END]
         keep |= np.isin(events.name, ends)
         rows = np.flatnonzero(keep)

@@ -145,9 +145,15 @@ def add_details(builder: TraceBuilder, events: TraceEvents, classes: Classes, ma
     def having(arguments: tuple[str, ...]) -> Int64:
         """Return the events with a slice that have any of several arguments, ascending."""
         has = np.zeros(end - begin, np.bool_)
+        last = np.empty(0, np.int64)
         for name in arguments:
-            has[values[name].event - begin] = True
-        return np.flatnonzero(has & has_slice) + begin
+            event = values[name].event
+            # Often the same events have several of them.
+            if not np.array_equal(event, last):
+                has[event - begin] = True
+                last = event
+        has &= has_slice
+        return np.flatnonzero(has) + begin
 
     is_work = classes.is_work
 

@@ -15,6 +15,7 @@ from lanescope.foreign.kineto.formats import layout
 from lanescope.foreign.kineto.formats.metadata import Metadata
 from lanescope.foreign.kineto.interpret.classes import Classes
 from lanescope.trace import TraceBuilder
+from lanescope.trace.column import look_up
 from lanescope.wire.trace_events import Bit, TraceEvents
 
 Int64 = npt.NDArray[np.int64]
@@ -191,7 +192,7 @@ class Tally:
         self._add("kineto_odd_argument", events, np.sort(rows[classes.is_work[rows] & is_slice[rows]]))
         flows = np.flatnonzero(events.of_phase("s") | events.of_phase("f") | events.of_phase("t"))
         backward = np.array([*(name in layout.BACKWARD_FLOWS for name in events.categories), False], np.bool_)
-        self._add("kineto_replaced_flow", events, flows[~backward[events.category[flows]]])
+        self._add("kineto_replaced_flow", events, flows[~look_up(backward, events.category[flows])])
         self._inexact += inexact_floats(events.ts, timed & events.has_ts)
         self.has_slices |= bool(is_slice.any())
         self.has_times |= bool((timed & events.has_ts).any())
@@ -282,10 +283,10 @@ def _on_another_lane(events: TraceEvents, is_slice: npt.NDArray[np.bool_]) -> In
         is_number = np.array([isinstance(number, int) for number in numbers], np.bool_)
         of_place = np.array([number if isinstance(number, int) else 0 for number in numbers], np.int64)
         values = events.values[argument]
-        mine = np.flatnonzero(table[events.category[values.event]] & is_slice[values.event])
-        event = values.event[mine]
-        place = events.place[event]
-        found.append(event[is_number[place] & (of_place[place] != values.value[mine])])
+        # Few are on another one; what those are is asked of no others.
+        event = values.event[look_up(of_place, events.place[values.event]) != values.value]
+        is_work = is_number[events.place[event]] & table[events.category[event]]
+        found.append(event[is_work & is_slice[event]])
     return distinct(np.concatenate(found))
 
 

@@ -14,6 +14,7 @@ from lanescope.foreign.kineto.formats import layout
 from lanescope.foreign.kineto.interpret.classes import Classes
 from lanescope.foreign.kineto.interpret.joins import Launches, Pairs
 from lanescope.trace import Dictionary, Flag, TraceBuilder
+from lanescope.trace.column import look_up
 from lanescope.trace.streams import TracePart
 from lanescope.wire.trace_events import TraceEvents
 
@@ -120,8 +121,7 @@ class Texts:
         if len(texts) > known or not len(self._codes):
             more = self._dictionary.codes([*texts[known:], self._missing])
             self._codes = np.concatenate([self._codes[:known], more])
-        found: npt.NDArray[np.int32] = self._codes[codes]
-        return found
+        return look_up(self._codes, codes)
 
 
 class Names(NamedTuple):
@@ -167,7 +167,7 @@ def instant_lanes(events: TraceEvents, classes: Classes) -> tuple[Int64, Int64]:
     rows = np.flatnonzero(is_instant & events.has_ts)
     # What has no number for a thread comes from the profiler itself.
     named = np.array([isinstance(place.process, str) or place.process is None for place in events.places], np.bool_)
-    of = np.where(named[events.place[rows]], layout.SPAN, classes.of[rows]) if len(rows) else rows
+    of = np.where(look_up(named, events.place[rows]), layout.SPAN, classes.of[rows]) if len(rows) else rows
     return rows, events.place[rows].astype(np.int64) * _CLASSES + of
 
 

@@ -9,6 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from lanescope.foreign.kineto.formats import layout
+from lanescope.trace.column import look_up
 from lanescope.wire.trace_events import TraceEvents
 
 Int64 = npt.NDArray[np.int64]
@@ -43,11 +44,19 @@ class Classes:
         return found
 
 
-def _by_category(events: TraceEvents, names: frozenset[str]) -> Mask:
-    """Return which events are of one of several categories, bool [n]."""
-    table = np.array([*(category in names for category in events.categories), False], np.bool_)
-    found: Mask = table[events.category]
-    return found
+#: What is known of a category: its class in the low bits, and properties above.
+_CLASS, _IS_RUNTIME, _IS_FREE, _IS_KERNEL, _IS_UNKNOWN = 15, 16, 32, 64, 128
+_NO_CATEGORY = layout.OP
+
+
+def _properties(category: str) -> int:
+    return (
+        layout.CLASS_OF.get(category, layout.OP)
+        | _IS_RUNTIME * (category in layout.RUNTIME)
+        | _IS_FREE * (category in layout.FREE_WORK)
+        | _IS_KERNEL * (category in layout.KERNELS)
+        | _IS_UNKNOWN * (category not in layout.CLASS_OF)
+    )
 
 
 def classify(events: TraceEvents, device_places: Mask | None = None) -> Classes:
@@ -58,18 +67,21 @@ def classify(events: TraceEvents, device_places: Mask | None = None) -> Classes:
         device_places: bool [places], those of the whole file; None: they are not known yet, and rows of unknown
             categories count as operators.
     """
-    known = np.array(
-        [*(layout.CLASS_OF.get(category, layout.OP) for category in events.categories), layout.OP], np.int8
-    )
-    unknown = np.array([*(category not in layout.CLASS_OF for category in events.categories), False], np.bool_)
-    of = known[events.category]
+    table = np.array([*map(_properties, events.categories), _NO_CATEGORY], np.uint8)
+    properties = look_up(table, events.category)
+
+    def are(bit: int) -> Mask:
+        found: Mask = (properties & bit) != 0
+        return found
+
+    of = (properties & _CLASS).view(np.int8)
     carrying = [code for code, name in enumerate(events.names) if layout.carries_metrics(name)]
     if carrying:
-        of[np.isin(events.name, carrying) & _by_category(events, layout.KERNELS)] = layout.RANGE
-    is_unknown = unknown[events.category] & events.of_phase("X")
+        of[np.isin(events.name, carrying) & are(_IS_KERNEL)] = layout.RANGE
+    is_unknown = are(_IS_UNKNOWN) & events.of_phase("X")
     if device_places is not None and is_unknown.any():
-        of = np.where(is_unknown & device_places[events.place], np.int8(layout.RANGE), of)
-    return Classes(of, _by_category(events, layout.RUNTIME), _by_category(events, layout.FREE_WORK), is_unknown)
+        of = np.where(is_unknown & look_up(device_places, events.place), np.int8(layout.RANGE), of)
+    return Classes(of, are(_IS_RUNTIME), are(_IS_FREE), is_unknown)
 
 
 def device_places(events: TraceEvents, classes: Classes) -> Mask:
@@ -91,5 +103,4 @@ def is_on_device(of: int) -> bool:
 def launches(events: TraceEvents) -> Mask:
     """Return which events have the name of a call that starts device work, bool [n]."""
     table = np.array([*(LAUNCH.fullmatch(name) is not None for name in events.names), False], np.bool_)
-    found: Mask = table[events.name]
-    return found
+    return look_up(table, events.name)

@@ -10,6 +10,7 @@ import numpy.typing as npt
 
 from lanescope.foreign.kineto.formats import layout
 from lanescope.foreign.kineto.interpret.classes import Classes
+from lanescope.trace.column import look_up
 from lanescope.wire.trace_events import TraceEvents
 
 Int64 = npt.NDArray[np.int64]
@@ -85,14 +86,13 @@ def _places(keys: Int64, wanted: Int64) -> Int64:
 
 def _of_categories(events: TraceEvents, rows: Int64, names: tuple[str, ...]) -> npt.NDArray[np.bool_]:
     table = np.array([*(category in names for category in events.categories), False], np.bool_)
-    found: npt.NDArray[np.bool_] = table[events.category[rows]]
-    return found
+    return look_up(table, events.category[rows])
 
 
 def join_flows(events: TraceEvents, categories: frozenset[str]) -> Pairs:
     """Join starts and ends of flows of some categories by their number, both in the order of the file."""
     table = np.array([*(category in categories for category in events.categories), False], np.bool_)
-    mine = table[events.category]
+    mine = look_up(table, events.category)
     starts = np.flatnonzero(mine & events.of_phase("s"))
     ends = np.flatnonzero(mine & events.of_phase("f"))
     waiting: dict[tuple[int, int], deque[int]] = {}

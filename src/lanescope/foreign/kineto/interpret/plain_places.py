@@ -7,6 +7,7 @@ from copy import copy
 
 import numpy as np
 
+from lanescope.trace.column import look_up
 from lanescope.wire.trace_events import Place, TraceEvents
 
 _NUMBER = re.compile(r"-?\d{1,18}", re.ASCII)
@@ -21,7 +22,7 @@ def with_plain_places(events: TraceEvents) -> TraceEvents:
     first: dict[Place, int] = {}
     number = [first.setdefault(place, at) for at, place in enumerate(plain)]
     found = copy(events)
-    found.places, found.place = plain, np.array(number, np.int32)[events.place]
+    found.places, found.place = plain, look_up(np.array(number, np.int32), events.place)
     return found
 
 

@@ -16,7 +16,7 @@ from lanescope.foreign.perfetto.interpret.clocks import ClockMap
 from lanescope.foreign.perfetto.interpret.rows import BEGIN, END, INSTANT, Rows, found_on_the_way, from_events
 from lanescope.foreign.perfetto.schema import DETAILS, STATS
 from lanescope.trace import TimeBase, TraceBuilder
-from lanescope.trace.column import Column, Dictionary
+from lanescope.trace.column import Column, Dictionary, look_up
 from lanescope.trace.schema import QUALITIES, Flag
 from lanescope.trace.streams import TracePart
 
@@ -179,7 +179,7 @@ class Timeline:
         if not count:
             return
         columns: Columns = {
-            "track_id": self.lanes[slices["track"]],
+            "track_id": look_up(self.lanes, slices["track"]),
             "ts": slices["ts"] - zero if zero else slices["ts"],
             "dur": slices["dur"],
             "name": self._names(slices["name"]),
@@ -197,7 +197,7 @@ class Timeline:
             columns["dur_valid"] = ~is_open
             columns["flags"][is_open] |= np.uint32(Flag.UNFINISHED)
             columns["quality"] = np.zeros(count, np.int32)
-            columns["last_known_ts"] = np.where(is_open, rows.last[slices["track"]] - zero, 0)
+            columns["last_known_ts"] = np.where(is_open, look_up(rows.last, slices["track"]) - zero, 0)
             columns["last_known_ts_valid"] = is_open
         if is_annotated:
             restored = self._restore(self._annotations(BEGIN, count), columns)
@@ -268,7 +268,7 @@ class Timeline:
             self._restore(self._annotations(INSTANT, len(instants["ts"]))[kept], columns)
         first = builder.append(
             "instants",
-            track_id=self.lanes[instants["track"][kept]],
+            track_id=look_up(self.lanes, instants["track"][kept]),
             ts=instants["ts"][kept] - self.zero,
             name=self._names(instants["name"][kept]),
             category=self._categories(instants["category"][kept]),
@@ -418,8 +418,8 @@ def _codes(dictionary: Dictionary, texts: list[str]) -> Callable[[npt.NDArray[np
 
     def translate(codes: npt.NDArray[np.int32]) -> npt.NDArray[np.int32]:
         if len(codes) and int(codes.min()) < 0:
-            return np.append(mapping, np.int32(dictionary.code("")))[codes]
-        return codes if is_same else mapping[codes]
+            return look_up(np.append(mapping, np.int32(dictionary.code(""))), codes)
+        return codes if is_same else look_up(mapping, codes)
 
     return translate
 

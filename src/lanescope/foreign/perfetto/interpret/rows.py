@@ -16,6 +16,7 @@ from lanescope._native import core
 from lanescope.foreign.perfetto.formats.packets import Columns, Found
 from lanescope.foreign.perfetto.interpret.clocks import LATEST, ClockMap
 from lanescope.foreign.perfetto.interpret.legacy import LegacyEvents
+from lanescope.trace.column import look_up
 
 Int64 = npt.NDArray[np.int64]
 Mask = npt.NDArray[np.bool_]
@@ -118,7 +119,7 @@ def found_on_the_way(found: Found, clock: ClockMap) -> Rows | None:
 def _move(columns: Columns, clock: ClockMap, clocks: npt.NDArray[np.int32]) -> None:
     """Move the times of rows to the clock of the trace."""
     ts = columns["ts"]
-    own = clocks[columns["track"]]
+    own = look_up(clocks, columns["track"])
     columns["ts"] = clock.moved(ts, own)[0]
     if "dur" in columns and not clock.is_constant():
         dur = columns["dur"]
