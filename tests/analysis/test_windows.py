@@ -10,8 +10,9 @@ from hypothesis import strategies as st
 import lanescope
 from effort import some
 from lanescope import Flag, TimeBase, Trace, TraceBuilder, UsageError
+from lanescope.analysis.track_tree import Tree
 from lanescope.analysis.windows.cut import Limits, WindowCut
-from lanescope.analysis.windows.report import described, require_all_slices
+from lanescope.analysis.windows.report import chosen_tracks, described, require_all_slices
 from lanescope.analysis.windows.window import Instance, make_window
 from lanescope.io import parquet
 from lanescope.pipeline.sources import CaptureSource, InMemory
@@ -192,6 +193,9 @@ def test_names_durations_and_conditions():
         ("b#-1", "-1", 29, 49),
         (-20, -10, 30, 40),
         ("0.01us", "b#0", 10, 24),
+        ("@5", "@0.02us", 5, 20),
+        ("@-20", "-1", -20, 49),
+        ("@-1us", "9223372036854775806", -1000, 9223372036854775806),
     ],
 )
 def test_times(start, end, begin, until):
@@ -204,6 +208,9 @@ def test_times(start, end, begin, until):
     [
         ({"start": "soon"}, "expected a time"),
         ({"start": "1.5"}, "whole nanoseconds"),
+        ({"start": "9223372036854775808"}, "larger than 2\\^63 - 1"),
+        ({"start": "@"}, "expected a time"),
+        ({"start": "@+5"}, "expected a time"),
         ({"start": 30, "end": 30}, "is empty"),
         ({"start": "c#0"}, "there is none"),
         ({"start": "a#9"}, "it has 3"),
@@ -219,6 +226,16 @@ def test_times(start, end, begin, until):
 def test_what_is_refused(asked, message):
     with pytest.raises(UsageError, match=message):
         lanescope.window(two_lanes(), **asked)
+
+
+def test_times_before_0_are_given_with_an_at():
+    builder = TraceBuilder(TimeBase())
+    lane = builder.track("core", kind="lane", role="core")
+    builder.append("slices", track_id=lane, ts=[-50, -10, 20], dur=[20, 20, 20], name="a")
+    trace = builder.finish()
+    part = lanescope.window(trace, "@-35", "@-5")
+    assert [(row["ts"], row["dur"]) for row in part.slices.rows()] == [(-35, 5), (-10, 5)]
+    assert lanescope.window(trace, -35, -5).slices["ts"].tolist() == [5, 20]  # from the end, as everywhere
 
 
 def test_seconds_are_refused_where_times_are_cycles():
@@ -363,3 +380,61 @@ def test_batches_without_a_row_in_the_window_are_skipped():
     cut = WindowCut(Limits(make_window(start=20), 20), at_once=True)
     assert [part is not None for part in map(cut.add, batches)] == [False, False, True, True, True]
     assert np.array_equal(cut.finish().coverage["dur"], [25])
+
+
+# --- lanes that a window leaves out ---------------------------------------------------------------------------------
+
+
+def kernel(folder, **options):
+    made = lanescope.simulate("cuda", seed=2, blocks=4, sms=2, tiles=4, **options)
+    for name, content in made.files.items():
+        (folder / name).write_bytes(content)
+    return folder / next(iter(made.files))
+
+
+def test_lanes_that_a_window_leaves_out_are_not_called_unrecorded(tmp_path):
+    path = kernel(tmp_path)
+    whole, part = lanescope.open(path), lanescope.open(path, window={"lane": "*load"})
+    asked = {row["track"] for row in part.phases().rows()}
+    assert asked == {row["track"] for row in whole.phases().rows() if row["track"].endswith("load")}
+    wanted = {}
+    for row in whole.phases().rows():
+        if row["track"].endswith("load"):
+            key = row["state"], row["name"]
+            wanted[key] = wanted.get(key, 0) + row["total"]
+    found = list(part.phases("device").rows())
+    # The window of these lanes alone ends earlier: only what is behind their last region differs.
+    assert {(row["state"], row["name"]): row["total"] for row in found if row["state"] in ("busy", "waiting")} == {
+        key: total for key, total in wanted.items() if key[0] in ("busy", "waiting")
+    }
+    assert sum(row["share"] for row in found) == pytest.approx(1)
+    assert {row["track_id"] for row in part.longest_gaps(1000).rows()} <= {
+        number for number, name in enumerate(part.tracks["name"].tolist()) if name == "load"
+    }
+
+
+def test_nothing_is_said_of_what_runs_beside_lanes_that_a_window_chose(tmp_path):
+    """A wait is charged to no lane of the rest, and loads are not called exposed for want of computing lanes."""
+    path = kernel(tmp_path)
+    part = lanescope.open(path, window={"lane": ["*load", "*store"]})
+    assert {row["cause"] for row in lanescope.open(path).phases().rows() if row["state"] == "waiting"} > {"pv"}
+    assert {row["cause"] for row in part.phases().rows() if row["state"] == "waiting"} == {None}
+    assert [row["topic"] for row in part.explain().rows() if row["topic"] in ("bound", "exposed")] == []
+    block = lanescope.open(path, window={"lane": "block 1"})
+    assert {row["cause"] for row in block.phases().rows() if row["state"] == "waiting"} > {"pv"}
+    assert "block 1 works" in "".join(row["sentence"] for row in block.explain().rows())
+
+
+def test_lanes_that_a_window_chose_are_those_of_its_capture(tmp_path):
+    (tmp_path / "a").mkdir()
+    first = lanescope.open(kernel(tmp_path / "a"), window={"lane": "*load"})
+    tree = Tree(first.tracks)
+    chosen = chosen_tracks(first, tree)
+    names = np.array(first.tracks["name"].tolist())
+    assert chosen[names == "load"].all()
+    assert not chosen[names == "store"].any()
+    narrower = lanescope.window(first, lane="GPU/block 0/*")
+    found = chosen_tracks(narrower, tree)
+    assert [tree.path(track) for track in np.flatnonzero(found & (names == "load")).tolist()] == ["GPU/block 0/load"]
+    narrower.save(tmp_path / "part.parquet")
+    assert (chosen_tracks(lanescope.open(tmp_path / "part.parquet"), tree) == found).all()

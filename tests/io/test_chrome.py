@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+import lanescope
 from analysis.test_check_streaming import cut
 from chrome_whole import drawn, whole_events
 from effort import TRACES, some
@@ -141,6 +142,46 @@ def test_times_before_those_of_the_first_part_stay_above_zero():
     times = [nanos(event["ts"]) for event in document["traceEvents"] if event["ph"] == "X"]
     assert [time + report.base_ns for time in times] == [start, start - 1_000_000]
     assert all(0 <= time <= 2**53 for time in times)
+
+
+@pytest.mark.parametrize("first", [-1, -7_003, -(1 << 60)])
+def test_times_before_zero_are_taken_off_and_read_back(first, tmp_path):
+    builder = TraceBuilder(TimeBase())
+    lane = builder.track("core", kind="lane", role="core")
+    counter = builder.track("power", kind="counter", role="device", unit="W")
+    builder.append("slices", track_id=lane, ts=[first, 40], dur=[30, 50], name=["a", "b"])
+    builder.append("instants", track_id=lane, ts=first + 5, name="c")
+    builder.append("counters", track_id=counter, ts=first + 2, value=3.0)
+    trace = builder.finish()
+    document, report = written(trace)
+    assert report.base_ns == first
+    assert min(event["ts"] for event in document["traceEvents"] if "ts" in event) == 0
+    trace.save(tmp_path / "a.json")
+    again = lanescope.open(tmp_path / "a.json")
+    assert [(row["ts"], row["dur"], row["name"]) for row in again.slices.rows()] == [(first, 30, "a"), (40, 50, "b")]
+    assert again.instants["ts"].tolist() == [first + 5]
+    assert again.counters["ts"].tolist() == [first + 2]
+
+
+def test_parts_with_times_before_zero_leave_room_for_earlier_ones():
+    builder = TraceBuilder(TimeBase())
+    lanes = [builder.track(f"core {n}", kind="lane", role="core") for n in range(2)]
+    batches = []
+    for lane, ts in zip(lanes, (-5, -1_000_000), strict=True):
+        builder.append("slices", track_id=lane, ts=ts, dur=3, name="a")
+        batches.append(builder.batch())
+    document, report = in_parts([*batches, builder.finish()])
+    times = [nanos(event["ts"]) for event in document["traceEvents"] if event["ph"] == "X"]
+    assert [time + report.base_ns for time in times] == [-5, -1_000_000]
+    assert all(time >= 0 for time in times)
+
+
+def test_times_that_are_too_far_apart_are_refused():
+    builder = TraceBuilder(TimeBase())
+    lane = builder.track("core", kind="lane", role="core")
+    builder.append("slices", track_id=lane, ts=[-(1 << 62), 1 << 62], dur=3, name="a")
+    with pytest.raises(UsageError, match="too far apart"):
+        written(builder.finish())
 
 
 def test_times_too_far_before_those_of_the_first_part_are_refused(tmp_path):

@@ -12,6 +12,7 @@ from lanescope.analysis.instances import ALL, LANE, PARENT, Instances, combine, 
 from lanescope.analysis.lane_time import LaneTime
 from lanescope.analysis.partition import LeafIntervals, Partition, by_state, leaf_intervals, partition
 from lanescope.analysis.producer_votes import ProducerVotes
+from lanescope.analysis.windows.report import chosen_tracks
 from lanescope.analysis.work_classes import CLASSES, WAIT, classes
 from lanescope.common.intervals import INT64_MAX, Intervals, Ints, join
 from lanescope.errors import InputError, MissingDependencyError, UsageError
@@ -20,6 +21,7 @@ from lanescope.trace import Dictionary, Trace
 from lanescope.trace.column import Mask
 
 if TYPE_CHECKING:
+    from lanescope.analysis.lanes_on_disk import SlicesOnDisk
     from lanescope.common.islands import IslandThresholds
 
 Result = TypeVar("Result")
@@ -35,6 +37,7 @@ class AnalysisCache:
         kept: results of functions that are ``once``, by function and role.
         votes: for which regions waits that are alike mostly wait, where lanes of others tell, too; None: these tell.
         own_votes: what these lanes tell, once waits were attributed.
+        on_disk: the slices, where they are on disk and the trace has none (``lanes_on_disk``); None where it has them.
 
     Args:
         islands: thresholds of LS501, which decide where evidence ends; None: the defaults.
@@ -47,6 +50,7 @@ class AnalysisCache:
         self.kept: dict[tuple[Callable[..., Any], str], Any] = {}
         self.votes: ProducerVotes | None = None
         self.own_votes = ProducerVotes.joined([])
+        self.on_disk: SlicesOnDisk | None = None
 
     @property
     def unit(self) -> str:
@@ -87,10 +91,24 @@ class AnalysisCache:
         return found
 
     @cached_property
+    def chosen(self) -> Mask:
+        """Which tracks no window left out, bool [tracks]."""
+        return chosen_tracks(self.trace, self.time.tree)
+
+    @cached_property
     def lanes(self) -> Ints:
-        """Tracks that are lanes and no views of others, int64, in drawing order."""
+        """Tracks that are lanes, no views of others, and not left out by a window; int64, in drawing order."""
         lanes = self.time.tree.lanes
-        return lanes[~self.views[lanes]] if len(lanes) else lanes
+        return lanes[self.chosen[lanes] & ~self.views[lanes]] if len(lanes) else lanes
+
+    def whole_instances(self, of: Ints) -> Ints:
+        """Return ``of``, the instance of each track, int64 [tracks], but -1 where a window left out a lane of it.
+
+        What runs there beside what was chosen is not known.
+        """
+        lanes = self.time.tree.lanes
+        partial = of[lanes[~self.chosen[lanes]]] if len(lanes) else lanes
+        return np.where(np.isin(of, partial), -1, of) if len(partial) else of
 
     @property
     def names(self) -> Dictionary:

@@ -311,7 +311,7 @@ class _Waits(NamedTuple):
 
 def _waits(shared: AnalysisCache, role: str, stretches: Partition, charge: Attribution) -> _Waits | None:
     # What a view shows is not what others wait for.
-    instance_of = np.where(shared.views, -1, instances(shared, role).of)
+    instance_of = np.where(shared.views, -1, shared.whole_instances(instances(shared, role).of))
     asked = np.flatnonzero((stretches.state == WAITING) & (charge.flow < 0))
     asked = asked[instance_of[stretches.lane[asked]] >= 0]
     if not len(asked):

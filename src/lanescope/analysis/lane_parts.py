@@ -9,9 +9,10 @@ wait. That is found part by part, and parts whose lanes tell otherwise than all 
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TypeVar
+from typing import Any, Protocol, TypeVar
 
 import numpy as np
+import numpy.typing as npt
 
 from lanescope.analysis.analysis_cache import AnalysisCache, instances
 from lanescope.analysis.instances import PARENT
@@ -20,8 +21,8 @@ from lanescope.analysis.plausibility.attested import Attested
 from lanescope.analysis.producer_votes import ProducerVotes
 from lanescope.analysis.work_classes import kinds
 from lanescope.common.distinct import distinct
-from lanescope.common.intervals import Ints
-from lanescope.trace import Trace
+from lanescope.common.intervals import Ints, sums
+from lanescope.trace import Table, Trace
 from lanescope.trace.row_packing import rows_of
 
 Result = TypeVar("Result")
@@ -38,19 +39,58 @@ _COLUMNS = ("id", "track_id", "ts", "dur", "name", "last_known_ts")
 class _Part(AnalysisCache):
     """The slices of some lanes; all other tables are those of the whole."""
 
-    def __init__(self, whole: AnalysisCache, rows: Ints, lanes: Ints, role: str) -> None:
-        slices = whole.trace.slices.only(_COLUMNS).take(rows)
+    def __init__(self, whole: AnalysisCache, slices: Table, rows: Ints, lanes: Ints, role: str) -> None:
         super().__init__(Trace(whole.trace.time, {**whole.trace.tables(), "slices": slices}), whole.given)
         self.time = LaneTime(self.trace, whole.time.tree)
         self.time.window = whole.time.window
         suspects = whole.time.attested
         self.time.attested = Attested(suspects.window, np.flatnonzero(np.isin(rows, suspects.rows)))
-        self.lanes, self.views = lanes, whole.views
+        self.lanes, self.views, self.chosen = lanes, whole.views, whole.chosen
         # What waits is told by names alone.
         nothing = np.zeros(len(whole.names), np.int64)
         known = vars(whole).get("kind_of")
         self.kind_of = kinds(whole.names.texts, nothing, nothing, whole.given) if known is None else known
         self.kept[instances, role] = instances(whole, role)
+
+
+class _Slices(Protocol):
+    """Slices of a trace, in memory or on disk."""
+
+    def __len__(self) -> int: ...
+
+    def per_track(self, tracks: int) -> Ints: ...
+
+    def part(self, number: Ints, at: int) -> tuple[Table, Ints]: ...
+
+    def tracks_of(self, ids: Ints) -> Ints: ...
+
+
+class _InMemory:
+    """The slices of a trace; what its methods return is as of ``SlicesOnDisk``."""
+
+    def __init__(self, slices: Table) -> None:
+        self._slices = slices
+        self._track = slices.values("track_id")
+        self._part_of: npt.NDArray[Any] | None = None
+
+    def __len__(self) -> int:
+        return len(self._slices)
+
+    def per_track(self, tracks: int) -> Ints:
+        known = (self._track >= 0) & (self._track < tracks)
+        return np.bincount(self._track[known], minlength=tracks)
+
+    def part(self, number: Ints, at: int) -> tuple[Table, Ints]:
+        if self._part_of is None:
+            known = (self._track >= 0) & (self._track < len(number))
+            narrow = np.uint8 if int(number.max(initial=0)) < 1 << 8 else np.int32
+            self._part_of = np.where(known, number[np.where(known, self._track, 0)], 0).astype(narrow)
+        rows = np.flatnonzero(self._part_of == at)
+        return self._slices.only(_COLUMNS).take(rows), rows
+
+    def tracks_of(self, ids: Ints) -> Ints:
+        row = rows_of(self._slices.values("id"), ids)
+        return np.where(row >= 0, self._track[row], -1) if len(self._slices) else np.full(len(ids), -1)
 
 
 def of_parts(whole: AnalysisCache, make: Callable[[AnalysisCache], Result], role: str = PARENT) -> list[Result]:
@@ -64,16 +104,14 @@ def of_parts(whole: AnalysisCache, make: Callable[[AnalysisCache], Result], role
         make: takes a part, and keeps nothing of it.
         role: the instances of which waits are attributed to regions.
     """
-    number = _numbers(whole, role)
+    slices: _Slices = whole.on_disk or _InMemory(whole.trace.slices)
+    number = _numbers(whole, slices, role)
     count = int(number.max(initial=0)) + 1
-    if count < 2:
+    if count < 2 and whole.on_disk is None:
         return [make(whole)]
-    track = whole.trace.slices.values("track_id")
-    known = (track >= 0) & (track < len(number))
-    of_slice = np.where(known, number[np.where(known, track, 0)], 0).astype(np.uint8 if count <= 1 << 8 else np.int32)
 
     def made(at: int, votes: ProducerVotes | None) -> tuple[Result, ProducerVotes]:
-        part = _Part(whole, np.flatnonzero(of_slice == at), whole.lanes[number[whole.lanes] == at], role)
+        part = _Part(whole, *slices.part(number, at), whole.lanes[number[whole.lanes] == at], role)
         part.votes = votes
         return make(part), part.own_votes
 
@@ -85,18 +123,18 @@ def of_parts(whole: AnalysisCache, make: Callable[[AnalysisCache], Result], role
     ]
 
 
-def _numbers(whole: AnalysisCache, role: str) -> Ints:
+def _numbers(whole: AnalysisCache, slices: _Slices, role: str) -> Ints:
     """Return the part of each track, int64 [tracks]; lanes that tell of each other have the same."""
-    tracks, track = len(whole.trace.tracks), whole.trace.slices.values("track_id")
+    tracks = len(whole.trace.tracks)
     most = max(MOST, PER_TRACK * tracks)
-    if len(track) <= most:
+    if len(slices) <= most:
         return np.zeros(tracks, np.int64)
     own = instances(whole, role).of
     group = np.where(own >= 0, own, int(own.max(initial=-1)) + 1 + np.arange(tracks))
-    together = _connected(whole.trace, group)
+    together = _connected(whole.trace.flows, slices, group)
     if together is None:
         return np.zeros(tracks, np.int64)
-    sizes = np.bincount(together[track[(track >= 0) & (track < tracks)]], minlength=int(together.max(initial=0)) + 1)
+    sizes = sums(together, slices.per_track(tracks), int(together.max(initial=0)) + 1)
     # Groups without slices behind the last one with some do not make a part of their own.
     before = np.cumsum(sizes) - sizes
     part = np.minimum(before, before[sizes > 0].max(initial=0)) // most
@@ -104,22 +142,23 @@ def _numbers(whole: AnalysisCache, role: str) -> Ints:
     return number
 
 
-def _connected(trace: Trace, group: Ints) -> Ints | None:
+def _connected(flows: Table, slices: _Slices, group: Ints) -> Ints | None:
     """Return the lowest group that flows connect the group of each track with; None: too many pairs to tell.
 
     Args:
-        trace: the trace.
+        flows: the flows.
+        slices: the slices that they name.
         group: int64 [tracks], 0 or more.
     """
-    flows, slices, tracks = trace.flows, trace.slices, len(group)
+    tracks = len(group)
     if not len(flows):
         return group
     ends: list[Ints] = []
     for side in ("src", "dst"):
         named = flows.valid(f"{side}_slice_id")
-        row = rows_of(slices.values("id"), np.where(named, flows.values(f"{side}_slice_id"), -1))
+        track = slices.tracks_of(np.where(named, flows.values(f"{side}_slice_id"), -1))
         lane = flows.values(f"{side}_track_id")
-        ends += [lane, np.where(named & (row >= 0), slices.values("track_id")[row], lane)]
+        ends += [lane, np.where(named & (track >= 0), track, lane)]
     width = int(group.max(initial=0)) + 1
     above = np.arange(width)
     for other in ends[1:]:

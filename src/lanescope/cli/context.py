@@ -15,6 +15,7 @@ from lanescope.view.formatting import escape
 
 if TYPE_CHECKING:
     from lanescope import ColumnSpec, Trace
+    from lanescope.analysis.analysis_cache import AnalysisCache
     from lanescope.families.family import Family
     from lanescope.pipeline.observers import Counted
 
@@ -104,9 +105,15 @@ def about(args: argparse.Namespace, trace: Trace, counted: Counted | None = None
     told = []
     if counted.begin is not None and counted.end is not None:
         told.append(format_duration(counted.end - counted.begin, trace.time.time_unit))
-    told += [format_count(trace.tracks.values("kind").tolist().count("lane"), "lane")]
+    is_lane = trace.tracks.values("kind") == "lane"
+    if _is_window(trace):
+        from lanescope.analysis.track_tree import Tree
+        from lanescope.analysis.windows.report import chosen_tracks
+
+        is_lane = is_lane & chosen_tracks(trace, Tree(trace.tracks))
+    told += [format_count(int(is_lane.sum()), "lane")]
     told += [format_count(counted.rows.get("slices", 0), "slice")]
-    window = " in the window" if window_of(trace) else ""
+    window = " in the window" if _is_window(trace) else ""
     return f"{args.input}: {', '.join(told)}{window}"
 
 
@@ -151,11 +158,9 @@ def close(trace: Trace, args: argparse.Namespace, status: int = 0, *, of: str = 
     return DataLossError.exit_status if args.strict else status
 
 
-def state_views(trace: Trace) -> None:
+def state_views(shared: AnalysisCache) -> None:
     """State how many lanes sums leave out, as they show what others show."""
-    from lanescope.analysis.analysis_cache import AnalysisCache
-
-    count = int(AnalysisCache(trace).views.sum())
+    count = int(shared.views.sum())
     if count:
         echo(f"excluded: {count:,} lane{'' if count == 1 else 's'} with what other lanes show already")
 

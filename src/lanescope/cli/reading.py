@@ -13,6 +13,8 @@ from lanescope.cli.console import progress
 
 if TYPE_CHECKING:
     from lanescope import Trace
+    from lanescope.analysis.analysis_cache import AnalysisCache
+    from lanescope.pipeline.observers import Counted
     from lanescope.pipeline.run import RunReport
     from lanescope.pipeline.sources import CaptureSource
 
@@ -68,6 +70,17 @@ def collected(args: argparse.Namespace) -> Trace:
     with opened(args.input, args) as source:
         passed(source, args.input, observers=[whole])
     return whole.result()
+
+
+def lanes_of(args: argparse.Namespace) -> tuple[AnalysisCache, Counted]:
+    """Decode the capture that the user names for analyses of lanes, its slices on disk if there are many, and count."""
+    from lanescope.analysis.lanes_on_disk import LanesOnDisk
+    from lanescope.pipeline.observers import Counts
+
+    lanes, counts = LanesOnDisk(), Counts()
+    with opened(args.input, args) as source:
+        passed(source, args.input, observers=[lanes, counts])
+    return lanes.result(), counts.result()
 
 
 def passed(source: CaptureSource, path: str, *, refuses: bool = True, **stages: Any) -> RunReport:

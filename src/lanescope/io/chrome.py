@@ -43,6 +43,8 @@ BLOCK = 1 << 20
 _EXACT_NS = 1 << 53
 #: A later batch may hold times before those of the first one, and readers drop what is below 0: room for those.
 _EARLIER_NS = 1 << 52
+#: Times have 64 bits.
+_LATEST_NS = (1 << 63) - 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,6 +99,7 @@ def write(
 
     Raises:
         InternalError: the trace breaks a promise of the model.
+        UsageError: times are too far apart, or a part has earlier ones than the first part left room for.
     """
     return drive_trace(ChromeSink(out, compress=compress), trace, findings, in_parts=in_parts)
 
@@ -193,11 +196,20 @@ class ChromeSink(FileSink):
         filled = [column for column in times if len(column)]
         if not filled:
             return
-        first = min(int(column.min()) for column in filled)
+        first, last = min(int(column.min()) for column in filled), max(int(column.max()) for column in filled)
         if self._base is None:
-            is_exact = max(int(column.max()) for column in filled) <= _EXACT_NS
-            self._base = 0 if is_exact else first if self._is_alone else max(first - _EARLIER_NS, 0)
-        if 0 <= first < self._base:
+            if first >= 0 and last <= _EXACT_NS:
+                self._base = 0
+            elif self._is_alone:
+                self._base = first
+            else:
+                self._base = first - _EARLIER_NS if first < 0 else max(first - _EARLIER_NS, 0)
+        if last - self._base > _LATEST_NS or self._base < -_LATEST_NS:
+            raise UsageError(
+                f"cannot write times from {first:,} to {last:,} as Chrome JSON: they are too far apart",
+                hint="use --start and --end, or write .parquet",
+            )
+        if first < self._base:
             raise UsageError(
                 f"cannot write this trace as Chrome JSON: a later part starts {self._base - first} "
                 f"{part.time.time_unit} before the earliest time that the first part left room for",

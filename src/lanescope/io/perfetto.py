@@ -33,7 +33,7 @@ from typing import Any, BinaryIO, NamedTuple, TypeVar
 import numpy as np
 
 from lanescope._native import core
-from lanescope.errors import InternalError
+from lanescope.errors import InternalError, UsageError
 from lanescope.io import perfetto_packets
 from lanescope.io.atomic_file import Output, is_regular
 from lanescope.io.event_args import drawn_events, drawn_samples, with_arguments
@@ -92,8 +92,8 @@ def write(
         What was written and what could not be.
 
     Raises:
-        InternalError: the trace breaks a promise of the model: a time before the epoch, or a row on a track that is
-            not there or not of its kind.
+        InternalError: the trace breaks a promise of the model: a row on a track that is not there or not of its kind.
+        UsageError: a time before 0, or a slice of negative length, or that ends later than 64 bits count.
     """
     return drive_trace(PerfettoSink(out, compress=compress), trace, findings, in_parts=in_parts)
 
@@ -193,6 +193,9 @@ def _filled_block(encoder: core.PerfettoEncoder, size: int, *, keeps_last: bool 
     try:
         return encoder.fill(size, keeps_last)
     except ValueError as error:
+        if "before the epoch" in str(error):
+            hint = "use --start 0, or write .json or .parquet"
+            raise UsageError("cannot write times before 0: Perfetto has none", hint=hint) from None
         raise InternalError(f"the trace cannot be drawn: {error}") from error
 
 

@@ -16,6 +16,7 @@ from lanescope.trace import Table, Trace
 
 if TYPE_CHECKING:
     from lanescope.analysis.align.answer import Alignment
+    from lanescope.analysis.analysis_cache import AnalysisCache
     from lanescope.analysis.windows.window import Window
     from lanescope.pipeline.detection import PathLike
 
@@ -80,7 +81,8 @@ def window(
     Args:
         trace: the trace.
         start: first moment: ``"1.5ms"``, ``"12us"``, ``34567`` (in the trace's unit), ``"-1ms"`` (before the last
-            time), ``"+1ms"`` (after the first one), ``"NAME#K"`` (the start of the Kth slice of this name, from 0).
+            time), ``"+1ms"`` (after the first one), ``"@-1ms"`` (before time 0), ``"NAME#K"`` (the start of the Kth
+            slice of this name, from 0). Negative integers count from the last time, as texts do.
         end: first moment after the window, as ``start``; ``"NAME#K"`` is the end of that slice.
         lane: glob, or globs, of names or paths of lanes and groups.
         name: glob, or globs, of names of slices and instants.
@@ -115,11 +117,11 @@ def windowed(trace: Trace, window: Window | None) -> Trace:
     return found
 
 
-def phases(trace: Trace, by: str = "lane") -> Table:
+def phases(trace: Trace | AnalysisCache, by: str = "lane") -> Table:
     """Return where the time of lanes went: busy by name, waiting by cause, idle, not recorded.
 
     Args:
-        trace: the trace.
+        trace: the trace; or what an observer of its batches kept of it, ``LanesOnDisk``.
         by: whose lanes are added up: ``lane``, ``group``, ``device`` or ``all``.
 
     Returns:
@@ -130,11 +132,8 @@ def phases(trace: Trace, by: str = "lane") -> Table:
         UsageError: ``by`` is something else; or slices were excluded by name, duration or condition.
     """
     from lanescope.analysis import phases as analysis
-    from lanescope.analysis.analysis_cache import AnalysisCache
-    from lanescope.analysis.windows.report import require_all_slices
 
-    require_all_slices(trace, "phases")
-    return analysis.phases(AnalysisCache(trace), by)
+    return analysis.phases(_of_all_slices(trace, "phases"), by)
 
 
 def longest_gaps(trace: Trace, limit: int = 20) -> Table:
@@ -153,14 +152,25 @@ def longest_gaps(trace: Trace, limit: int = 20) -> Table:
     return counted_gaps(trace, limit)[0]
 
 
-def counted_gaps(trace: Trace, limit: int) -> tuple[Table, int]:
-    """Return what ``longest_gaps`` does, and how many such stretches there are; errors as there."""
+def counted_gaps(trace: Trace | AnalysisCache, limit: int) -> tuple[Table, int]:
+    """Return what ``longest_gaps`` does, of what ``phases`` takes, and how many such stretches there are."""
     from lanescope.analysis import phases as analysis
+
+    return analysis.counted_gaps(_of_all_slices(trace, "gaps"), limit)
+
+
+def _of_all_slices(trace: Trace | AnalysisCache, what: str) -> AnalysisCache:
+    """Return what an analysis that needs all slices takes.
+
+    Raises:
+        UsageError: slices were excluded by name, duration or condition.
+    """
     from lanescope.analysis.analysis_cache import AnalysisCache
     from lanescope.analysis.windows.report import require_all_slices
 
-    require_all_slices(trace, "gaps")
-    return analysis.counted_gaps(AnalysisCache(trace), limit)
+    shared = AnalysisCache(trace) if isinstance(trace, Trace) else trace
+    require_all_slices(shared.trace, what)
+    return shared
 
 
 def align(

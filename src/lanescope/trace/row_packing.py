@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from lanescope._native import core
-from lanescope.errors import InternalError
+from lanescope.errors import InternalError, UsageError
 from lanescope.trace.table import Table
 
 Int64 = npt.NDArray[np.int64]
@@ -163,7 +163,8 @@ def pack_rows(slices: Table, tracks: Table, gaps: Table | None = None) -> RowPac
         The placement; see there for how intervals are numbered.
 
     Raises:
-        InternalError: a slice lies on no track, or its length is negative or leads past the last time.
+        InternalError: a slice lies on no track.
+        UsageError: the length of a slice is negative or leads past the last time.
 
     Complexity:
         O(n + tracks) when the slices of each lane come flat and in time order, O(n log n) else.
@@ -187,6 +188,10 @@ def place_intervals(intervals: Intervals, tracks: Table) -> RowPacking:
     try:
         start = core.layout_place(intervals.track, *times, nested, order, row, begin, end, rows)
     except ValueError as error:
+        if "last time" in str(error):  # what a trace that users made themselves may have
+            raise UsageError(
+                "cannot draw the trace: a slice has a negative length, or ends later than 64 bits count"
+            ) from None
         raise InternalError(f"cannot pack slices into rows: {error}") from error
     return RowPacking(intervals, rows, start, order, (row, begin, end))
 

@@ -159,7 +159,7 @@ def _windows(profile: Profile, number: Ints, count: int, positions: Ints, lanes:
     if not len(edges[0][0]):
         return 0, [0] * count
     (starts, first_rows), (ends, last_rows) = edges
-    whole = int(ends[0] - starts[0])
+    whole = int(ends[0]) - int(starts[0])
     without = [whole] * count
     outer = np.isin(positions, [first_rows[0], last_rows[0]])
     for one in distinct(number[outer]).tolist():

@@ -160,17 +160,18 @@ class Evidence:
 
     @cached_property
     def is_lane(self) -> Mask:
-        """Which tracks are lanes and not views of others; bool [tracks]."""
+        """Which tracks are lanes, no views of others, and not left out by a window; bool [tracks]."""
         lanes: Mask = self.trace.tracks.values("kind") == "lane"
-        return lanes & ~self.shared.views
+        return lanes & self.shared.chosen & ~self.shared.views
 
     @cached_property
     def workers(self) -> list[Workers]:
         """What works, by kind; kinds without any work are left out."""
-        role, of = self._role, self._worker_of
+        role = self._role
         if role is None or not len(self.trace.slices):
             return []
         found = instances(self.shared, role)
+        of = np.where(self.shared.whole_instances(found.of) >= 0, self._worker_of, -1)
         parts = self.shared.partition
         works_for = of[parts.lane] >= 0
         busy = np.flatnonzero(works_for & (parts.state == BUSY))
@@ -292,16 +293,17 @@ class Evidence:
         if role is None:
             return 0, 0
         found, pieces = instances(shared, role), shared.known_pieces
-        block = found.of[pieces.time.group]
+        block_of = shared.whole_instances(found.of)
+        block = block_of[pieces.time.group]
         kind = np.where(block >= 0, shared.kind_of[shared.name_of[pieces.row]], -1) if len(pieces) else block
         runs = pieces.time._replace(group=block)
         # Where the state of a lane is not known, it may have computed.
         hidden = join(
             runs.take(kind == CLASSES.index(COMPUTE)),
-            *(_of_blocks(lost, found.of) for lost in (shared.time.gaps, shared.time.possibly_running)),
+            *(_of_blocks(lost, block_of) for lost in (shared.time.gaps, shared.time.possibly_running)),
         )
         exposed = subtract(runs.take(kind == CLASSES.index(LOAD)), hidden)
-        there = covered_length(resident(shared, role), len(found))
+        there = covered_length(resident(shared, role), len(found))[distinct(block_of[block_of >= 0])]
         return int((exposed.end - exposed.begin).sum()), int(there.sum())
 
     @cached_property
@@ -312,7 +314,7 @@ class Evidence:
         is_host = np.array([role == "host_thread" for role in self.roles], np.bool_)
         if not len(flows) or not len(slices) or not is_host.any() or "device" not in self.roles:
             return []
-        of = instances(shared, "device").of
+        of = shared.whole_instances(instances(shared, "device").of)
         source, target = flows.values("src_track_id"), flows.values("dst_track_id")
         launches = np.flatnonzero(is_host[source] & (of[target] >= 0) & flows.valid("dst_slice_id"))
         launched = np.full(len(slices), np.iinfo(np.int64).max)

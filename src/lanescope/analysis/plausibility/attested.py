@@ -5,6 +5,7 @@ Beyond it nothing is known of any lane, whatever the decoder says was recorded: 
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable
 from typing import NamedTuple
 
 import numpy as np
@@ -16,7 +17,7 @@ from lanescope.analysis.track_tree import Tree
 from lanescope.common.distinct import distinct
 from lanescope.common.intervals import Intervals, Ints
 from lanescope.common.islands import IslandThresholds, Witnesses, joined
-from lanescope.trace import Trace
+from lanescope.trace import Table, Trace
 
 
 class Attested(NamedTuple):
@@ -33,16 +34,37 @@ class Attested(NamedTuple):
 
 def attested(trace: Trace, tree: Tree, limits: IslandThresholds | None = None) -> Attested:
     """Return the attested window of a whole trace, and the slices that reach beyond it; None: default thresholds."""
-    stamps, limits = Stamps(), limits or IslandThresholds()
+    stamps = Stamps()
     stamps.add(trace.slices, trace.instants)
     used = distinct(np.concatenate([table.values("track_id") for table in (trace.slices, trace.instants)]))
+    tables = (trace.slices, False), (trace.instants, True)
+    return found_by(stamps, used, tree, limits, lambda: ((np.arange(len(one)), one, kind) for one, kind in tables))
+
+
+def found_by(
+    stamps: Stamps,
+    used: Ints,
+    tree: Tree,
+    limits: IslandThresholds | None,
+    tables: Callable[[], Iterable[tuple[Ints, Table, bool]]],
+) -> Attested:
+    """Return what is attested by the timestamps of all batches of a trace.
+
+    Args:
+        stamps: the timestamps.
+        used: tracks with slices or instants.
+        tree: the tracks.
+        limits: thresholds; None: the defaults.
+        tables: returns all slices and instants once more, in pieces: their rows in the whole table, the rows, and
+            whether they are instants. Asked only where a sample does not tell.
+    """
+    limits = limits or IslandThresholds()
     shapes = Shapes()
     shapes.add(tree)
     witnesses = Witnesses(int(np.count_nonzero((used >= 0) & (used < len(tree)))), shapes.device, host_lanes(tree))
     islands, core = sampled_islands(stamps, witnesses, limits)
     if core is not None:
-        tables = (trace.slices, False), (trace.instants, True)
-        apart = joined(*(outside(core, np.arange(len(table)), table, is_instant=kind) for table, kind in tables))
+        apart = joined(*(outside(core, rows, table, is_instant=kind) for rows, table, kind in tables()))
         islands = exact_islands(stamps, core, apart, witnesses, limits)
     if not len(islands.far.row):
         return Attested(None, np.empty(0, np.int64))

@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 import json
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from lanescope.analysis.windows.lanes import selected_tracks
 from lanescope.analysis.windows.window import Window
 from lanescope.errors import UsageError
 from lanescope.trace import Column, Table, Trace
+
+if TYPE_CHECKING:
+    from lanescope.analysis.track_tree import Tree
+    from lanescope.trace.column import Mask
 
 #: Stats of a window that count what it left out or changed, by what JSON documents call them.
 _COUNTS = {
@@ -54,6 +59,23 @@ def _asked(trace: Trace) -> list[dict[str, Any]]:
     found: list[dict[str, Any]] = []
     for text in trace.inputs.values("options").tolist():
         found += [one for one in json.loads(text or "{}").get("windows", ()) if one not in found]
+    return found
+
+
+def chosen_tracks(trace: Trace, tree: Tree) -> Mask:
+    """Return which tracks no window of the trace left out by ``lane``, bool [tracks].
+
+    Nothing was found out about the others: they are neither idle nor not recorded. A trace without inputs does not
+    tell; neither does one whose lanes are called otherwise by now.
+    """
+    found = np.ones(len(tree), np.bool_)
+    input_of, known = tree.tracks.values("input_id"), tree.tracks.valid("input_id")
+    for number, text in zip(trace.inputs.values("id").tolist(), trace.inputs.values("options").tolist(), strict=True):
+        for window in json.loads(text or "{}").get("windows", ()):
+            of, globs = ~known | (input_of == number), window.get("lane", ())
+            chosen = selected_tracks(tree, globs)
+            if (chosen & of).any():
+                found &= chosen | ~of
     return found
 
 

@@ -12,11 +12,13 @@ from lanescope.errors import UsageError
 
 #: Units of times, in ns.
 _UNITS = {"ns": 1, "us": 1_000, "µs": 1_000, "ms": 1_000_000, "s": 1_000_000_000}
-_TIME = re.compile(r"([+-]?)([0-9]{1,18}(?:\.[0-9]{1,18})?)(ns|us|µs|ms|s)?")
+_TIME = re.compile(r"(@-?|[+-]?)([0-9]{1,19}(?:\.[0-9]{1,18})?)(ns|us|µs|ms|s)?")
 _ORDINAL = re.compile(r"-?[0-9]{1,18}")
 #: Times of a trace have 64 bits.
 LOWEST, HIGHEST = -(1 << 63), (1 << 63) - 1
-_WAYS = "use 1.5ms, 12us or 34567 (ns), -1ms (before the end), +1ms (after the first time) or NAME#K"
+_WAYS = (
+    "use 1.5ms, 12us or 34567 (ns), -1ms (before the end), +1ms (after the first time), @-1ms (before time 0) or NAME#K"
+)
 
 
 class Instance(NamedTuple):
@@ -125,7 +127,7 @@ def moment(option: str, given: str | int) -> Moment:
     ``1.5ms`` and ``34567`` (without a unit: ns, or cycles where the trace counts these) are times of the trace, as
     ``slices.ts`` has them; ``-1ms`` is so long before its last time, ``+1ms`` after its first one. ``NAME#K`` is the
     Kth slice of that name, from 0: it starts a window where it starts, and ends one where it ends. A negative integer
-    in Python counts from the last time as well.
+    in Python counts from the last time as well; ``@-1ms`` is a time of the trace before 0.
 
     Args:
         option: the option, for the message.
@@ -139,10 +141,12 @@ def moment(option: str, given: str | int) -> Moment:
     if found is not None:
         sign, number, unit = found.groups()
         exact = Fraction(number) * _UNITS.get(unit, 1)
-        if exact.denominator != 1 or exact > HIGHEST:
+        if exact > HIGHEST:
+            raise UsageError(f"invalid {option} {text!r}: it is larger than 2^63 - 1", hint=_WAYS)
+        if exact.denominator != 1:
             raise UsageError(f"invalid {option} {text!r}: expected whole nanoseconds", hint=_WAYS)
-        origin = {"": "zero", "+": "first", "-": "last"}[sign]
-        return Moment(text, origin, int(exact) * (-1 if sign == "-" else 1))
+        origin = {"+": "first", "-": "last"}.get(sign, "zero")
+        return Moment(text, origin, int(exact) * (-1 if sign.endswith("-") else 1))
     name, mark, ordinal = text.rpartition("#")
     if mark and name and _ORDINAL.fullmatch(ordinal):
         return Moment(text, "slice", instance=Instance(name, int(ordinal)))

@@ -9,7 +9,7 @@ from lanescope.cli.arguments import add_input, add_window
 from lanescope.cli.console import print_json
 from lanescope.cli.context import about, close, state_views, window_of
 from lanescope.cli.paging import add_paging, start, table_part
-from lanescope.cli.reading import collected
+from lanescope.cli.reading import lanes_of
 from lanescope.cli.tables import add_formats, print_table, values_of
 from lanescope.families.family import Family
 
@@ -32,9 +32,10 @@ def run(args: argparse.Namespace) -> int:
     """Print the stretches."""
     from lanescope.pipeline import trace_queries
 
-    trace = collected(args)
+    lanes, counted = lanes_of(args)
+    trace = lanes.trace
     last = start(args, "gaps") + args.limit if args.limit else _ALL
-    table, total = trace_queries.counted_gaps(trace, last)
+    table, total = trace_queries.counted_gaps(lanes, last)
     listed, page = table_part(args, "gaps", table, total=total)
     unit = trace.time.time_unit
     timed = [column.name for column in table.spec.columns if column.unit == unit]
@@ -48,7 +49,7 @@ def run(args: argparse.Namespace) -> int:
         hidden = ("id", "track_id", "ended_by_slice_id")
         columns = [column for column in table.spec.columns if column.name not in hidden]
         values = values_of(listed, [column.name for column in columns])
-        print_table(args, columns, values, about=about(args, trace))
+        print_table(args, columns, values, about=about(args, trace, counted))
         page.state()
-    state_views(trace)
+    state_views(lanes)
     return close(trace, args)

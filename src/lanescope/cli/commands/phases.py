@@ -9,7 +9,7 @@ from lanescope.cli.arguments import add_input, add_window
 from lanescope.cli.console import print_json
 from lanescope.cli.context import about, close, state_views, window_of
 from lanescope.cli.paging import add_paging, table_part
-from lanescope.cli.reading import collected
+from lanescope.cli.reading import lanes_of
 from lanescope.cli.tables import add_formats, print_table, values_of
 from lanescope.families.family import Family
 
@@ -31,8 +31,9 @@ def run(args: argparse.Namespace) -> int:
     """Print the phases."""
     from lanescope.pipeline import trace_queries
 
-    trace = collected(args)
-    table = trace_queries.phases(trace, args.by)
+    lanes, counted = lanes_of(args)
+    trace = lanes.trace
+    table = trace_queries.phases(lanes, args.by)
     unit = trace.time.time_unit
     listed, page = table_part(args, "phases", table)
     rows = [{name: value for name, value in row.items() if name != "id"} for row in listed]
@@ -42,7 +43,7 @@ def run(args: argparse.Namespace) -> int:
     else:
         columns = [column for column in table.spec.columns if column.name not in ("id", "track_id")]
         values = values_of(rows, [column.name for column in columns])
-        print_table(args, columns, values, about=about(args, trace))
+        print_table(args, columns, values, about=about(args, trace, counted))
         page.state()
-    state_views(trace)
+    state_views(lanes)
     return close(trace, args)

@@ -117,7 +117,8 @@ class Detail:
             behind = max(bisect_left(begin, t0 + (column + 1) / per, row, stop), row + 1)
             if behind - 1 > row and (end[behind - 1] - begin[behind - 1]) * per > WIDE:
                 behind -= 1
-            share = min(float(self.sums[behind] - self.sums[row]) * per, 1.0)
+            covered = (int(self.sums[behind]) - int(self.sums[row])) % (1 << 64)  # sums may wrap, differences do not
+            share = min(float(covered) * per, 1.0)
             longest = row + int(np.argmax(end[row:behind] - begin[row:behind]))
             yield Rectangle(column, column + 1, longest, opacity(share), share, behind - row)
             row = behind
