@@ -186,10 +186,11 @@ def add_window(parser: argparse.ArgumentParser) -> None:
     group.add_argument("--where", metavar="SQL", help='only slices that meet a SQL condition: "dur > 1000"')
 
 
-def add_dataset(parser: argparse.ArgumentParser) -> None:
-    """Add the arguments that select captures of a dataset."""
+def add_dataset(parser: argparse.ArgumentParser, *, names_runs: bool = False) -> None:
+    """Add the arguments that select captures of a dataset; ``names_runs``: those that inputs name."""
     group = parser.add_argument_group("datasets: only some captures of one that `lanescope ingest` made")
-    group.add_argument("--runs", metavar="GLOB", action="append", default=[], help="only captures of this run")
+    if not names_runs:
+        group.add_argument("--runs", metavar="GLOB", action="append", default=[], help="only captures of this run")
     group.add_argument(
         "--ranks", metavar="RANKS", type=_ranks, default=[], help="only these ranks: 3, 0-7, or 0,4,8-15"
     )
