@@ -32,7 +32,7 @@ def test_runs_of_a_dataset_compare_as_their_captures(call, fleet_of_runs):
     expected = compared(call, *map(path, ("a1", "a2", "a3")), "--", *map(path, ("b1", "b2", "b3")))
     assert found["groups"] == expected["groups"]
     assert found["groups"]
-    assert [each["name"] for each in found["runs"]["a"]] == ["fleet#a1", "fleet#a2", "fleet#a3"]
+    assert found["runs"]["a"] == ["fleet#a1", "fleet#a2", "fleet#a3"]
 
 
 def test_one_run_is_compared_with_one_slice_by_slice(call, fleet_of_runs):
@@ -50,8 +50,8 @@ def test_ranks_of_a_run_are_one_run(call, fleet):
     assert call("ingest", fleet, "-o", "whole", "--jobs", "1").status == 0
     both = compared(call, "whole#kernels", "whole#kernels", "--ranks", "0-1")
     one = compared(call, "whole#kernels", "whole#kernels", "--ranks", "0")
-    count = {str(each["key"]): each["a"]["slices"] for each in one["groups"]}
-    assert all(each["a"]["slices"] == 2 * count[str(each["key"])] for each in both["groups"])
+    count = {str(each["key"]): each["effects"]["count"]["a"] for each in one["groups"]}
+    assert all(each["effects"]["count"]["a"] == 2 * count[str(each["key"])] for each in both["groups"])
 
 
 @pytest.mark.parametrize(
