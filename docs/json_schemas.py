@@ -562,6 +562,17 @@ def dataset_summary() -> Schema:
     )
 
 
+def dataset_verdicts() -> Schema:
+    """What ``explain`` prints of a dataset."""
+    row = {"run": TEXT, "topic": TEXT, "cause": TEXT, "captures": COUNT, "ranks": TEXT}
+    row |= {"share": {"type": "number"}, "largest_share": {"type": "number"}, "sentence": TEXT, "command": TEXT}
+    return document(
+        "lanescope.dataset.explain/1",
+        "lanescope explain DATASET --json",
+        {"dataset": TEXT, "captures": COUNT, "rows": listed(record(row))},
+    )
+
+
 def ingested() -> Schema:
     """What ``ingest`` prints."""
     lost: Schema = {"type": "object", "additionalProperties": COUNT}
@@ -580,7 +591,7 @@ def ingested() -> Schema:
 
 
 MADE = (
-    ingested, dataset_info, dataset_findings, dataset_summary,
+    ingested, dataset_info, dataset_findings, dataset_summary, dataset_verdicts,
     info, info_folder, findings, summary, sql, time_of_lanes, gaps, path, explain, align, doctor,
     compared, changes_of_series, baseline,
     path_of_core, waves, register_writes, layouts, graph, tasks_around, tally,

@@ -61,6 +61,7 @@ NB_MODULE(core, m) {
     lanescope::bind::lanes(m);
     lanescope::bind::layout(m);
     lanescope::bind::levelzero(m);
+    lanescope::bind::memory_limit(m);
     lanescope::bind::perfetto(m);
     lanescope::bind::perfetto_reader(m);
     lanescope::bind::profile(m);

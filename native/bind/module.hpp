@@ -21,6 +21,7 @@ void foreign_event_pairs(nanobind::module_& m);
 void foreign_lane_nesting(nanobind::module_& m);
 void layout(nanobind::module_& m);
 void levelzero(nanobind::module_& m);
+void memory_limit(nanobind::module_& m);
 void perfetto(nanobind::module_& m);
 void perfetto_reader(nanobind::module_& m);
 void profile(nanobind::module_& m);

@@ -78,6 +78,15 @@ std::unique_ptr<MappedFile> MappedFile::map(int descriptor, size_t size) {
     return made;
 }
 
+void MappedFile::forget_pages() {
+    const std::lock_guard lock(changing);
+    for (const Watched& one : watched) {
+        // All but the last page, which is private: no reader writes to the others.
+        const uintptr_t begin = one.begin, end = one.end;
+        if (end > begin + page_size) madvise(reinterpret_cast<void*>(begin), end - begin - page_size, MADV_DONTNEED);
+    }
+}
+
 MappedFile::~MappedFile() {
     const std::lock_guard lock(changing);
     // Forgotten first: what the system puts at these addresses next is not ours.

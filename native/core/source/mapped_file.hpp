@@ -27,6 +27,9 @@ public:
     std::span<char> text() const { return {pages_, size_ + 1}; }
     const std::shared_ptr<FileWatch>& watch() const { return watch_; }
 
+    // Give the pages of all mapped files back to the system, which reads them again when they are needed.
+    static void forget_pages();
+
 private:
     MappedFile() = default;
 

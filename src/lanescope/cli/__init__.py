@@ -242,6 +242,7 @@ def _run(arguments: list[str]) -> int:
 def _run_verb(verb: str, arguments: list[str]) -> int:
     _spare_threads()
     from lanescope.cli import arguments as parsing
+    from lanescope.cli.memory import within_memory
     from lanescope.cli.signals import ending_clean
 
     with ending_clean():
@@ -252,7 +253,9 @@ def _run_verb(verb: str, arguments: list[str]) -> int:
 
             print(parsing.family_help(verb, module, registry.family(named)), end="")
             return 0
-        status: int = module.run(parsing.parse(verb, module, arguments))
+        args = parsing.parse(verb, module, arguments)
+        with within_memory(args, verb):
+            status: int = module.run(args)
         return status
 
 
@@ -261,6 +264,7 @@ def _run_command(name: str, family: Family, arguments: list[str]) -> int:
     if not command.runs_programs:
         _spare_threads()
     from lanescope.cli import arguments as parsing
+    from lanescope.cli.memory import within_memory
     from lanescope.cli.signals import ending_clean
 
     with ending_clean():
@@ -268,7 +272,8 @@ def _run_command(name: str, family: Family, arguments: list[str]) -> int:
         from lanescope.cli.context import Context
 
         context = Context(args)
-        return context.finish(command.run(context, vars(args)))
+        with within_memory(args, name):
+            return context.finish(command.run(context, vars(args)))
 
 
 def _spare_threads() -> None:

@@ -171,6 +171,7 @@ def add_input(
     add_option_pairs(parser)
     if is_strict:
         parser.add_argument("--strict", action="store_true", help="exit with status 4 on data loss")
+    add_memory(parser)
     add_options(parser, [(family, family.options) for family in families])
 
 
@@ -178,19 +179,18 @@ def add_window(parser: argparse.ArgumentParser) -> None:
     """Add the arguments that ask for a part of the timeline."""
     group = parser.add_argument_group("window: only a part of the timeline")
     group.add_argument("--start", metavar="TIME", help="from this time: 1.5ms, 34567 (ns), -1ms (from the end), NAME#K")
-    group.add_argument(
-        "--end", metavar="TIME", help="up to this time, or with NAME#K up to the end of the Kth slice NAME"
-    )
+    group.add_argument("--end", metavar="TIME", help="up to this time, or up to the end of slice NAME#K")
     group.add_argument("--lane", metavar="GLOB", action="append", help="only lanes, or groups, of this name or path")
     group.add_argument("--name", metavar="GLOB", action="append", help="only slices and instants of this name")
     group.add_argument("--min-dur", metavar="DURATION", help="only slices of at least this duration")
     group.add_argument("--where", metavar="SQL", help='only slices that meet a SQL condition: "dur > 1000"')
 
 
-def add_dataset(parser: argparse.ArgumentParser) -> None:
-    """Add the arguments that select captures of a dataset."""
+def add_dataset(parser: argparse.ArgumentParser, *, names_runs: bool = False) -> None:
+    """Add the arguments that select captures of a dataset; ``names_runs``: those that inputs name."""
     group = parser.add_argument_group("datasets: only some captures of one that `lanescope ingest` made")
-    group.add_argument("--runs", metavar="GLOB", action="append", default=[], help="only captures of this run")
+    if not names_runs:
+        group.add_argument("--runs", metavar="GLOB", action="append", default=[], help="only captures of this run")
     group.add_argument(
         "--ranks", metavar="RANKS", type=_ranks, default=[], help="only these ranks: 3, 0-7, or 0,4,8-15"
     )
@@ -210,7 +210,7 @@ def _ranks(text: str) -> list[range]:
 
 def add_memory(parser: argparse.ArgumentParser) -> None:
     """Add the argument that limits memory."""
-    parser.add_argument("--memory", metavar="SIZE", help="largest resident memory, e.g. 512MiB (default: no limit)")
+    parser.add_argument("--memory", metavar="SIZE", help="most memory, e.g. 512MiB (default: no limit)")
 
 
 def add_format(parser: argparse._ActionsContainer) -> None:
@@ -347,6 +347,7 @@ def configure_command(parser: Parser, command: Command, family: Family) -> None:
     if command.takes_capture:
         _add_family(parser)
         parser.add_argument("--strict", action="store_true", help="exit with status 4 on data loss")
+        add_memory(parser)
         add_option_pairs(parser)
         _add_flags(parser, [(family, family.options)])
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from lanescope.cli.arguments import add_format, positive
 from lanescope.cli.console import check_output, echo, print_json, print_written, warn
 from lanescope.cli.context import close, each_read
+from lanescope.cli.dataset_input import DatasetRun, dataset_runs, read_run
 from lanescope.cli.paging import part
 from lanescope.cli.tables import add_formats, echo_left_out, print_table
 from lanescope.errors import UsageError
@@ -108,16 +109,30 @@ class Runs:
         """Return the summaries of captures, of kept summaries, and of all that folders of those hold."""
         return [run for each in self._each(paths, has_sequences=has_sequences) for run in each]
 
+    def of_datasets(self, paths: Sequence[str]) -> list[str | DatasetRun]:
+        """Return arguments with the runs of datasets in place of those that name them; errors as ``dataset_runs``."""
+        found: list[str | DatasetRun] = []
+        for path in paths:
+            runs = dataset_runs(path, self._args) if "ranks" in self._args else None
+            found += [path] if runs is None else runs
+        return found
+
     def _each(self, paths: Sequence[str], *, has_sequences: bool) -> Iterator[list[RunSummary]]:
         from lanescope._native import core
         from lanescope.pipeline import comparing
 
         core.keep_freed_memory()  # a command ends with its work
         by = columns_of(self._args)
-        captures = [path for path in paths if not (comparing.is_summary(path) or comparing.is_baseline(path))]
+        found = self.of_datasets(paths)
+        given = [path for path in found if isinstance(path, str)]
+        captures = [path for path in given if not (comparing.is_summary(path) or comparing.is_baseline(path))]
         traces = each_read(captures, self._args) if captures else iter(())
-        for path in paths:
-            if comparing.is_summary(path):
+        for path in found:
+            if not isinstance(path, str):
+                trace = read_run(path)
+                self.status = max(self.status, close(trace, self._args, of=f"{path.name}: "))
+                yield [comparing.summarize(trace, path.name, by, has_sequences=has_sequences)]
+            elif comparing.is_summary(path):
                 yield [comparing.read_summary(path)]
             elif comparing.is_baseline(path):
                 yield comparing.read_baseline(path)

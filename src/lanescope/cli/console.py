@@ -158,9 +158,14 @@ def echo(message: str) -> None:
 
 def print_error(message: str, hint: str = "", *, kind: str = "error") -> None:
     """Print an error, and on a second line what to do next."""
-    lines = [f"lanescope: {kind}: {_on_one_line(message)}", *([f"  hint: {_on_one_line(hint)}"] if hint else ())]
     with suppress(OSError):  # standard error may be closed; the exit status remains
-        print("\n".join(lines), file=sys.stderr)
+        print(error_text(message, hint, kind=kind), file=sys.stderr)
+
+
+def error_text(message: str, hint: str = "", *, kind: str = "error") -> str:
+    """Return what ``print_error`` prints."""
+    lines = [f"lanescope: {kind}: {_on_one_line(message)}", *([f"  hint: {_on_one_line(hint)}"] if hint else ())]
+    return "\n".join(lines)
 
 
 def warn(message: str) -> None:

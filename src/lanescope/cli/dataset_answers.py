@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from lanescope.cli.console import echo, print_json
-from lanescope.cli.dataset_input import close, selected, unit_of
+from lanescope.cli.dataset_input import close, listed_ranks, selected, unit_of
 from lanescope.cli.paging import part
 from lanescope.cli.tables import print_table
 from lanescope.errors import UsageError
@@ -30,8 +30,6 @@ _FINDINGS = {
     "code": "text", "severity": "text", "title": "text", "captures": "count", "count": "count", "ranks": "text",
     "example": "text",
 }  # fmt: skip
-#: Ranks that a row lists.
-_LISTED = 8
 
 
 def info(args: argparse.Namespace) -> int:
@@ -98,7 +96,7 @@ def summary(args: argparse.Namespace) -> int:
     from lanescope.analysis.summary import GROUPS
     from lanescope.pipeline.dataset import summaries
 
-    groups = (*GROUPS, *summaries.OF_DATASETS, "stragglers")
+    groups = (*GROUPS, *summaries.OF_DATASETS, "stragglers", "collectives")
     if args.by not in groups or args.follow or args.format:
         raise UsageError(f"a dataset has no summary by {args.by}", hint=f"use --by with one of {', '.join(groups)}")
     catalog, records = selected(args)
@@ -107,6 +105,10 @@ def summary(args: argparse.Namespace) -> int:
         table = summaries.stragglers(catalog, records, unit)
         if not len(table):
             echo(f"no run with {summaries.LEAST_RANKS} ranks: stragglers cannot be told")
+    elif args.by == "collectives":
+        table = summaries.collectives(catalog, records, unit)
+        if not len(table):
+            echo("no run with whole collectives of known ranks: who is waited for cannot be told")
     else:
         table = summaries.summary(catalog, records, args.by, unit)
     _print_rows(args, table, unit, records)
@@ -175,14 +177,13 @@ def _by_rule(found: Sequence[tuple[CaptureRecord, Finding]]) -> list[dict[str, A
     for code, severity, title in sorted(by_rule, key=lambda key: (order.index(key[1]), key)):
         mine = by_rule[code, severity, title]
         ranks = sorted({record.rank for record, _ in mine if record.rank is not None})
-        more = ", ..." if len(ranks) > _LISTED else ""
         rows.append({
             "code": code,
             "severity": severity,
             "title": title,
             "captures": len({record.capture for record, _ in mine}),
             "count": sum(finding.count for _, finding in mine),
-            "ranks": ", ".join(map(str, ranks[:_LISTED])) + more,
+            "ranks": listed_ranks(ranks),
             "example": mine[0][0].path,
         })  # fmt: skip
     return rows

@@ -3,21 +3,31 @@
 from __future__ import annotations
 
 import argparse
+import os
 from collections import Counter
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from lanescope.cli.arguments import parse_options, parse_window
 from lanescope.cli.console import warn
 from lanescope.cli.context import listed
+from lanescope.cli.reading import is_dataset
 from lanescope.errors import DataLossError, InputError, UsageError
 
 if TYPE_CHECKING:
+    from lanescope import Trace
     from lanescope.io.dataset.records import CaptureRecord, Catalog
 
 
-def selected(args: argparse.Namespace) -> tuple[Catalog, list[CaptureRecord]]:
+def selected(
+    args: argparse.Namespace, path: str | None = None, runs: Sequence[str] | None = None
+) -> tuple[Catalog, list[CaptureRecord]]:
     """Return the dataset that the user names, and the captures of the given runs and ranks.
+
+    Args:
+        args: the command line.
+        path: the dataset; None: that of the command line.
+        runs: globs of runs; None: those of the command line.
 
     Raises:
         InputError: it is empty, or not a dataset.
@@ -26,14 +36,15 @@ def selected(args: argparse.Namespace) -> tuple[Catalog, list[CaptureRecord]]:
     from lanescope.io.dataset.records import Catalog
     from lanescope.io.dataset.store import open_store
 
+    path = args.input if path is None else path
     if args.family is not None or parse_options(args):
-        raise UsageError(f"{args.input} is decoded already", hint="remove --family and decode options")
+        raise UsageError(f"{path} is decoded already", hint="remove --family and decode options")
     if "where" in args and parse_window(args) is not None:
         raise UsageError("a dataset takes no window", hint="use conditions on ts and dur in 'lanescope sql'")
-    catalog = Catalog(open_store(args.input))
+    catalog = Catalog(open_store(path))
     if not catalog.captures and not catalog.failed:
-        raise InputError(f"{args.input} is empty", hint="run 'lanescope ingest CAPTURES -o DATASET' first")
-    return catalog, catalog.selected(args.runs, args.ranks)
+        raise InputError(f"{path} is empty", hint="run 'lanescope ingest CAPTURES -o DATASET' first")
+    return catalog, catalog.selected(args.runs if runs is None else runs, args.ranks)
 
 
 def close(args: argparse.Namespace, records: Sequence[CaptureRecord], status: int = 0) -> int:
@@ -59,3 +70,53 @@ def unit_of(records: Sequence[CaptureRecord]) -> str:
         told = ", ".join(f"{count:,} in {unit}" for unit, count in units.most_common())
         raise UsageError(f"captures have different time units: {told}", hint="use --runs or --ranks to select some")
     return next(iter(units), "ns")
+
+
+class DatasetRun(NamedTuple):
+    """A run of a dataset, as comparisons take it.
+
+    Attributes:
+        name: the dataset and the run, as the user may write them.
+        catalog: the dataset.
+        records: captures of the run.
+    """
+
+    name: str
+    catalog: Catalog
+    records: list[CaptureRecord]
+
+
+def dataset_runs(path: str, args: argparse.Namespace) -> list[DatasetRun] | None:
+    """Return the runs that an argument ``DATASET`` or ``DATASET#GLOB`` names, by name; None if it is not of a dataset.
+
+    Raises:
+        InputError: the dataset is empty.
+        UsageError: no run, or no capture of the given ranks, is called so; or an option that only captures take.
+    """
+    dataset, mark, glob = path.rpartition("#")
+    if not mark or os.path.lexists(path) or not is_dataset(dataset):
+        dataset, glob = path, "*"
+        if not is_dataset(path):
+            return None
+    catalog, records = selected(args, dataset, [glob])
+    runs: dict[str, list[CaptureRecord]] = {}
+    for record in records:
+        runs.setdefault(record.run, []).append(record)
+    return [DatasetRun(f"{dataset}#{name}", catalog, runs[name]) for name in sorted(runs)]
+
+
+def read_run(run: DatasetRun) -> Trace:
+    """Return the captures of a run as one trace: each on a time axis of its own where they share no clock."""
+    from lanescope.io.dataset import tables
+    from lanescope.pipeline import session
+
+    return session.merge([tables.read_capture(run.catalog, record) for record in run.records], side_by_side=True)
+
+
+#: Ranks that a row lists.
+_LISTED = 8
+
+
+def listed_ranks(ranks: Sequence[int]) -> str:
+    """Return the first of some ranks as text."""
+    return ", ".join(map(str, ranks[:_LISTED])) + (", ..." if len(ranks) > _LISTED else "")

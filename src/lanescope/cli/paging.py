@@ -27,7 +27,7 @@ _DIGITS = 12
 #: What the command line says of the form of an answer, not of the question.
 _FORM = (
     "limit", "cursor", "json", "csv", "wide", "unit", "color", "format", "all", "sarif", "force", "strict", "fail_on",
-    "html", "fail_if", "metric",
+    "html", "fail_if", "metric", "memory",
 )  # fmt: skip
 
 

@@ -19,31 +19,6 @@ if TYPE_CHECKING:
     from lanescope.pipeline.sources import CaptureSource
 
 
-#: What to do where the limit on memory does not hold.
-_MORE_MEMORY = "use a larger --memory, write Parquet, or convert parts with --start and --end"
-
-
-@contextmanager
-def within_memory(args: argparse.Namespace) -> Iterator[None]:
-    """End the command with a clear error where it needs more memory than the user allows; no output is left."""
-    if args.memory is None:
-        yield
-        return
-    from lanescope.cli.console import print_error
-    from lanescope.errors import InputError
-    from lanescope.io import atomic_file
-    from lanescope.pipeline import memory
-
-    def ended(size: int) -> None:
-        atomic_file.discard()
-        more = f"{size >> 20:,} MiB and more"
-        print_error(f"the conversion needs {more}, not --memory {args.memory}", _MORE_MEMORY)
-        os._exit(InputError.exit_status)
-
-    with memory.limited(memory.parse_limit(args.memory), ended):
-        yield
-
-
 def is_dataset(path: str) -> bool:
     """Return whether an input is a dataset that ``ingest`` made: a folder, or the URL of one."""
     return "://" in path or os.path.isfile(os.path.join(path, "lanescope-dataset.json"))  # noqa: PTH113, PTH118
@@ -56,9 +31,11 @@ def opened(path: str, args: argparse.Namespace, *, hashes: bool | Literal["parts
     from lanescope._native import core
     from lanescope.pipeline.sources import CaptureSource  # and with it numpy, which starts threads
 
-    if getattr(args, "memory", None) is None:
+    is_limited = getattr(args, "memory", None) is not None
+    if not is_limited:
         core.keep_freed_memory()  # a command ends with its work
-    with CaptureSource(path, args.family, parse_options(args), hashes=hashes, window=window) as source:
+    options = parse_options(args)
+    with CaptureSource(path, args.family, options, hashes=hashes, window=window, spares_memory=is_limited) as source:
         yield source
 
 

@@ -88,6 +88,8 @@ class Format:
         random_access: the decoder reads the main file by itself, what it needs when it needs it, and is fed nothing.
         emits_sorted: slices and instants of a lane come in order of time over all batches, and flows stay within one:
             such batches can be drawn one by one.
+        keeps_lanes_whole: where only the capture tells: whether each lane comes in one batch, but for gaps, and flows
+            stay within one. Such batches are drawn one by one where memory is short.
         bytes_per_row: memory per row while decoding, for formats that do not stream.
         advise: what a user may do with a file that no family recognizes, begun with a verb; empty: nothing.
     """
@@ -102,6 +104,7 @@ class Format:
     is_streaming: bool = False
     random_access: bool = False
     emits_sorted: bool = False
+    keeps_lanes_whole: Reference[Callable[[Capture, Mapping[str, Any]], bool] | None] = Reference(None)
     bytes_per_row: int = 0
     advise: Reference[Callable[[FileHead], str] | None] = Reference(None)
 

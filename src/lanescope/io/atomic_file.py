@@ -11,7 +11,7 @@ import io
 import os
 import shutil
 import stat
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, BinaryIO
@@ -30,6 +30,8 @@ _NO_EXCHANGE = (errno.ENOSYS, errno.EINVAL, errno.EOPNOTSUPP, errno.EPERM)
 
 #: What is being written, and by which process: a child that was forked must not remove its parent's.
 _unfinished: dict[Path, int] = {}
+#: Are told of each path that is begun, and of each that is finished or gone.
+_watcher: tuple[Callable[[Path], object], Callable[[Path], object]] | None = None
 
 
 @contextmanager
@@ -155,11 +157,26 @@ def _unused_name(folder: Path) -> Iterator[Path]:
     path = _unused_in(folder)
     # Known before it is made: a signal may come at any time.
     _unfinished[path] = os.getpid()
+    if _watcher is not None:
+        _watcher[0](path)
     try:
         yield path
     finally:
         _remove(path)
         _unfinished.pop(path, None)
+        if _watcher is not None:
+            _watcher[1](path)
+
+
+@contextmanager
+def watched(begin: Callable[[Path], object], end: Callable[[Path], object]) -> Iterator[None]:
+    """Tell of unfinished paths inside the block: of each before it is made, and when it is finished or gone."""
+    global _watcher
+    before, _watcher = _watcher, (begin, end)
+    try:
+        yield
+    finally:
+        _watcher = before
 
 
 def _remove(path: Path) -> None:

@@ -7,18 +7,15 @@ What streams holds the limit by itself: batches, and what a sink keeps of them, 
 from __future__ import annotations
 
 import os
-import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
-from pathlib import Path
 
 from lanescope.errors import UsageError
 
 #: Smallest limit: interpreter and libraries take most of it.
 LEAST = 192 << 20
-#: How often the resident set is measured, s.
-_EVERY_S = 0.005
-_STATM = Path("/proc/self/statm")
+#: The share of the limit, one of so many, that is left for what is allocated between two measurements.
+_RESERVE = 32
 _SUFFIXES = {"KiB": 10, "MiB": 20, "GiB": 30, "TiB": 40, "": 0}
 
 
@@ -47,18 +44,14 @@ def parse_limit(text: str) -> int:
     return size
 
 
-def resident() -> int:
-    """Return the resident set of this process, bytes."""
-    return int(_STATM.read_bytes().split()[1]) * os.sysconf("SC_PAGE_SIZE")
-
-
 @contextmanager
-def limited(limit: int | None, ended: Callable[[int], None]) -> Iterator[None]:
-    """Watch the resident set of this process in a thread of its own.
+def limited(limit: int | None, message: str, status: int) -> Iterator[None]:
+    """End this process when its resident set comes close to a limit; what it has not finished is removed.
 
     Args:
         limit: most bytes; None: no limit.
-        ended: called in that thread with the resident set once it is larger; has to end the process.
+        message: written to standard error then.
+        status: its exit status then.
 
     Raises:
         UsageError: the system does not tell the resident set.
@@ -66,20 +59,18 @@ def limited(limit: int | None, ended: Callable[[int], None]) -> Iterator[None]:
     if limit is None:
         yield
         return
-    if not _STATM.exists():
-        raise UsageError("--memory requires /proc", hint="remove --memory on this system")
-    done = threading.Event()
+    from lanescope._native import core
+    from lanescope.io import atomic_file
 
-    def watch() -> None:
-        while not done.wait(_EVERY_S):
-            size = resident()
-            if size > limit:
-                ended(size)
-
-    thread = threading.Thread(target=watch, daemon=True)
-    thread.start()
     try:
-        yield
+        core.limit_memory(limit - limit // _RESERVE, message.encode("utf-8", "surrogateescape"), status)
+    except RuntimeError:
+        raise UsageError("--memory requires /proc", hint="remove --memory on this system") from None
+    try:
+        with atomic_file.watched(
+            lambda path: core.keep_unfinished(os.fsencode(path), is_unfinished=True),
+            lambda path: core.keep_unfinished(os.fsencode(path), is_unfinished=False),
+        ):
+            yield
     finally:
-        done.set()
-        thread.join()
+        core.limit_memory(0, b"", 0)

@@ -87,6 +87,7 @@ class CaptureSource:
         hashes: False: files are hashed only if somebody reads ``sha256`` of ``inputs``, before this source is closed;
             ``parts``: while they are read, if they are of a format that is written in parts, else likewise.
         window: the part of the timeline that its batches have; None: all of it.
+        spares_memory: batches of whole lanes count as sorted, and so are drawn one by one.
 
     Errors are raised at first use, as ``lanescope.open`` lists them.
     """
@@ -99,8 +100,10 @@ class CaptureSource:
         *,
         hashes: bool | Literal["parts"] = True,
         window: Window | None = None,
+        spares_memory: bool = False,
     ) -> None:
         self._path = path
+        self._spares_memory = spares_memory
         self._windowed = None if window is None else _windowed(_Whole(self), window, self._folder)
         self._hashes = hashes
         self._asked = family
@@ -124,7 +127,10 @@ class CaptureSource:
     @property
     def info(self) -> StreamInfo:
         """Properties of its stream of batches."""
-        return self.whole_info if self._windowed is None else self._windowed.info
+        if self._windowed is not None:
+            return self._windowed.info
+        info = self.whole_info
+        return info._replace(is_sorted=info.is_sorted or (self._spares_memory and self._keeps_lanes_whole()))
 
     def batches(self, progress: Progress | None = None) -> Iterator[Trace]:
         """Decode it from the start."""
@@ -196,6 +202,13 @@ class CaptureSource:
                 opened.close()
                 raise
         return self._opened
+
+    def _keeps_lanes_whole(self) -> bool:
+        if self._is_parquet:
+            return False
+        opened, family, _ = self._open()
+        keeps = family.format_of(opened).keeps_lanes_whole
+        return keeps is not None and keeps(opened, resolve_options(family.options, self._options, what=family.name))
 
     def _folder(self) -> ParquetFolder | None:
         """Return the folder of Parquet files; None where it reads something else."""

@@ -147,6 +147,46 @@ def test_the_query_of_the_page_finds_the_rank_that_collectives_wait_for(call, fl
     found = rows(call("sql", whole, query, "--csv").out)
     assert {int(row["last_rank"]): int(row["waited"]) for row in found} == waited
     assert sum(int(row["collectives"]) for row in found) == len(calls)
+    summed = rows(call("summary", whole, "--by", "collectives", "--csv").out)
+    assert {int(row["rank"]): int(row["waited_ns"]) for row in summed} == waited
+    assert [int(row["waited_ns"]) for row in summed] == sorted(waited.values(), reverse=True)
+    length = sum(dur for ranks in calls.values() for dur, _ in ranks)
+    assert sum(float(row["share"]) for row in summed) == pytest.approx(sum(waited.values()) / length)
+    worst = max(sum(dur for dur, _ in ranks) - len(ranks) * min(ranks)[0] for ranks in calls.values())
+    assert max(int(row["worst_ns"]) for row in summed) == worst
+
+
+def test_collectives_of_which_a_rank_is_missing_do_not_count(call, whole):
+    done = call("summary", whole, "--by", "collectives", "--ranks", "0-2", "--csv")
+    assert rows(done.out) == []
+    assert "no run with whole collectives" in done.err
+
+
+def test_the_verdicts_are_those_of_the_captures(call, whole):
+    found = json.loads(call("explain", whole, "--json").out)
+    assert found["captures"] == 7
+    expected = defaultdict(list)
+    for record in Catalog(open_store(str(whole))).captures:
+        for row in json.loads(call("explain", record.path, "--json").out)["rows"]:
+            expected[record.run, row["topic"], row["cause"]].append((record.rank, row["share"], row["sentence"]))
+    told = {(row["run"], row["topic"], row["cause"]): row for row in found["rows"] if row["cause"] != "rank"}
+    assert set(told) == set(expected)
+    for key, mine in expected.items():
+        assert told[key]["captures"] == len(mine)
+        assert told[key]["largest_share"] == max(share for _, share, _ in mine)
+        assert max(mine, key=lambda each: each[1])[2] in told[key]["sentence"]
+        assert told[key]["ranks"] == ", ".join(str(rank) for rank, *_ in sorted(mine))
+    (first, *_) = rows(call("summary", whole, "--by", "collectives", "--csv").out)
+    of_ranks = [row for row in found["rows"] if row["topic"] == "collectives"]
+    assert of_ranks[0]["ranks"] == first["rank"]
+    only = json.loads(call("explain", whole, "--runs", "train", "--ranks", "1", "--json").out)
+    assert {(row["run"], row["captures"], row["ranks"]) for row in only["rows"]} == {("train", 1, "1")}
+
+
+def test_verdicts_as_text_and_csv(call, whole):
+    text, table = call("explain", whole).out, rows(call("explain", whole, "--csv").out)
+    assert len(table) == text.count("\n    lanescope ")
+    assert all(row["sentence"].split(":")[0] in " ".join(text.split()) for row in table)
 
 
 def test_the_findings_are_those_of_the_captures(call, whole):
@@ -159,7 +199,9 @@ def test_the_findings_are_those_of_the_captures(call, whole):
         ]
 
 
-@pytest.mark.parametrize("command", ["info", "check --fail-on never", "summary", "summary --by stragglers", "sql"])
+@pytest.mark.parametrize(
+    "command", ["info", "check --fail-on never", "summary", "summary --by stragglers", "explain", "sql"]
+)
 def test_documents_follow_their_schemas(call, whole, command):
     verb, *flags = command.split()
     done = call(verb, whole, *flags, "--json")

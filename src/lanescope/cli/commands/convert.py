@@ -11,11 +11,11 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
-from lanescope.cli.arguments import add_input, add_memory, add_window, non_negative_int, parse_window
+from lanescope.cli.arguments import add_input, add_window, non_negative_int, parse_window
 from lanescope.cli.check_settings import add_settings, check_settings
 from lanescope.cli.console import check_output, echo, format_row_counts, is_stdout, print_written, warn
 from lanescope.cli.context import close, read_all
-from lanescope.cli.reading import opened, passed, within_memory
+from lanescope.cli.reading import opened, passed
 from lanescope.errors import UsageError
 from lanescope.families.family import Family
 from lanescope.pipeline.sinks import DRAWS_FINDINGS, PICTURES, SUFFIXES, format_of, make_sink
@@ -65,7 +65,6 @@ def configure(parser: argparse.ArgumentParser, families: Sequence[Family], argum
         action="store_false",
         help="do not add the findings of `lanescope check`",
     )
-    add_memory(parser)
     pictures = parser.add_argument_group("pictures (.svg, .png)")
     pictures.add_argument("--width", metavar="PIXELS", type=_pixels, help="width (default: 1200)")
     pictures.add_argument(
@@ -86,11 +85,6 @@ def _pixels(text: str) -> int:
 
 def run(args: argparse.Namespace) -> int:
     """Convert."""
-    with within_memory(args):
-        return _run(args)
-
-
-def _run(args: argparse.Namespace) -> int:
     format_ = args.format or _format(args.output)
     if args.inside is not None and len(args.inputs) == 1:
         raise UsageError("--inside places one capture inside another", hint="pass both captures, or remove --inside")

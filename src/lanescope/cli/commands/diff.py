@@ -6,7 +6,7 @@ import argparse
 import os
 from collections.abc import Sequence
 
-from lanescope.cli.arguments import add_input, add_window
+from lanescope.cli.arguments import add_dataset, add_input, add_window
 from lanescope.cli.compared_runs import (
     Runs,
     add_grouping,
@@ -26,6 +26,7 @@ from lanescope.view.formatting import format_count
 EXAMPLES = (
     "lanescope diff before1.bin before2.bin -- after1.bin after2.bin",
     "lanescope diff --series day1.bin day2.bin day3.bin",
+    "lanescope diff fleet#before -- fleet#after --ranks 0",
 )
 
 
@@ -38,6 +39,7 @@ def configure(parser: argparse.ArgumentParser, families: Sequence[Family], argum
     add_output(parser)
     parser.add_argument("--series", action="store_true", help="search runs in order for changes")
     add_window(parser)
+    add_dataset(parser, names_runs=True)
     # argparse drops the mark between the sides; all that follows it is a run.
     marks = [at for at, argument in enumerate(arguments) if argument == "--"]
     parser.set_defaults(marks=len(marks), second=len(arguments) - marks[0] - 1 if marks else 0)
@@ -53,9 +55,11 @@ def run(args: argparse.Namespace) -> int:
     from lanescope.pipeline import comparing
 
     runs = Runs(args)
-    is_pair = len(first) == len(second) == 1
-    both = runs.read([*first, *second], has_sequences=is_pair) if is_pair else None
-    sides = (both[:1], both[1:]) if both is not None else (runs.read(first), runs.read(second))
+    if len(runs.of_datasets(first)) == len(runs.of_datasets(second)) == 1:
+        both = runs.read([*first, *second], has_sequences=True)
+        sides = both[:1], both[1:]
+    else:
+        sides = runs.read(first), runs.read(second)
     status = report(comparing.compare(*sides, alpha=args.alpha, floor=floor_of(args)), args)
     return runs.status or status
 

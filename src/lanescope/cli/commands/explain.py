@@ -6,10 +6,10 @@ import argparse
 import shlex
 from collections.abc import Sequence
 
-from lanescope.cli.arguments import add_input, add_window
+from lanescope.cli.arguments import add_dataset, add_input, add_window
 from lanescope.cli.console import print_json
 from lanescope.cli.context import close, window_of
-from lanescope.cli.reading import opened, passed
+from lanescope.cli.reading import is_dataset, opened, passed
 from lanescope.cli.tables import add_formats, print_table, print_wrapped
 from lanescope.families.family import Family
 from lanescope.view.formatting import escape
@@ -21,11 +21,16 @@ def configure(parser: argparse.ArgumentParser, families: Sequence[Family], argum
     """Add the arguments."""
     add_input(parser, families)
     add_window(parser)
+    add_dataset(parser)
     add_formats(parser, "lanescope.explain/1", is_timed=False)
 
 
 def run(args: argparse.Namespace) -> int:
     """Print the sentences, each with the command that shows its figure."""
+    if is_dataset(args.input):
+        from lanescope.cli import dataset_explain
+
+        return dataset_explain.explain(args)
     from lanescope.pipeline import session
     from lanescope.pipeline.observers import Collect
 

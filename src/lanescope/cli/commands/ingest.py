@@ -14,7 +14,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
-from lanescope.cli.arguments import add_input, add_memory, parse_options, positive
+from lanescope.cli.arguments import add_input, parse_options, positive
 from lanescope.cli.console import echo, print_json, warn
 from lanescope.cli.context import listed
 from lanescope.cli.tables import add_formats, print_table
@@ -39,7 +39,6 @@ def configure(parser: argparse.ArgumentParser, families: Sequence[Family], argum
     parser.add_argument("-o", "--output", metavar="DATASET", required=True, help="folder or URL of the dataset")
     parser.add_argument("--run", metavar="NAME", help="run of these captures (default: the folder of each)")
     parser.add_argument("--jobs", metavar="N", type=positive, help="captures side by side (default: all cores)")
-    add_memory(parser)
     parser.add_argument(
         "--on", metavar="PLACE", default="local", help="local (default), or dask://HOST:PORT of a Dask scheduler"
     )

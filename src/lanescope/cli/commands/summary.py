@@ -39,7 +39,7 @@ _ANALYSES = {
     "occupancy": ("block",),
 }
 #: Groups and answers of datasets only.
-_OF_DATASETS = ("rank", "run", "capture", "stragglers")
+_OF_DATASETS = ("rank", "run", "capture", "stragglers", "collectives")
 #: Groups of lanes whose time can be summed.
 _UNITS = ("sm", "block", "core", "tile", "queue")
 #: Columns of a table that is followed, where there is room for a few only.

@@ -120,6 +120,15 @@ class CudaDecoder:
         return batches(self._capture, self._options, self._names, buffer, content, self._part)
 
 
+def keeps_lanes_whole(capture: Capture, options: Mapping[str, Any]) -> bool:
+    """Return whether no record of one lane ends what another began; errors as those of the decoder."""
+    main = capture.main
+    if main.container == "memory" or main.size <= WHOLE_BYTES:
+        return False  # one batch as a rule
+    content = content_in(main.reader(), main.size)
+    return not layout_detection.read(content, with_layout(capture, options)).has_special
+
+
 def with_layout(capture: Capture, options: Mapping[str, Any]) -> dict[str, Any]:
     """Return the options with the layout file next to the capture as its layout, where none is given."""
     found = dict(options)

@@ -129,6 +129,7 @@ FAMILY = Family(
             fields=_HERE + "formats.field_map:field_map",
             stages={"packet": _HERE + "dump:packet_lines", "record": _HERE + "dump:record_lines"},
             random_access=True,
+            keeps_lanes_whole=_HERE + "decoder:keeps_lanes_whole",
             # One word, the columns of half a slice, and scratch for the longest lane.
             bytes_per_row=100,
             advise=_HERE + "formats.detect:advise",

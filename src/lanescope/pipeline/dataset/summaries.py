@@ -230,3 +230,55 @@ order by is_outlier desc, abs(total - middle) desc, run, name, rank"""
     values = list(zip(*rows, strict=True)) or [()] * len(columns)
     named = {each.name: list(value) for each, value in zip(columns, values, strict=True)}
     return Table.from_arrays(replace(STRAGGLERS, columns=columns), named)
+
+
+COLLECTIVES = TableSpec(
+    "collectives",
+    "time that ranks wait in collectives of a run for the rank that comes last",
+    (
+        ColumnSpec("run", "utf8", "run"),
+        ColumnSpec("rank", "int64", "rank that comes last: its part of the collective is the shortest"),
+        ColumnSpec("collectives", "int64", "number of collectives to which it comes last"),
+        ColumnSpec("waited", "int64", "time that the other ranks are longer in them, summed", unit="ns"),
+        ColumnSpec("worst", "int64", "largest such time of one collective", unit="ns"),
+        ColumnSpec("share", "float64", "part of the time of all ranks in collectives of the run", unit="1"),
+    ),
+)
+
+
+def collectives(catalog: Catalog, records: Sequence[CaptureRecord], unit: str) -> Table:
+    """Return for which rank the others wait in collectives.
+
+    No rank leaves a collective before the last one has come. So where its part is shortest, that rank came last.
+    Durations alone are compared: the clocks of the ranks need no alignment. Collectives of which a rank is missing, or
+    without a sequence number, do not count.
+
+    Args:
+        catalog: the dataset.
+        records: the captures.
+        unit: time unit of the captures.
+
+    Returns:
+        One row per run and rank, the largest wait first; none where no capture has collectives.
+    """
+    query = """
+with calls as (select s.run, c.group_name, c.sequence, c.collective, c.group_size, s.rank, s.dur
+    from kineto_collectives c join slices s on s.capture = c.capture and s.id = c.slice_id
+    where s.category = 'kernel' and s.dur is not null and c.sequence is not null),
+waits as (select run, arg_min(rank, (dur, rank)) as last_rank, sum(dur) as length,
+        sum(dur) - count(*) * min(dur) as waited
+    from calls group by run, group_name, sequence, collective, group_size
+    having count(*) = group_size and count(distinct rank) = group_size),
+runs as (select run, sum(length) as length from waits group by 1)
+select run, last_rank, count(*), sum(waited)::bigint, max(waited)::bigint,
+    sum(waited) / greatest(any_value(runs.length), 1)
+from waits join runs using (run) group by run, last_rank order by 4 desc, run, last_rank"""
+    ranked = [record for record in records if record.rank is not None and record.rows.get("kineto_collectives")]
+    rows = []
+    if ranked:
+        with tables.connect(catalog, ranked, query) as connection:
+            rows = connection.execute(query).fetchall()
+    columns = tuple(replace(each, unit=unit) if each.unit == "ns" else each for each in COLLECTIVES.columns)
+    values = list(zip(*rows, strict=True)) or [()] * len(columns)
+    named = {each.name: list(value) for each, value in zip(columns, values, strict=True)}
+    return Table.from_arrays(replace(COLLECTIVES, columns=columns), named)

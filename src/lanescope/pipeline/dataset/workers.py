@@ -59,7 +59,7 @@ def ingest_local(works: Sequence[Work], jobs: int) -> Iterator[Outcome]:
 
 def ingest_within(work: Work) -> Outcome:
     """Ingest a capture in a worker, whose process ends if it takes more memory than it may."""
-    with limited(work.memory, lambda _: os._exit(_TOO_LARGE)):
+    with limited(work.memory, "", _TOO_LARGE):
         return ingest_one(work)
 
 

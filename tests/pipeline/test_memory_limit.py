@@ -1,0 +1,108 @@
+"""A limit on the resident set: it ends work of any kind in time, and only work that needs the memory."""
+
+import os
+import subprocess
+import sys
+
+import pytest
+
+pytestmark = pytest.mark.skipif(not os.path.exists("/proc/self/statm"), reason="needs /proc")  # noqa: PTH110
+
+MIB = 1 << 20
+
+PROLOGUE = """
+import sys
+from pathlib import Path
+from lanescope.io import atomic_file
+from lanescope.pipeline.memory import limited
+def peak():
+    line = next(line for line in Path("/proc/self/status").read_text().splitlines() if line.startswith("VmHWM"))
+    return int(line.split()[1]) << 10
+"""
+
+
+def ran(code, tmp_path, *arguments):
+    """Run a program with what it needs imported; ``TMPDIR`` is a folder of its own."""
+    environment = {**os.environ, "TMPDIR": str(tmp_path)}
+    command = [sys.executable, "-c", PROLOGUE + code, *map(str, arguments)]
+    return subprocess.run(command, capture_output=True, text=True, env=environment, cwd=tmp_path)
+
+
+def test_work_that_keeps_the_interpreter_ends_with_the_message_and_leaves_nothing(tmp_path):
+    """One call of the interpreter fills the memory: no thread of Python's runs meanwhile."""
+    code = """
+with limited(256 << 20, "too much\\n", 7):
+    with atomic_file.scratch() as folder, atomic_file.atomic_writer("out.bin") as out:
+        (folder / "spilled").write_bytes(b"spilled")
+        (folder / "below").mkdir()
+        out.write(b"begun")
+        out.flush()
+        print(sorted(path.name[:11] for path in Path().iterdir()), flush=True)
+        b"x" * (4 << 30)
+"""
+    done = ran(code, tmp_path)
+    assert (done.returncode, done.stderr) == (7, "too much\n")
+    assert done.stdout == "['.lanescope-', '.lanescope-']\n"
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_the_peak_stays_below_the_limit(tmp_path):
+    grows = """
+with limited(256 << 20, "", 7):
+    kept = []
+    while True:
+        kept.append(bytearray(1 << 20))
+        print(peak(), flush=True)
+"""
+    done = ran(grows, tmp_path)
+    assert done.returncode == 7
+    assert 200 * MIB < int(done.stdout.split()[-1]) <= 256 * MIB
+
+
+def test_pages_of_mapped_files_do_not_count_in_the_end(tmp_path):
+    large = tmp_path / "large"
+    with large.open("wb") as file:
+        file.truncate(700 * MIB)
+        file.seek(650 * MIB)
+        file.write(b"\5")
+    code = """
+from lanescope._native import core
+with open("large", "rb") as file, limited(256 << 20, "too much\\n", 7):
+    text, watch = core.map_file(file.fileno(), 700 << 20)
+    print(sum(int(text[at : at + (1 << 20)].sum()) for at in range(0, 700 << 20, 1 << 20)), text[650 << 20], text[-1])
+    assert peak() < 280 << 20
+"""
+    done = ran(code, tmp_path)
+    assert (done.stdout, done.stderr, done.returncode) == ("5 5 0\n", "", 0)
+
+
+def test_freed_memory_is_given_back_first(tmp_path):
+    code = """
+with limited(256 << 20, "too much\\n", 7):
+    for _ in range(4):
+        blocks = [bytes(60_000) for _ in range(2_700)]  # 160 MB, in the heap
+        del blocks[::2]
+        del blocks
+"""
+    assert ran(code, tmp_path).returncode == 0
+
+
+def test_there_is_no_limit_after_the_block(tmp_path):
+    code = """
+with limited(256 << 20, "too much\\n", 7):
+    pass
+with limited(None, "too much\\n", 7):
+    len(b"x" * (400 << 20))
+"""
+    assert ran(code, tmp_path).returncode == 0
+
+
+def test_finished_outputs_stay(tmp_path):
+    code = """
+with limited(256 << 20, "", 7):
+    with atomic_file.atomic_writer("out.bin") as out:
+        out.write(b"whole")
+    b"x" * (4 << 30)
+"""
+    assert ran(code, tmp_path).returncode == 7
+    assert [(path.name, path.read_bytes()) for path in tmp_path.iterdir()] == [("out.bin", b"whole")]
