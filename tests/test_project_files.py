@@ -51,6 +51,16 @@ def test_the_tested_pythons_begin_with_the_one_that_is_required():
     assert tested == [f"3.{minor}" for minor in range(11, 11 + len(tested))]
 
 
+def test_the_core_keeps_to_the_stable_abi():
+    """Only wheels for 3.12 and later are built with the limited headers; the usual build would take anything."""
+    sources = [path for path in (ROOT / "native/bind").rglob("*.[ch]pp") if path.is_file()]
+    assert sources
+    # All that is private, and what looks like a function but reads the insides of an object.
+    unstable = re.compile(r"\b(_Py\w+|Py(Bytes|ByteArray|List|Tuple)_(AS_STRING|GET_SIZE|GET_ITEM|SET_ITEM))\b")
+    used = [f"{path.name}: {found[0]}" for path in sources for found in unstable.finditer(path.read_text())]
+    assert not used
+
+
 @pytest.mark.parametrize("path", [path for path in FORMS if path.name != "config.yml"], ids=lambda path: path.name)
 def test_a_form_has_what_forms_need(path):
     form = load(path)

@@ -4,6 +4,7 @@
 """
 
 import errno
+import hashlib
 import json
 import os
 import resource
@@ -158,26 +159,61 @@ def test_no_home_does_no_harm(capture, home):
     assert whole("out.parquet") == 19_008
 
 
-@pytest.mark.parametrize("change", ["cut", "grows", "replaced"])
-def test_a_capture_that_changes_while_it_is_read_is_whole_or_refused(capture, change):
+def cut(path, _):
+    os.truncate(path, 1000)
+
+
+def grow(path, newer):
+    with path.open("ab") as file:
+        file.write(newer[-4096:])
+
+
+def replace(path, newer):
+    Path("new").write_bytes(newer)
+    Path("new").replace(path)
+
+
+def write_over(path, newer):
+    """Change the second half first: what is read from the start on would be of both."""
+    with path.open("r+b", buffering=0) as file:
+        half = len(newer) // 2
+        file.seek(half)
+        file.write(newer[half:])
+        file.seek(0)
+        file.write(newer[:half])
+
+
+@pytest.mark.parametrize("change", [cut, grow, replace, write_over])
+def test_a_capture_that_changes_while_it_is_read_is_one_of_both_or_refused(capture, change):
     path = Path("attention.npy")
     content = path.read_bytes()
+    other = dict(lanescope.simulate("cuda", seed=2).files)["attention.npy"]
+    assert len(other) == len(content)
+    assert other != content
+    answers = set()
+    for data in (content, other, content + other[-4096:]):
+        path.write_bytes(data)
+        if ended("convert", "attention.npy", "-o", "out.json", "--force")[0] == 0:
+            answers.add(slices_of("out.json"))
     times = some(20)
     for moment in range(times):
         path.write_bytes(content)
         with started("convert", "attention.npy", "-o", "out.json", "--force") as running:
             time.sleep(1.0 * (moment + 0.5) / times)
-            if change == "cut":
-                os.truncate(path, 1000)
-            elif change == "grows":
-                with path.open("ab") as file:
-                    file.write(content[-4096:])
-            else:
-                Path("new").write_bytes(content)
-                Path("new").replace(path)
+            change(path, other)
             _, err = running.communicate(timeout=120)
         assert running.returncode >= 0, (moment, running.returncode, err)
         assert "Traceback" not in err
+        if running.returncode == 0:
+            assert slices_of("out.json") in answers, (moment, err)
+        else:
+            assert err.startswith("lanescope: error: "), (moment, err)
+
+
+def slices_of(target):
+    """Return the digest of all slices of an output, however often it was replaced."""
+    slices = lanescope.open(target).slices
+    return hashlib.sha256(slices["ts"].tobytes() + slices["dur"].tobytes()).hexdigest()
 
 
 EXTRAS = {

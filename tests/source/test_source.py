@@ -86,6 +86,26 @@ def test_a_file_that_becomes_shorter_is_an_error(path, read):
     source.close()
 
 
+def piece_by_piece(source):
+    return b"".join(source.chunks(100))
+
+
+def anywhere(source):
+    return source.reader().at(0, 100)
+
+
+@pytest.mark.parametrize("read", [content, piece_by_piece, Source.read, anywhere, lambda source: source.sha256])
+@pytest.mark.parametrize("hashes", [True, False])
+def test_a_file_that_is_written_over_is_an_error(path, read, hashes):
+    os.utime(path, ns=(0, 0))
+    source = Source(path, hashes=hashes)
+    with path.open("r+b") as writer:
+        writer.write(b"other")
+    with pytest.raises(InputError, match=r"run\.bin: file changed while it was read"):
+        read(source)
+    source.close()
+
+
 #: More than is copied, and as much as fills the last page.
 LARGE = (file_module.CHUNK_BYTES + 1, file_module.CHUNK_BYTES + 4096, 2 * file_module.CHUNK_BYTES)
 

@@ -2,7 +2,8 @@
 
 from lanescope.source.capture import Capture, is_one
 from lanescope.source.detection import CERTAIN, HEAD_BYTES, MINE, TIE, Detection, FileHead
-from lanescope.source.file import CHUNK_BYTES, Reader, Source, SpooledFile
+from lanescope.source.file import CHUNK_BYTES, Source, SpooledFile
+from lanescope.source.reader import Reader
 
 __all__ = [
     "CERTAIN",

@@ -8,9 +8,10 @@ import sys
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any, BinaryIO, NoReturn
 
-from lanescope.errors import InputError, os_reason
+from lanescope.errors import InputError
 from lanescope.source.detection import HEAD_BYTES, FileHead
 from lanescope.source.digest import Digest
+from lanescope.source.reader import RUN_AGAIN, Reader, check_unchanged, fail, state_of
 
 if TYPE_CHECKING:
     import numpy as np
@@ -31,7 +32,6 @@ _UNPACKED_RATIO = 200
 #: Unpacking stops while this share of the temporary folder's disk is still free, so that it never fills up.
 _FREE_SHARE = 0.02
 _CHECK_BYTES = 64 << 20
-_RUN_AGAIN = "run again after the writer has finished"
 #: How long a named pipe may have no writer.
 _PATIENCE_MS = 5000
 
@@ -61,7 +61,6 @@ class Source:
         self.hashes = hashes
         self._digest: Digest | None = None
         self._watch: core.FileWatch | None = None
-        self._mapped_state = 0, 0
         self.reached = [0]  # the byte at which the latest read of a reader ended
         self._file, begin = _open(self.path)
         try:
@@ -77,10 +76,10 @@ class Source:
             if packed is not None:
                 self._replace(packed)
             self.size = self._file.seek(0, os.SEEK_END)
-            self._state = None if hashes else _state(self._file)
+            self._opened = state_of(self._file.fileno())
         except OSError as error:
             self.close()
-            _fail(self.path, error)
+            fail(self.path, error)
         except BaseException:
             self.close()
             raise
@@ -107,7 +106,7 @@ class Source:
         """Yield the content in pieces of ``size`` bytes; a piece is valid until the next one is asked for.
 
         Raises:
-            InputError: reading fails, or the file has become shorter.
+            InputError: reading fails, or the file has become shorter or was written over.
         """
         yield from self._pieces(size, hashes=self.hashes)
 
@@ -129,6 +128,7 @@ class Source:
         finally:
             if digest is not None:
                 digest.end()
+        check_unchanged(self._file.fileno(), self._opened, self.path)
         if digest is not None:
             self._digest = digest
 
@@ -138,7 +138,7 @@ class Source:
         It is a part of an array with a zero behind it, for readers that stop at one (``base`` of the result).
 
         Raises:
-            InputError: reading fails, or the file has become shorter.
+            InputError: reading fails, or the file has become shorter or was written over.
         """
         from lanescope._native import core
 
@@ -156,6 +156,7 @@ class Source:
         finally:
             if digest is not None:
                 digest.end()
+        check_unchanged(self._file.fileno(), self._opened, self.path)
         if digest is not None:
             self._digest = digest
         return content
@@ -175,7 +176,6 @@ class Source:
         if self.size > CHUNK_BYTES:  # of less a copy costs less
             from lanescope._native import core
 
-            self._mapped_state = _state(self._file)
             try:
                 found = core.map_file(self._file.fileno(), self.size)
             except OSError:  # not a file of the system
@@ -195,14 +195,13 @@ class Source:
         # A page that lost a part has zeros there, which is not seen when they are read.
         size = self.size if self._file.closed else os.fstat(self._file.fileno()).st_size
         if size < self.size or watch.is_shorter:
-            raise InputError(f"{self.path}: file became shorter while it was read", hint=_RUN_AGAIN)
-        # What is appended stays unseen; of what was written over, a part may have been read before and a part after.
-        if size == self.size and not self._file.closed and _state(self._file) != self._mapped_state:
-            raise InputError(f"{self.path}: file changed while it was read", hint=_RUN_AGAIN)
+            raise InputError(f"{self.path}: file became shorter while it was read", hint=RUN_AGAIN)
+        if not self._file.closed:
+            check_unchanged(self._file.fileno(), self._opened, self.path)
 
     def reader(self) -> Reader:
         """Return what reads the content anywhere, also after this source was closed."""
-        return Reader(os.dup(self._file.fileno()), self.path, self.reached)
+        return Reader(os.dup(self._file.fileno()), self.path, self.reached, self._opened)
 
     @property
     def sha256(self) -> str:
@@ -214,9 +213,9 @@ class Source:
         while self._digest is None:
             for _ in self._pieces(CHUNK_BYTES, hashes=True):
                 pass
-            if self._state is not None and self._state != _state(self._file):
+            if self._opened != state_of(self._file.fileno()):  # what was read before may have been something else
                 self._digest = None
-                raise InputError(f"{self.path}: file changed while it was read", hint=_RUN_AGAIN)
+                raise InputError(f"{self.path}: file changed while it was read", hint=RUN_AGAIN)
         found = self._digest.hex
         if self._watch is not None:
             self._check_length(self._watch)
@@ -235,7 +234,7 @@ class Source:
         try:
             self._file.seek(0)
         except OSError as error:
-            _fail(self.path, error)
+            fail(self.path, error)
 
     def _fill(self, buffer: memoryview, left: int) -> None:
         """Fill ``buffer`` from the file, however small the pieces that the system gives (2 GiB at most)."""
@@ -244,53 +243,13 @@ class Source:
             try:
                 count = self._file.readinto(buffer[done:])  # type: ignore[attr-defined]
             except OSError as error:
-                _fail(self.path, error)
+                fail(self.path, error)
             if not count:
                 raise InputError(
                     f"{self.path}: file became shorter while it was read: {left - done} bytes missing",
-                    hint=_RUN_AGAIN,
+                    hint=RUN_AGAIN,
                 )
             done += count
-
-
-class Reader:
-    """Random access to a file, independent of its source.
-
-    Args:
-        descriptor: of the open file; it is closed with this object.
-        path: what messages call it.
-        reached: one number, where the latest read ended; it is kept up to date.
-    """
-
-    def __init__(self, descriptor: int, path: str, reached: list[int]) -> None:
-        self._descriptor, self._path, self._reached = descriptor, path, reached
-
-    def __del__(self) -> None:
-        os.close(self._descriptor)
-
-    def at(self, offset: int, size: int) -> npt.NDArray[np.uint8]:
-        """Return ``size`` bytes from ``offset`` on, uint8 [size].
-
-        Raises:
-            InputError: reading fails, or the file has become shorter.
-        """
-        import numpy as np
-
-        found = np.empty(size, np.uint8)
-        view, done = memoryview(found.data), 0
-        while done < size:
-            try:
-                count = os.preadv(self._descriptor, [view[done:]], offset + done)
-            except OSError as error:
-                _fail(self._path, error)
-            if not count:
-                raise InputError(
-                    f"{self._path}: file became shorter while it was read: {size - done} bytes missing",
-                    hint=_RUN_AGAIN,
-                )
-            done += count
-        self._reached[0] = offset + size
-        return found
 
 
 class SpooledFile:
@@ -342,16 +301,6 @@ class SpooledFile:
         self._file.close()
 
 
-def _state(file: BinaryIO) -> tuple[int, int]:
-    """Return what tells that a file was written to: its size, and when that was last."""
-    found = os.fstat(file.fileno())
-    return found.st_size, found.st_mtime_ns
-
-
-def _fail(path: str, error: OSError) -> NoReturn:
-    raise InputError(f"cannot read {path!r}: {os_reason(error)}", hint="check the path") from None
-
-
 def _open(path: str) -> tuple[BinaryIO, bytes | None]:
     """Open a file for reading without buffers.
 
@@ -374,7 +323,7 @@ def _open(path: str) -> tuple[BinaryIO, bytes | None]:
     except PermissionError:
         raise InputError(f"cannot open {path!r}: permission denied", hint="check the file permissions") from None
     except OSError as error:
-        _fail(path, error)
+        fail(path, error)
     except ValueError as error:  # a NUL in the name, characters that no file name can hold
         raise InputError(f"cannot open {path!r}: {error}", hint="check the path") from None
     file: BinaryIO = open(descriptor, "rb", buffering=0)  # noqa: SIM115, PTH123

@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Any
 from lanescope.errors import UsageError
 from lanescope.source.capture import Capture
 from lanescope.source.detection import HEAD_BYTES, FileHead
-from lanescope.source.file import CHUNK_BYTES, Reader, Source, gunzip
+from lanescope.source.file import CHUNK_BYTES, Source, gunzip
+from lanescope.source.reader import Reader
 
 _ZIP_MAGIC = b"PK\x03\x04"
 _GZIP_MAGIC = b"\x1f\x8b\x08"

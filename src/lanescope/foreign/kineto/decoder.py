@@ -29,7 +29,7 @@ from lanescope.wire.trace_events import TraceEvents, WindowReader, read_windows
 
 if TYPE_CHECKING:
     from lanescope.source import Capture
-    from lanescope.source.file import Reader
+    from lanescope.source.reader import Reader
     from lanescope.trace.streams import TracePart
 
 

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from lanescope.foreign.perfetto.formats.packets import PacketReader
 from lanescope.foreign.perfetto.interpret.clocks import ClockMap
 from lanescope.foreign.perfetto.schema import EVENTS
-from lanescope.source.file import Reader
+from lanescope.source.reader import Reader
 from lanescope.trace import Table
 
 _PIECE = 1 << 20
