@@ -48,14 +48,17 @@ bool Scanner::read_key(const Shape& shape, bool is_first, size_t* place) {
 // Numbers as writers write them: in a list apart from each other by a comma and at most one space. False: `read_cell`
 // decides, and the place is where it was.
 bool Scanner::read_plain_cell(const Cell& cell, uint64_t* out, size_t stride) {
-    if (cell.kind != Kind::number && cell.kind != Kind::integer) return false;
+    const bool is_token = cell.kind == Kind::token;
+    if (cell.kind != Kind::number && cell.kind != Kind::integer && !is_token) return false;
     const char* at = at_;
     if (cell.count == 1) {
-        at = plain_number(at, end_, out);
-        if (at == nullptr || *out > cell.limit) return false;
-        at_ = at;
+        const bool is_text = is_token && *at == '"';
+        at = plain_number(at + is_text, end_, out);
+        if (at == nullptr || (is_text && *at != '"') || (!is_token && *out > cell.limit)) return false;
+        at_ = at + is_text;
         return true;
     }
+    if (is_token) return false;
     for (uint32_t i = 0; i < cell.count; ++i) {
         if (*at != (i == 0 ? '[' : ',')) return false;
         ++at;
