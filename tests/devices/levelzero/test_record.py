@@ -556,6 +556,17 @@ def test_a_program_that_traces_itself_sees_what_it_sees_alone(fake_ze, programs,
     assert appends["how"].tolist() == ["INLINE"] * 5
 
 
+@pytest.mark.parametrize(("how", "told"), [("one", set()), ("two", {"tables_refilled"})])
+def test_tables_that_a_loader_fills_anew_are_told_where_other_threads_may_call(programs, recording, newest, how, told):
+    """What goes past the recorder meanwhile cannot be seen; a loader may fill them more than once."""
+    done = recording(*newest(programs / "recorder_refill", how), loader=newest.none)
+    assert (done.status, done.out) == (0, "1\n"), done.err
+    degradations = events_of(done.folder).events["degradations"]
+    assert set(degradations["reason"].tolist()) == told
+    trace = lanescope.open(done.folder)
+    assert ("levelzero_degraded" in trace.stats["name"].tolist()) == bool(told)
+
+
 @pytest.mark.parametrize("is_newest", [False, True], ids=["1.8", "1.32"])
 def test_one_call_of_zeinit_is_one_call(fake_ze, recording, newest, is_newest):
     """The check that a loader makes of a driver is not the program's."""

@@ -3,9 +3,11 @@
 #include <dlfcn.h>
 #include <pthread.h>
 
+#include <algorithm>
 #include <functional>
 #include <mutex>
 #include <string>
+#include <vector>
 
 #include "api/entry_points.hpp"
 
@@ -30,11 +32,22 @@ bool is_on_stack(const void* address) {
 void* left[function_count];
 std::mutex table_mutex;
 
+// Loaders fill the table that calls go through where it stands: for zesInit, and for each of zeInit and zeInitDrivers. The
+// driver's functions are in it until we come, so calls that other threads make in between go past the recorder, and what they
+// would have been told of their events is the driver's answer. That cannot be prevented from here, nor seen: it is told.
+// Tables are told apart by where they stand: a process may have several loaders.
+void note_fill(void** members) {
+    static auto& filled = *new std::vector<void**>;
+    if (std::find(filled.begin(), filled.end(), members) == filled.end()) return filled.push_back(members);
+    if (has_other_threads()) emit<Record::degraded>(host_ns(), Scope::process, u64{0}, Reason::tables_refilled, u32{0}, u32{1});
+}
+
 // Replaces what a table holds. It has the members of the requested version and no more. False: it is one that came
 // before, and another layer stands in it already.
 bool patch_table(Table table, u32 version, void** members) {
     const u32 minor = version & 0xffff;
     size_t member = 0;
+    bool is_filled = false;
     for (const FunctionSlot& slot : function_slots) {
         if (slot.table != table) continue;
         if (slot.minor > minor) break;
@@ -43,10 +56,13 @@ bool patch_table(Table table, u32 version, void** members) {
         if (found == left[index(slot.function)]) return false;
         void* ours = entry(InterceptPath::layer, slot.function);
         if (found == ours) continue;
+        is_filled = true;
         targets[static_cast<size_t>(InterceptPath::layer)][index(slot.function)].store(found, std::memory_order_release);
         choose_route(InterceptPath::layer, slot.function);
         if (is_recorded(slot.function)) found = ours;
     }
+    // Of each time that all tables are filled, once.
+    if (is_filled && table == Table::CommandList) note_fill(members);
     return true;
 }
 

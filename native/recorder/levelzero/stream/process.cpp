@@ -278,6 +278,12 @@ void set_recording(bool on) {
     choose_routes();
 }
 
+bool has_other_threads() {
+    Process& process = the_process();
+    const std::lock_guard guard(process.mutex);
+    return process.streams.size() > process.idle.size() + (local.stream != nullptr ? 1 : 0);
+}
+
 bool is_selected(Function function) {
     const Process& process = the_process();
     return process.settings.host_calls && process.selected[index(function)];

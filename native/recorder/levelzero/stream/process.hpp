@@ -82,6 +82,9 @@ bool is_selected(Function function);
 Stream* new_stream();
 inline Stream* this_stream() { return local.stream != nullptr ? local.stream : new_stream(); }
 
+// Whether threads besides this one have written events and not ended yet; those of the recorder count as well.
+bool has_other_threads();
+
 // Says once on standard error that the trace cannot be written.
 void output_failed(const char* path, int error);
 

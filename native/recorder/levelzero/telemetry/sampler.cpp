@@ -111,6 +111,10 @@ void end() {
 }
 
 void start(Sampler& state, Handle driver, DeviceGet devices_of) {
+    // The program's signals are for its own threads: neither for ours nor for any that a driver starts for the sensors.
+    sigset_t all_signals, before;
+    sigfillset(&all_signals);
+    pthread_sigmask(SIG_SETMASK, &all_signals, &before);
     // Loaders fill their tables of functions anew in zesInit. Calls that other threads make meanwhile may go past the
     // recorder: the program has no devices yet, and so no operations, and its other threads wait below.
     state.reason = initialize();
@@ -120,10 +124,6 @@ void start(Sampler& state, Handle driver, DeviceGet devices_of) {
         if (devices_of(driver, &count, state.devices.data()) != success) count = 0;
         state.devices.resize(count);
     }
-    // The program's signals are for its own threads.
-    sigset_t all_signals, before;
-    sigfillset(&all_signals);
-    pthread_sigmask(SIG_SETMASK, &all_signals, &before);
     const bool is_made = pthread_create(&state.thread, nullptr, run, &state) == 0;
     pthread_sigmask(SIG_SETMASK, &before, nullptr);
     static std::atomic<bool> is_registered = false;
