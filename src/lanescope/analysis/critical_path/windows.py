@@ -165,7 +165,8 @@ def windows(made: TraceGraph, choice: WindowChoice) -> list[PathWindow]:
         begin = first if choice.begin is None else _time_of(made, "--from", choice.begin, is_end=False)
         end = last if choice.end is None else _time_of(made, "--to", choice.end, is_end=True)
         if begin >= end:
-            raise UsageError(f"the window from {begin:,} to {end:,} is empty", hint="use --from before --to")
+            hint = f"use times from {first:,} to {last:,}, the first one before the last"
+            raise UsageError(f"the window from {begin:,} to {end:,} is empty", hint=hint)
         return [sinks.find("", begin, end, lanes, why)]
     if made.windows and lanes is None:
         return [_natural(made, sinks, window, None, why) for window in made.windows]

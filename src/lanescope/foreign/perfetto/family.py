@@ -23,6 +23,7 @@ FAMILY = Family(
     ),
     tables=_HERE + "schema:DETAILS",
     stats=_HERE + "schema:STATS",
+    causes=_HERE + "analysis.causes:causes",
     simulator=Simulator(
         _HERE + "simulate:simulate",
         options=(

@@ -1,0 +1,1 @@
+"""What only traces of Perfetto tell."""
