@@ -178,7 +178,7 @@ def add_input(
 def add_window(parser: argparse.ArgumentParser) -> None:
     """Add the arguments that ask for a part of the timeline."""
     group = parser.add_argument_group("window: only a part of the timeline")
-    group.add_argument("--start", metavar="TIME", help="from this time: 1.5ms, 34567 (ns), -1ms (from the end), NAME#K")
+    group.add_argument("--start", metavar="TIME", help="from 1.5ms, 34567 (ns), -1ms (before the end), NAME#K")
     group.add_argument("--end", metavar="TIME", help="up to this time, or up to the end of slice NAME#K")
     group.add_argument("--lane", metavar="GLOB", action="append", help="only lanes, or groups, of this name or path")
     group.add_argument("--name", metavar="GLOB", action="append", help="only slices and instants of this name")

@@ -20,7 +20,11 @@ if TYPE_CHECKING:
 
 
 def selected(
-    args: argparse.Namespace, path: str | None = None, runs: Sequence[str] | None = None
+    args: argparse.Namespace,
+    path: str | None = None,
+    runs: Sequence[str] | None = None,
+    *,
+    takes_window: bool = False,
 ) -> tuple[Catalog, list[CaptureRecord]]:
     """Return the dataset that the user names, and the captures of the given runs and ranks.
 
@@ -28,6 +32,7 @@ def selected(
         args: the command line.
         path: the dataset; None: that of the command line.
         runs: globs of runs; None: those of the command line.
+        takes_window: whether the command takes a window of a dataset.
 
     Raises:
         InputError: it is empty, or not a dataset.
@@ -39,7 +44,7 @@ def selected(
     path = args.input if path is None else path
     if args.family is not None or parse_options(args):
         raise UsageError(f"{path} is decoded already", hint="remove --family and decode options")
-    if "where" in args and parse_window(args) is not None:
+    if not takes_window and "where" in args and parse_window(args) is not None:
         raise UsageError("a dataset takes no window", hint="use conditions on ts and dur in 'lanescope sql'")
     catalog = Catalog(open_store(path))
     if not catalog.captures and not catalog.failed:
@@ -86,8 +91,13 @@ class DatasetRun(NamedTuple):
     records: list[CaptureRecord]
 
 
-def dataset_runs(path: str, args: argparse.Namespace) -> list[DatasetRun] | None:
+def dataset_runs(path: str, args: argparse.Namespace, *, takes_window: bool = False) -> list[DatasetRun] | None:
     """Return the runs that an argument ``DATASET`` or ``DATASET#GLOB`` names, by name; None if it is not of a dataset.
+
+    Args:
+        path: the argument.
+        args: the command line.
+        takes_window: as ``selected`` takes it.
 
     Raises:
         InputError: the dataset is empty.
@@ -98,7 +108,7 @@ def dataset_runs(path: str, args: argparse.Namespace) -> list[DatasetRun] | None
         dataset, glob = path, "*"
         if not is_dataset(path):
             return None
-    catalog, records = selected(args, dataset, [glob])
+    catalog, records = selected(args, dataset, [glob], takes_window=takes_window)
     runs: dict[str, list[CaptureRecord]] = {}
     for record in records:
         runs.setdefault(record.run, []).append(record)

@@ -73,7 +73,7 @@ class WindowedSource:
         limits = self._limits
         folder = None if decoded or self._window.where else self._folder()
         if folder is not None and (limits.begin != LOWEST or limits.end != HIGHEST):
-            yield _cut_folder(folder, limits)
+            yield cut_folder(folder, limits)
             return
         cut = WindowCut(limits, at_once=self._is_at_once)
         part: TracePart | None = None
@@ -137,7 +137,7 @@ class WindowedSource:
         return Limits(window, begin, end, 0 if window.min_dur is None else window.min_dur.offset)
 
 
-def _cut_folder(folder: ParquetFolder, limits: Limits) -> Trace:
+def cut_folder(folder: ParquetFolder, limits: Limits) -> Trace:
     """Return the window of a folder of Parquet files, of which only what is near it is read."""
     near, left_out = folder.between(
         None if limits.begin == LOWEST else limits.begin, None if limits.end == HIGHEST else limits.end

@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
-from lanescope.cli.arguments import add_input, add_window, non_negative_int, parse_window
+from lanescope.cli.arguments import add_dataset, add_input, add_window, non_negative_int, parse_window
 from lanescope.cli.check_settings import add_settings, check_settings
 from lanescope.cli.console import check_output, echo, format_row_counts, is_stdout, print_written, warn
 from lanescope.cli.context import close, read_all
@@ -22,6 +22,7 @@ from lanescope.pipeline.sinks import DRAWS_FINDINGS, PICTURES, SUFFIXES, format_
 from lanescope.view.formatting import escape, format_count
 
 if TYPE_CHECKING:
+    from lanescope.cli.dataset_input import DatasetRun
     from lanescope.pipeline.sources import InMemory
 
 EXAMPLES = ("lanescope convert capture.bin -o out.pftrace", "lanescope convert capture.bin -o out.parquet --force")
@@ -35,6 +36,7 @@ def configure(parser: argparse.ArgumentParser, families: Sequence[Family], argum
     """Add the arguments."""
     add_input(parser, families, many=True)
     add_window(parser)
+    add_dataset(parser, names_runs=True)
     own = [export.name for family in families for export in family.exports]
     parser.add_argument(
         "-o", "--output", metavar="OUT", required=True, help="output file, whose suffix selects the format"
@@ -89,6 +91,7 @@ def run(args: argparse.Namespace) -> int:
     if args.inside is not None and len(args.inputs) == 1:
         raise UsageError("--inside places one capture inside another", hint="pass both captures, or remove --inside")
     _check_target(args, format_)
+    from lanescope.cli.dataset_input import dataset_runs
     from lanescope.pipeline.observers import Annotations
     from lanescope.pipeline.run import run as run_pipeline
 
@@ -105,7 +108,10 @@ def run(args: argparse.Namespace) -> int:
     if args.annotations and format_ in DRAWS_FINDINGS:
         found, limits = check_settings(args)
         annotate = Annotations(found.select, found.ignore, limits)
-    if len(args.inputs) == 1:
+    of_dataset = [runs for path in args.inputs if (runs := dataset_runs(path, args, takes_window=True)) is not None]
+    if of_dataset:
+        report = run_pipeline(_of_dataset(of_dataset, args), sink=sink, annotate=annotate)
+    elif len(args.inputs) == 1:
         with opened(args.inputs[0], args, hashes=_HASHES.get(format_, False)) as source:
             report = passed(source, args.inputs[0], sink=sink, annotate=annotate)
     else:
@@ -161,6 +167,27 @@ def _check_target(args: argparse.Namespace, format_: str) -> None:
         parquet.check_room(Path(args.output), replace=args.force)
     else:
         check_output(args.output, args.inputs, force=args.force)
+
+
+def _of_dataset(found: Sequence[Sequence[DatasetRun]], args: argparse.Namespace) -> InMemory:
+    """Put captures of one run of a dataset on one timeline, or what of it is in the window."""
+    runs = found[0]
+    if len(args.inputs) > 1 or len(runs) > 1:
+        named = ", ".join(run.name for run in runs[:3])
+        raise UsageError("a dataset is converted run by run", hint=f"use one of {named}")
+    from lanescope.pipeline.dataset.merged import merged
+    from lanescope.pipeline.sources import InMemory
+
+    ((name, catalog, records),) = runs
+    trace, placements = merged(catalog, records, parse_window(args), side_by_side=args.side_by_side)
+    errors = [placement.error_ns for placement in placements]
+    error = "unknown error" if None in errors else f"error at most {max(error or 0 for error in errors):,} ns"
+    echo(f"{escape(name)}: {format_count(len(records), 'capture')} on one timeline ({error})")
+    if ambiguous := sum(bool(placement.wrap_period) for placement in placements):
+        warn(f"the offset of {format_count(ambiguous, 'capture')} is ambiguous: its counter wraps (LS302)")
+    if axes := max(placement.axis for placement in placements):
+        warn(f"no common clock: the captures are on {axes + 1} time axes, whose times are not comparable (LS305)")
+    return InMemory(trace)
 
 
 def _merged(args: argparse.Namespace) -> InMemory:

@@ -26,7 +26,6 @@ from lanescope.view.formatting import format_count
 EXAMPLES = (
     "lanescope diff before1.bin before2.bin -- after1.bin after2.bin",
     "lanescope diff --series day1.bin day2.bin day3.bin",
-    "lanescope diff fleet#before -- fleet#after --ranks 0",
 )
 
 
