@@ -2,6 +2,7 @@
 
 import gzip
 import html
+import inspect
 import io
 import pickle
 import re
@@ -220,3 +221,14 @@ def test_view_serves_a_trace():
         assert viewer.address.startswith("http://127.0.0.1:")
         assert viewer.address.split("&")[0] in repr(viewer)
         assert "<a href=" in viewer._repr_html_()
+
+
+def test_methods_of_a_trace_take_what_the_functions_take():
+    names = [name for name in lanescope.__all__ if inspect.isfunction(getattr(lanescope.Trace, name, None))]
+    assert len(names) >= 8
+    for name in names:
+        _, *of_method = inspect.signature(getattr(lanescope.Trace, name)).parameters.values()
+        of_function = inspect.signature(getattr(lanescope, name)).parameters
+        for one in of_method:
+            other = of_function[one.name]
+            assert (one.kind, one.default) == (other.kind, other.default), (name, one)

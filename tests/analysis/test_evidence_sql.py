@@ -53,6 +53,14 @@ def test_any_ids_come_back_or_the_first_of_them(ids):
     assert len(sql) < 60 * TERMS + 200
 
 
+def test_a_query_says_that_it_is_not_whole_only_where_rows_are_left_out():
+    scattered_ids = np.cumsum(np.arange(TERMS + 1))  # no two steps are the same
+    sql, count = query("slices", scattered_ids[:TERMS])
+    assert (sql.startswith("select * from slices where id in (0, 1, 3, "), count) == (True, TERMS)
+    sql, count = query("slices", scattered_ids)
+    assert (sql.startswith(f"/* the first {TERMS} of {TERMS + 1} rows */ "), count) == (True, TERMS)
+
+
 def scattered(flag, size=4000):
     """Return a trace of two lanes where rows at random carry a flag, and those rows."""
     random = np.random.default_rng(1)

@@ -84,18 +84,39 @@ def libfuzzer_log(executions, features):
     return f"{begun}{ended}stat::number_of_executed_units: {executions}\n"
 
 
-@pytest.mark.parametrize(
-    ("executions", "features", "fault"), [(5000, 40, ""), (5000, 20, "stands still"), (10, 40, "stands still")]
-)
-def test_a_target_that_stands_still_fails(executions, features, fault, tmp_path, monkeypatch):
+@pytest.fixture
+def driver(tmp_path, monkeypatch):
     spec = importlib.util.spec_from_file_location("fuzz_driver", ROOT / "tools/fuzz.py")
     driver = importlib.util.module_from_spec(spec)
     monkeypatch.setitem(sys.modules, "fuzz_driver", driver)
     spec.loader.exec_module(driver)
     monkeypatch.setattr(driver, "BUILD", tmp_path)
+    return driver
+
+
+@pytest.mark.parametrize(
+    ("executions", "features", "fault"), [(5000, 40, ""), (5000, 20, "stands still"), (10, 40, "stands still")]
+)
+def test_a_target_that_stands_still_fails(executions, features, fault, driver, monkeypatch):
     logs = iter([(libfuzzer_log(9, 20), 0), (libfuzzer_log(executions, features), 0)])
     monkeypatch.setattr(driver, "run", lambda *_: next(logs))
     figures, found = driver.fuzz("fuzz_aie", 1)
     assert (figures.executions, figures.seed_features, figures.features) == (executions, 20, features)
     assert found.startswith(fault)
     assert bool(found) == bool(fault)
+
+
+@pytest.mark.parametrize(("again", "fault"), [(0, ""), (70, "a fault")])
+def test_an_input_that_takes_long_is_a_fault_only_if_it_does_again(again, fault, driver, monkeypatch):
+    """A machine that stands still for ten seconds is none of the input's doing."""
+    slow = "#900 REDUCE cov: 30 ft: 40 corp: 9/9b\nTest unit written to /b/fuzz_aie-timeout-0f\n"
+    slow += "stat::number_of_executed_units: 5000\n"
+    asked = []
+    logs = iter([(libfuzzer_log(9, 20), 0), (slow, 70), ("", again)])
+    monkeypatch.setattr(driver, "run", lambda *given: asked.append(given) or next(logs))
+    figures, found = driver.fuzz("fuzz_aie", 1)
+    assert asked[-1] == ("fuzz_aie", "-timeout=10", "/b/fuzz_aie-timeout-0f")
+    assert found.startswith(fault)
+    assert bool(found) == bool(fault)
+    if not fault:
+        assert (figures.executions, figures.edges, figures.features) == (5000, 30, 40)

@@ -43,6 +43,8 @@ def test_pairs_become_slices_and_say_what_is_not_known_of_them(builder):
         (2, 300, 300, 30, 30, ambiguous, "inferred", None),
         (2, 400, None, 40, None, ambiguous | Flag.UNFINISHED, "inferred", 600),
     ]
+    for name in ("dur", "dur_ticks", "last_known_ts"):  # sums over all rows count on it
+        assert not trace.slices.values(name)[~trace.slices.valid(name)].any()
     assert rows(trace.stats, "name", "count", "first_ts") == [("lamp_unpaired", 1, 500)]
 
 

@@ -59,6 +59,12 @@ def test_columns_with_nulls_are_masked_and_others_are_plain(table):
         table["colour"]
 
 
+def test_some_columns_of_a_table_are_a_table_of_as_many_rows(table):
+    some = table.only(["share", "task"])
+    assert some.spec.names == ("task", "share")
+    assert list(some.rows()) == [{"task": 1, "share": None}, {"task": 2, "share": 0.5}, {"task": 3, "share": 0.25}]
+
+
 def test_iterating_gives_the_rows(table):
     assert len(list(table)) == len(table) == 3
     assert list(table) == list(table.rows())

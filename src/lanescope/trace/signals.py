@@ -127,7 +127,7 @@ def _levels(trace: Trace, rows: I64) -> tuple[I64, I64]:
     times, levels = times[order], np.cumsum(steps[order])
     values = (levels > 0).astype(np.int64)
     if not is_closed.all():
-        times = np.append(times, max(int(times[-1]), int(end[~is_closed].max())))
+        times = np.append(times, times[-1])
         values = np.append(values, UNKNOWN)
     return times, values
 
