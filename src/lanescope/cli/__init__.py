@@ -57,6 +57,8 @@ FAMILY_COMMANDS = {
     "levelzero-tally": ("levelzero", "sum the calls of CTF traces of any size"),
 }
 
+#: Commands that show themselves how far they are, or serve until they are told to end.
+_OWN_PROGRESS = {"ingest", "view", "mcp"}
 #: Allocations between two garbage collections: more than a start makes, and few compared with a capture in memory.
 _GARBAGE_THRESHOLD = 50_000
 
@@ -252,8 +254,12 @@ def _run_verb(verb: str, arguments: list[str]) -> int:
 
             print(parsing.family_help(verb, module, registry.family(named)), end="")
             return 0
-        status: int = module.run(parsing.parse(verb, module, arguments))
-        return status
+        args = parsing.parse(verb, module, arguments)
+        from lanescope.cli import console, progress
+
+        with console.remarks(is_quiet=args.quiet), progress.shown(is_quiet=args.quiet or verb in _OWN_PROGRESS):
+            status: int = module.run(args)
+            return status
 
 
 def _run_command(name: str, family: Family, arguments: list[str]) -> int:
@@ -268,7 +274,13 @@ def _run_command(name: str, family: Family, arguments: list[str]) -> int:
         from lanescope.cli.context import Context
 
         context = Context(args)
-        return context.finish(command.run(context, vars(args)))
+        from lanescope.cli import console, progress
+
+        with (
+            console.remarks(is_quiet=args.quiet),
+            progress.shown(is_quiet=args.quiet or command.runs_programs),
+        ):
+            return context.finish(command.run(context, vars(args)))
 
 
 def _spare_threads() -> None:
