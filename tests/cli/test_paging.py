@@ -77,7 +77,7 @@ def test_captures_of_a_folder_come_in_parts(call, tmp_path):
     first = told(call, "info", "runs", "--limit", 2)
     rest = told(call, "info", "runs", "--cursor", first["page"]["next"])
     assert (len(whole), first["captures"] + rest["captures"]) == (3, whole)
-    assert "1 more captures: use --cursor" in call("info", "runs", "--limit", 2).err
+    assert "1 more capture: use --cursor" in call("info", "runs", "--limit", 2).err
 
 
 def test_a_table_states_what_is_left_on_standard_error(call, capture):

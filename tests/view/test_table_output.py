@@ -15,7 +15,7 @@ from lanescope.view.formatting import display_width, duration, number, percent
 from lanescope.view.table_output import Look, print_csv, show, terminal_width
 from lanescope.view.tables.cells import cell
 from lanescope.view.tables.columns import KINDS, Col, column, columns_of, declared
-from lanescope.view.tables.layout import Layout, Room
+from lanescope.view.tables.layout import Layout, Room, distinct_cuts
 
 
 class Terminal(io.StringIO):
@@ -250,3 +250,18 @@ def test_the_width_of_a_terminal(monkeypatch, stated, width):
     monkeypatch.setenv("COLUMNS", stated)
     assert terminal_width(Terminal()) == width
     assert terminal_width(SimpleNamespace()) == width
+
+
+def test_names_that_differ_in_their_middle_are_cut_where_they_differ():
+    names = [f"void library::gemm_{tile}_stage3::Kernel::Params)" for tile in ("128x64_nn", "128x64_tn", "64x64_nn")]
+    names += ["load", "void library::gemm_64x64_nt_stage3::Kernel::Params)"]
+    for width in (12, 14, 16, 24):
+        cut = distinct_cuts(names, width)
+        assert set(cut) == {name for name in names if name != "load"}
+        assert len(set(cut.values())) == len(cut), (width, cut)
+        assert {len(each) for each in cut.values()} == {width}
+    assert distinct_cuts(names, 80) == {}
+
+
+def test_names_that_differ_at_their_ends_are_cut_in_the_middle():
+    assert distinct_cuts(["a_long_name_of_a_kernel_1", "a_long_name_of_a_kernel_2"], 12) == {}

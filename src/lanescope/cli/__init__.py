@@ -10,7 +10,8 @@ import atexit
 import gc
 import os
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from importlib import import_module
 
 import lanescope
@@ -57,6 +58,8 @@ FAMILY_COMMANDS = {
     "levelzero-tally": ("levelzero", "sum the calls of CTF traces of any size"),
 }
 
+#: Commands that show themselves how far they are, or serve until they are told to end.
+_OWN_PROGRESS = {"ingest", "view", "mcp"}
 #: Allocations between two garbage collections: more than a start makes, and few compared with a capture in memory.
 _GARBAGE_THRESHOLD = 50_000
 
@@ -242,7 +245,6 @@ def _run(arguments: list[str]) -> int:
 def _run_verb(verb: str, arguments: list[str]) -> int:
     _spare_threads()
     from lanescope.cli import arguments as parsing
-    from lanescope.cli.memory import within_memory
     from lanescope.cli.signals import ending_clean
 
     with ending_clean():
@@ -254,7 +256,7 @@ def _run_verb(verb: str, arguments: list[str]) -> int:
             print(parsing.family_help(verb, module, registry.family(named)), end="")
             return 0
         args = parsing.parse(verb, module, arguments)
-        with within_memory(args, verb):
+        with _surrounded(args, verb, has_progress=verb not in _OWN_PROGRESS):
             status: int = module.run(args)
         return status
 
@@ -264,7 +266,6 @@ def _run_command(name: str, family: Family, arguments: list[str]) -> int:
     if not command.runs_programs:
         _spare_threads()
     from lanescope.cli import arguments as parsing
-    from lanescope.cli.memory import within_memory
     from lanescope.cli.signals import ending_clean
 
     with ending_clean():
@@ -272,8 +273,22 @@ def _run_command(name: str, family: Family, arguments: list[str]) -> int:
         from lanescope.cli.context import Context
 
         context = Context(args)
-        with within_memory(args, name):
+        with _surrounded(args, name, has_progress=not command.runs_programs):
             return context.finish(command.run(context, vars(args)))
+
+
+@contextmanager
+def _surrounded(args: argparse.Namespace, name: str, *, has_progress: bool) -> Iterator[None]:
+    """Run a command within its memory, with its progress and without remarks as the user wishes."""
+    from lanescope.cli import console, progress
+    from lanescope.cli.memory import within_memory
+
+    with (
+        within_memory(args, name),
+        console.remarks(is_quiet=args.quiet),
+        progress.shown(is_quiet=args.quiet or not has_progress),
+    ):
+        yield
 
 
 def _spare_threads() -> None:

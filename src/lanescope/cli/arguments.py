@@ -94,13 +94,15 @@ def build_parser(verb: str, module: ModuleType, arguments: list[str], families: 
 
 def _parser(name: str, description: str, examples: Sequence[str]) -> Parser:
     listed = "examples:\n" + "\n".join(f"  {example}" for example in examples)
-    return Parser(
+    parser = Parser(
         prog=f"lanescope {name}",
         description=description,
         epilog=listed if examples else None,
         formatter_class=HelpFormatter,
         allow_abbrev=False,
     )
+    parser.add_argument("-q", "--quiet", action="store_true", help="print no progress and no remarks")
+    return parser
 
 
 def family_named_for_help(arguments: Sequence[str]) -> str | None:

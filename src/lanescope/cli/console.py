@@ -1,78 +1,20 @@
-"""Text on standard error (errors, warnings, results, progress), JSON documents, and checks of output paths."""
+"""Text on standard error (errors, warnings, results), JSON documents, and checks of output paths."""
 
 from __future__ import annotations
 
-import math
-import os
 import sys
-import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from typing import Any
 
 from lanescope.errors import UsageError
-from lanescope.view.formatting import display_width, escape, fit_width, format_bytes, format_count
+from lanescope.view.formatting import escape, format_bytes, format_count
 
 #: Names of standard output, where the user may name a file.
 _STDOUT = ("-", "/dev/stdout", "/dev/fd/1", "/proc/self/fd/1")
+_is_quiet = False
 #: Tables of events, and what a row is.
 _EVENTS = {"slices": "slice", "instants": "instant", "counters": "sample", "flows": "flow", "gaps": "gap"}
-
-
-@contextmanager
-def progress(path: str) -> Iterator[Callable[[int, int], object] | None]:
-    """Yield a function that shows the progress of reading after the first second; None if stderr is not a terminal."""
-    if not sys.stderr.isatty():
-        yield None
-        return
-    start = last = time.monotonic()
-    name = escape(os.path.basename(path))  # noqa: PTH119
-    drawn = 0
-
-    def show(done: int, size: int) -> None:
-        nonlocal last, drawn
-        now = time.monotonic()
-        if now - start > 1 and now - last > 0.1:
-            from lanescope.view.table_output import terminal_width
-
-            last = now
-            room = terminal_width(sys.stderr) - 1  # a full line would wrap, and never be taken away
-            text = progress_text(name, done, size, now - start)
-            text = text if display_width(text) <= room else fit_width(text[display_width(name) + 2 :], room).rstrip()
-            print(f"\r{text}{' ' * (drawn - display_width(text))}", end="", file=sys.stderr, flush=True)
-            drawn = display_width(text)
-
-    try:
-        yield show
-    finally:
-        if drawn:
-            print("\r" + " " * drawn + "\r", end="", file=sys.stderr, flush=True)
-
-
-def progress_text(name: str, done: int, size: int, elapsed: float) -> str:
-    """Return how far the reading of a capture is: bytes, rate, and the time left at that rate.
-
-    Args:
-        name: the capture.
-        done: bytes read so far.
-        size: bytes there are; 0 if that is not known.
-        elapsed: s since the start, more than 0.
-
-    Example:
-        >>> progress_text("run.bin", 300 << 20, 1 << 30, 2.0)
-        'run.bin: 29%  300.0 MiB of 1.0 GiB  150.0 MiB/s  5 s left'
-        >>> progress_text("run.bin", 300 << 20, 0, 2.0)
-        'run.bin: 300.0 MiB  150.0 MiB/s'
-    """
-    rate = done / elapsed
-    speed = f"{format_bytes(int(rate))}/s"
-    if size <= 0 or done > size:
-        return f"{name}: {format_bytes(done)}  {speed}"
-    text = f"{name}: {done * 100 // size}%  {format_bytes(done)} of {format_bytes(size)}  {speed}"
-    if not rate:
-        return text
-    left = math.ceil((size - done) / rate)
-    return f"{text}  {left} s left" if left < 100 else f"{text}  {left // 60} min left"
 
 
 def is_stdout(path: str | None) -> bool:
@@ -151,9 +93,21 @@ def _encoded(value: Any) -> str:
     return json.dumps(value, default=str)
 
 
+@contextmanager
+def remarks(*, is_quiet: bool) -> Iterator[None]:
+    """Print no remarks in the block if the user wants none; warnings and errors stay."""
+    global _is_quiet
+    before, _is_quiet = _is_quiet, is_quiet
+    try:
+        yield
+    finally:
+        _is_quiet = before
+
+
 def echo(message: str) -> None:
-    """Print a line on standard error."""
-    print(message, file=sys.stderr)
+    """Print a remark on standard error, unless the user wants none."""
+    if not _is_quiet:
+        print(message, file=sys.stderr)
 
 
 def print_error(message: str, hint: str = "", *, kind: str = "error") -> None:
@@ -170,7 +124,7 @@ def error_text(message: str, hint: str = "", *, kind: str = "error") -> str:
 
 def warn(message: str) -> None:
     """Print a warning."""
-    echo(f"lanescope: warning: {_on_one_line(message)}")
+    print(f"lanescope: warning: {_on_one_line(message)}", file=sys.stderr)
 
 
 def print_written(path: str, *content: str, size: int) -> None:

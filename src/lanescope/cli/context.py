@@ -7,9 +7,9 @@ import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from lanescope.cli import console
+from lanescope.cli import console, progress
 from lanescope.cli.arguments import parse_options, parse_window
-from lanescope.cli.console import echo, progress, warn
+from lanescope.cli.console import echo, warn
 from lanescope.errors import DataLossError, InputError, UsageError
 from lanescope.view.formatting import escape
 
@@ -51,7 +51,7 @@ def each_read(
         if session.is_parquet_dataset(path):
             yield path, trace_queries.windowed(session.open(path), window)
             continue
-        with session.capture(path) as capture, progress(path) as shown:
+        with session.capture(path) as capture, progress.reading(path) as shown:
             family = _family_of(capture, args.family, given)
             names = {option.name for option in family.options}
             known |= names
@@ -206,7 +206,7 @@ class Context:
         from lanescope.pipeline import readable, session
 
         given = {**parse_options(self._args), **options}
-        with progress(path) as shown:
+        with progress.reading(path) as shown:
             trace = Trace.concat(session.read(path, self._args.family, given, progress=shown))
         readable.refuse_unreadable(trace, path)
         self._opened.append(trace)

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from lanescope.cli.arguments import positive
 from lanescope.cli.console import echo
 from lanescope.errors import UsageError
+from lanescope.view.formatting import format_count
 
 if TYPE_CHECKING:
     from lanescope import Table
@@ -27,7 +28,7 @@ _DIGITS = 12
 #: What the command line says of the form of an answer, not of the question.
 _FORM = (
     "limit", "cursor", "json", "csv", "wide", "unit", "color", "format", "all", "sarif", "force", "strict", "fail_on",
-    "html", "fail_if", "metric", "memory",
+    "html", "fail_if", "metric", "memory", "quiet",
 )  # fmt: skip
 
 
@@ -71,7 +72,8 @@ class Page:
     def state(self) -> None:
         """State on standard error what is left."""
         if self.next is not None:
-            echo(f"{self.left:,} more {self.of}: use --cursor {self.next}")
+            one = f"more {self.of.removesuffix('s')}"
+            echo(f"{format_count(self.left, one)}: use --cursor {self.next}")
 
 
 def add_paging(parser: argparse.ArgumentParser, default: int = 0) -> None:

@@ -8,8 +8,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Literal
 
+from lanescope.cli import progress
 from lanescope.cli.arguments import parse_options, parse_window
-from lanescope.cli.console import progress
 
 if TYPE_CHECKING:
     from lanescope import Trace
@@ -75,5 +75,5 @@ def passed(source: CaptureSource, path: str, *, refuses: bool = True, **stages: 
     from lanescope.pipeline.readable import Readable
     from lanescope.pipeline.run import run
 
-    with progress(path) as shown:
+    with progress.reading(path) as shown:
         return run(Readable(source, path) if refuses else source, progress=shown, **stages)

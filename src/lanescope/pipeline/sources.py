@@ -14,7 +14,7 @@ from lanescope.families.options import resolve_options
 from lanescope.pipeline.detection import capture, detect_family, is_parquet_dataset, named_family
 from lanescope.source import Capture, Detection, Source
 from lanescope.trace import Trace
-from lanescope.trace.streams import Progress, StreamInfo, TracePart, TraceSource
+from lanescope.trace.streams import Progress, StreamInfo, TracePart, TraceSource, Watcher
 
 if TYPE_CHECKING:
     from lanescope.analysis.windows.window import Window
@@ -49,6 +49,8 @@ def decode(
         decoder.limit(part)
     fed = 0
     main = capture.main
+    if isinstance(progress, Watcher) and not format_.is_streaming:
+        progress.watch(main.reached, main.size)
     for chunk in _feed_all(main, format_):
         made = deque(decoder.feed(chunk))
         while made:  # each is let go before the next one is handed over

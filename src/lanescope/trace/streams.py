@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from functools import cache
-from typing import Literal, NamedTuple, Protocol, TypeVar
+from typing import Literal, NamedTuple, Protocol, TypeVar, runtime_checkable
 
 import numpy as np
 import numpy.typing as npt
@@ -21,6 +21,15 @@ R_co = TypeVar("R_co", covariant=True)
 
 #: Is told how many bytes of the main file have been read so far, of how many.
 Progress = Callable[[int, int], object]
+
+
+@runtime_checkable
+class Watcher(Protocol):
+    """Progress that looks by itself: for formats that are read as a whole, or in any order."""
+
+    def watch(self, reached: list[int], size: int) -> None:
+        """Take where reading keeps how many bytes of the main file it has read, of how many."""
+
 
 #: What a sink takes: ``batches`` in any order; ``sorted`` batches, or the whole trace where the stream is not sorted;
 #: the ``whole`` trace only.

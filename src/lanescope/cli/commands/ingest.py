@@ -61,7 +61,7 @@ def run(args: argparse.Namespace) -> int:
     dataset = store.open_store(args.output)
     records.mark(dataset)
     dataset.sweep()
-    outcomes = list(_watched(_outcomes(args, found), len(found.captures) + len(found.missing)))
+    outcomes = list(_watched(_outcomes(args, found), len(found.captures) + len(found.missing), is_quiet=args.quiet))
     dataset.sweep()  # after workers that ended in the middle
     outcomes.sort(key=lambda each: each.path)
     _print(args, outcomes, found)
@@ -92,9 +92,9 @@ def _placed(args: argparse.Namespace, works: Sequence[Work]) -> Iterator[Outcome
     yield from workers.ingest_local(works, args.jobs or workers.default_jobs())
 
 
-def _watched(outcomes: Iterator[Outcome], total: int) -> Iterator[Outcome]:
+def _watched(outcomes: Iterator[Outcome], total: int, *, is_quiet: bool) -> Iterator[Outcome]:
     """Pass outcomes on, with progress on a terminal."""
-    is_shown, start, slices = sys.stderr.isatty(), time.monotonic(), 0
+    is_shown, start, slices = sys.stderr.isatty() and not is_quiet, time.monotonic(), 0
     for done, outcome in enumerate(outcomes, 1):
         slices += outcome.slices if outcome.status == "ingested" else 0
         if is_shown:

@@ -25,19 +25,20 @@ def is_binary(text: Bytes) -> bool:
     return b"\0" in text[:-1][:_LOOKED_AT].tobytes()
 
 
-def read(text: Bytes, path: str, options: Mapping[str, Any]) -> Records:
+def read(text: Bytes, path: str, options: Mapping[str, Any], reached: list[int] | None = None) -> Records:
     """Read a capture, be it a records file or a dump of device memory.
 
     Args:
         text: its bytes and a NUL, uint8 [size + 1].
         path: for messages.
         options: decode options.
+        reached: one number, the byte of a records file that has been read; it is kept up to date.
 
     Raises:
         InputError: it is neither, or cannot be read.
     """
     if not is_binary(text):
-        return read_records(text, path)
+        return read_records(text, path, reached)
     from lanescope.devices.ascend.formats import device_dump
 
     return device_dump.read_dump(text[:-1], path, options)
@@ -77,4 +78,4 @@ def _read_main(main: Source, options: Mapping[str, Any]) -> Records:
     if b"\0" in main.head(_LOOKED_AT).data:  # what is read of a dump refers to its bytes
         return read(load(main), main.path, options)
     with main.mapped() as text:
-        return read(text, main.path, options)
+        return read(text, main.path, options, main.reached)

@@ -26,6 +26,9 @@ _MS = 1_000_000
 #: File name endings of THAPI's own tests.
 _THAPI_TESTS = (".thapi_text_pretty", ".thapi_text_pretty.gz")
 
+#: Bytes that are read at once: what is read is copied.
+_PIECE = 1 << 23
+
 
 class LevelZeroDecoder:
     """Decodes one text trace.
@@ -51,7 +54,11 @@ class LevelZeroDecoder:
 
     def feed(self, data: memoryview) -> list[Trace]:
         """Read the next bytes."""
-        self._reader.feed(data)
+        reached = self._capture.main.reached
+        for at in range(0, len(data), _PIECE):
+            piece = data[at : at + _PIECE]
+            self._reader.feed(piece)
+            reached[0] += len(piece)
         return []
 
     def events(self) -> Events:

@@ -6,7 +6,7 @@ go before names become alike.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 from lanescope.view.formatting import display_width, fit_width
@@ -22,6 +22,8 @@ _BETWEEN, _LEAST = 2, 12
 _SPARE, _COMPARED, _GOOD, _WIDEST = 5, 100, 20, 40
 #: How much of what is left of a text is its beginning: the first of these that tells the most texts apart.
 _HEAD_SHARES = (0.5, 0.25)
+#: How much of the beginning of texts stays that are cut where they differ, and how often what is still alike is cut.
+_KEPT, _ROUNDS = 4, 3
 #: Characters of a bar: as many as there is room for.
 _BAR, _LEAST_BAR, _LONGEST_BAR = 20, 4, 40
 #: What a character is where the terminal knows ASCII only.
@@ -86,6 +88,9 @@ class Layout:
         self._shown = [(at, each) for at, each in self._shown if self._widths[at] or each.kind != "bar"]
         self._heads_kept = {
             at: self._head_share(at) for at, each in self._shown if self._is_cut and each.kind == "text"
+        }
+        self._cuts = {
+            at: distinct_cuts(self._texts[at], self._widths[at], share) for at, share in self._heads_kept.items()
         }
 
     def _fit(self, natural: dict[int, int]) -> None:
@@ -203,7 +208,7 @@ class Layout:
         for text, (at, column) in zip(texts, self._shown, strict=True):
             width = self._widths[at]
             if self._is_cut and column.kind == "text" and display_width(text) > width:
-                parts.append(fit_width(text, width, head_share=self._heads_kept[at]))
+                parts.append(self._cuts[at].get(text) or fit_width(text, width, head_share=self._heads_kept[at]))
                 continue
             space = " " * max(width - display_width(text), 0)
             parts.append(space + text if column.is_right else text + space)
@@ -215,6 +220,47 @@ class Layout:
             return text
         text = text if column.kind == "text" else text.translate(_ASCII)
         return text.encode("ascii", "backslashreplace").decode()
+
+
+def distinct_cuts(texts: Iterable[str], width: int, head_share: float = 0.5) -> dict[str, str]:
+    """Return how texts of a column are cut that would look alike if their middle was left out: where they differ.
+
+    Args:
+        texts: the texts.
+        width: columns of each.
+        head_share: as ``fit_width`` takes it.
+
+    Returns:
+        Texts that are cut in another way -> exactly ``width`` columns, with which they look alike no more, or less.
+
+    Example:
+        >>> names = ["void gemm_128x64_kernel<float>(int)", "void gemm_256x64_kernel<float>(int)"]
+        >>> list(distinct_cuts(names, 14).values())
+        ['void…_128x64_…', 'void…_256x64_…']
+    """
+    alike: dict[str, list[str]] = {}
+    for text in dict.fromkeys(texts):
+        if display_width(text) > width:
+            alike.setdefault(fit_width(text, width, head_share=head_share), []).append(text)
+    found: dict[str, str] = {}
+    groups = [group for group in alike.values() if len(group) > 1]
+    for _ in range(_ROUNDS):
+        cut: dict[str, list[str]] = {}
+        for group in groups:
+            same = max(_common(min(group), max(group)) - 1, _KEPT)
+            for text in group:
+                rest = text[same:]
+                room = width - _KEPT - 1
+                rest = rest if display_width(rest) <= room else fit_width(rest[: room - 1] + "…", room)
+                found[text] = fit_width(f"{text[:_KEPT]}…{rest}", width)
+                cut.setdefault(found[text], []).append(text)
+        groups = [group for group in cut.values() if len(group) > 1]
+    return found
+
+
+def _common(one: str, other: str) -> int:
+    """Return how many characters at the beginning of two texts are the same."""
+    return next((at for at, (left, right) in enumerate(zip(one, other, strict=False)) if left != right), len(one))
 
 
 def wrapped(text: str, width: int, indent: str = "  ", measure: Callable[[str], int] = display_width) -> list[str]:

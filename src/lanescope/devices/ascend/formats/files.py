@@ -52,18 +52,19 @@ def terminated(content: Bytes) -> Bytes:
     return text
 
 
-def read_records(text: Bytes, path: str) -> Records:
+def read_records(text: Bytes, path: str, reached: list[int] | None = None) -> Records:
     """Read a records file; one that is cut off as far as it goes.
 
     Args:
         text: its bytes and a NUL, uint8 [size + 1].
         path: for messages.
+        reached: one number, the byte that has been read; it is kept up to date.
 
     Raises:
         InputError: it is not a JSON object, is not a records file of a known format version, or ends before the first
             record or before the fields that the records need.
     """
-    reader = Reader(text, path, can_be_cut=True)
+    reader = Reader(text, path, can_be_cut=True, reached=reached)
     file = File(path, len(text) - 1)
     with suppress(Cut):
         _read_entries(reader, file, text)

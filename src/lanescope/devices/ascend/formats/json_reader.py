@@ -95,10 +95,11 @@ class Reader:
         cut: of a file that ends too early: the byte behind the last value or element that was read. None of any other.
     """
 
-    def __init__(self, text: Bytes, path: str, *, can_be_cut: bool = False) -> None:
+    def __init__(self, text: Bytes, path: str, *, can_be_cut: bool = False, reached: list[int] | None = None) -> None:
         self._text = text
         self._path = path
         self._can_be_cut = can_be_cut
+        self._reached = [0] if reached is None else reached
         self.cut: int | None = None
         self._key = ""
         self._scanner = core.AscendScanner(text)
@@ -219,6 +220,7 @@ class Reader:
                 self._end(self._scanner.torn)
                 done = True
             rows += count
+            self._reached[0] = self._scanner.offset
             if rows > len(columns[0]):
                 # As many rows as the rest of the file can hold; pages that are never written cost nothing.
                 room = (len(self._text) - first) * rows // (self._scanner.offset - first)
