@@ -35,21 +35,11 @@ class Intervals(NamedTuple):
 
 
 _NO_INTS = np.empty(0, np.int64)
-_NO_BYTES = np.empty(0, np.uint8)
 
 
 def _ints(values: Array) -> Ints:
     """Return values as native functions take them."""
     return np.ascontiguousarray(values, np.int64)
-
-
-def nullable(table: Table, name: str) -> tuple[Ints, npt.NDArray[np.uint8]]:
-    """Return the values of a column and which are known, as native functions take them: empty where none or all are."""
-    if name not in table.spec.names or table.column(name).is_unknown:
-        return _NO_INTS, _NO_BYTES
-    column = table.column(name)
-    mask = _NO_BYTES if column.valid is None else np.ascontiguousarray(column.valid).view(np.uint8)
-    return np.ascontiguousarray(column.values), mask
 
 
 def known_extents(slices: Table) -> Intervals:

@@ -151,6 +151,18 @@ class Table:
         valid = self.column(name).valid
         return np.broadcast_to(np.ones((), np.bool_), (self._length,)) if valid is None else valid
 
+    def nullable(self, name: str) -> tuple[Array, npt.NDArray[np.uint8]]:
+        """Return the values of a column and which are known as native functions take them: empty where none or all are.
+
+        A column that the table does not have is one without known values.
+        """
+        nothing = np.empty(0, np.int64), np.empty(0, np.uint8)
+        if name not in self.spec.names or self.column(name).is_unknown:
+            return nothing
+        column = self.column(name)
+        mask = nothing[1] if column.valid is None else np.ascontiguousarray(column.valid).view(np.uint8)
+        return np.ascontiguousarray(column.values), mask
+
     def rows(self, *names: str) -> Iterator[dict[str, Any]]:
         """Yield each row as a dict of Python values, ``None`` where unknown; of the named columns, or else of all."""
         names = names or self.spec.names

@@ -7,7 +7,7 @@ import numpy.typing as npt
 
 from lanescope._native import core
 from lanescope.common.distinct import distinct
-from lanescope.common.intervals import Ints, nullable
+from lanescope.common.intervals import Ints
 from lanescope.trace import Flag, Table, TableSpec
 from lanescope.trace.column import Mask
 from lanescope.trace.schema import FLOWS, INSTANTS, SLICES
@@ -107,7 +107,7 @@ class SweepState:
         first = self.sweep.rows
         keep = np.zeros(len(table), np.uint8)
         length, last_seen, ticks, length_ticks = (
-            nullable(table, name) for name in ("dur", "last_known_ts", "ts_ticks", "dur_ticks")
+            table.nullable(name) for name in ("dur", "last_known_ts", "ts_ticks", "dur_ticks")
         )
         if self._has_lengths and table.column("dur_ticks") is table.column("dur"):
             length_ticks = _NOTHING  # that has been looked at

@@ -11,7 +11,7 @@ from lanescope._native import core
 from lanescope.analysis.check.model import Finding
 from lanescope.analysis.check.streaming import StreamingChecker
 from lanescope.analysis.plausibility.suspicion import is_listed
-from lanescope.common.intervals import INT64_MAX, Intervals, Ints, join, known_extents, nullable, subtract, union
+from lanescope.common.intervals import INT64_MAX, Intervals, Ints, join, known_extents, subtract, union
 from lanescope.trace import Table, TableSpec, Trace
 from lanescope.trace.column import Mask
 from lanescope.trace.schema import SLICES
@@ -149,8 +149,8 @@ class StreamingTotals:
         core.check_add_covered(
             np.ascontiguousarray(slices.values("track_id")),
             np.ascontiguousarray(slices.values("ts")),
-            *nullable(slices, "dur"),
-            *nullable(slices, "last_known_ts"),
+            *slices.nullable("dur"),
+            *slices.nullable("last_known_ts"),
             self._evidence[first:last] - self._seen_again,
             self._wanted.view(np.uint8),
             self._reach,

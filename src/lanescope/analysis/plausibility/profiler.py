@@ -19,7 +19,7 @@ from lanescope.analysis.plausibility.shapes import Shapes, host_lanes
 from lanescope.analysis.plausibility.stamps import Stamps
 from lanescope.analysis.track_tree import Tree
 from lanescope.common.distinct import distinct
-from lanescope.common.intervals import Intervals, Ints, known_extents, nullable, order, union
+from lanescope.common.intervals import Intervals, Ints, known_extents, order, union
 from lanescope.trace import Table, Trace
 from lanescope.trace.column import Dictionary, Mask
 
@@ -216,8 +216,8 @@ def _swept(
     return (
         np.ascontiguousarray(slices.values("track_id")),
         np.ascontiguousarray(slices.values("ts")),
-        nullable(slices, "dur"),
-        nullable(slices, "last_known_ts"),
+        slices.nullable("dur"),
+        slices.nullable("last_known_ts"),
     )
 
 

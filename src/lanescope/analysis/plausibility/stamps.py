@@ -7,7 +7,7 @@ from typing import NamedTuple
 import numpy as np
 
 from lanescope._native import core
-from lanescope.common.intervals import INT64_MAX, Ints, known_extents, nullable
+from lanescope.common.intervals import INT64_MAX, Ints, known_extents
 from lanescope.common.islands import Points, is_spread, joined, quick_step
 from lanescope.trace import Table
 from lanescope.trace.column import Mask
@@ -35,7 +35,7 @@ class Stamps:
     def add(self, slices: Table, instants: Table) -> None:
         """Add the timestamps of the next batch."""
         if len(slices):
-            length, known = nullable(slices, "dur")
+            length, known = slices.nullable("dur")
             begin = np.ascontiguousarray(slices.values("ts"))
             closed, first, last = core.lanes_hull(begin, length, known)
             self.count += len(slices) + closed
