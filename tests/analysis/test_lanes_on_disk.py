@@ -169,9 +169,13 @@ def test_a_full_disk_is_an_error_of_one_line(monkeypatch):
     lane = builder.track("core", kind="lane", role="core")
     builder.append("slices", track_id=lane, ts=0, dur=4, name="a")
 
-    def full(*_):
+    def full(*_, **__):
         raise OSError(28, "No space left on device")
 
+    monkeypatch.setattr("tempfile.TemporaryFile", full)
+    with pytest.raises(InputError, match="cannot create a temporary file: no space left on device"):
+        SlicesOnDisk()
+    monkeypatch.undo()
     monkeypatch.setattr(lanes_on_disk.os, "pwrite", full)
     with pytest.raises(InputError, match="cannot write to the temporary file: no space left on device") as caught:
         SlicesOnDisk().add(builder.finish().slices)

@@ -143,7 +143,7 @@ def test_parts_of_any_trace_are_encoded_side_by_side(trace):
 
 def test_what_cannot_be_drawn_is_refused_by_a_part_too(monkeypatch):
     monkeypatch.setattr(perfetto, "_PART_EVENTS", 1)
-    with pytest.raises(InternalError):
+    with pytest.raises(UsageError, match="times before 0"):
         perfetto.write(broken("slice before the epoch"), io.BytesIO())
 
 

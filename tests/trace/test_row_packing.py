@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from lanescope import testing
 from lanescope._native import core
-from lanescope.errors import InternalError
+from lanescope.errors import InternalError, UsageError
 from lanescope.trace import Table, TimeBase, Trace, TraceBuilder
 from lanescope.trace.row_packing import FOREVER, RowPacking, depth, pack_rows, rows_of
 
@@ -286,13 +286,21 @@ def test_nothing_is_placed_where_there_is_nothing():
     assert depth(placement).tolist() == []
 
 
-@pytest.mark.parametrize(("track", "ts", "dur"), [(1, 0, 1), (-1, 0, 1), (0, 5, -1), (0, (1 << 63) - 3, 2)])
-def test_what_cannot_be_placed_is_refused(track, ts, dur):
+@pytest.mark.parametrize(
+    ("track", "ts", "dur", "error", "message"),
+    [
+        (1, 0, 1, InternalError, "interval 1"),
+        (-1, 0, 1, InternalError, "interval 1"),
+        (0, 5, -1, UsageError, "negative length"),
+        (0, (1 << 63) - 3, 2, UsageError, "later than 64 bits count"),
+    ],
+)
+def test_what_cannot_be_placed_is_refused(track, ts, dur, error, message):
     builder = TraceBuilder(TimeBase())
     builder.track("lane", kind="lane", role="core")
     builder.append("slices", track_id=[0, track], ts=[0, ts], dur=[0, dur], name="a")
     trace = builder.finish()
-    with pytest.raises(InternalError, match="interval 1"):
+    with pytest.raises(error, match=message):
         pack_rows(trace.slices, trace.tracks)
 
 

@@ -38,6 +38,7 @@ _SPEC = TableSpec(
     tuple(column for column in SLICES.columns if column.name in ("track_id", *_STORED)),
     SLICES.key,
 )
+_ROOM = "set TMPDIR to a directory with free space, or use --start and --end"
 _ROW = "row"  # where the row stood in its batch
 
 
@@ -73,13 +74,20 @@ class _Batch(NamedTuple):
 
 
 class SlicesOnDisk:
-    """Slices in an unnamed temporary file."""
+    """Slices in an unnamed temporary file.
+
+    Raises:
+        InputError: it cannot be made.
+    """
 
     def __init__(self) -> None:
         import tempfile
 
-        with tempfile.TemporaryFile(prefix="lanescope-", buffering=0) as file:
-            self._file = os.dup(file.fileno())
+        try:
+            with tempfile.TemporaryFile(prefix="lanescope-", buffering=0) as file:
+                self._file = os.dup(file.fileno())
+        except OSError as error:
+            raise InputError(f"cannot create a temporary file: {os_reason(error)}", hint=_ROOM) from None
         weakref.finalize(self, os.close, self._file)
         self._size = 0
         self._batches: list[_Batch] = []
@@ -214,10 +222,7 @@ class SlicesOnDisk:
                 done = os.pwrite(self._file, view, self._size)
                 self._size, view = self._size + done, view[done:]
         except OSError as error:
-            raise InputError(
-                f"cannot write to the temporary file: {os_reason(error)}",
-                hint="set TMPDIR to a directory with more free space, or use --start and --end",
-            ) from None
+            raise InputError(f"cannot write to the temporary file: {os_reason(error)}", hint=_ROOM) from None
         return stored
 
     def _read(self, stored: _Stored, runs: Ints) -> npt.NDArray[Any]:
