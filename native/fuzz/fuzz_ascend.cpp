@@ -61,6 +61,9 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
             }
         }
         if (scanner.tally().good_bytes + scanner.tally().bad_bytes > scanner.offset() - from) std::abort();
+        for (const auto& key : scanner.others()) {
+            if (key.name.begin > key.name.end || key.name.end > scanner.offset() || key.count == 0) std::abort();
+        }
     }
     if (scanner.offset() > size || scanner.torn() > scanner.offset()) std::abort();
     return 0;
