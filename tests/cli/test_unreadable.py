@@ -1,7 +1,10 @@
 """Files of which nothing can be read, and files that are no captures but were made from one."""
 
+import bz2
 import gzip
 import json
+import lzma
+import subprocess
 from pathlib import Path
 
 import pytest
@@ -104,6 +107,36 @@ def test_own_outputs_are_named_for_what_they_are(call, made):
             assert "--family" not in done.err
     done = call("convert", "--family", "aie", "out.pftrace", "-o", "again.pftrace")
     assert (done.status, "remove --family aie: the file looks like perfetto" in done.err) == (3, True)
+
+
+# How a file begins that was packed or encoded otherwise than lanescope reads; the rest of it is of no account.
+ENCODED = {
+    "packed by zstd": b"\x28\xb5\x2f\xfd\x24\x10",
+    "packed by xz": lzma.compress(b"{}"),
+    "packed by bzip2": bz2.compress(b"{}"),
+    "packed by lz4": b"\x04\x22\x4d\x18\x64\x40",
+    "packed by gzip twice": gzip.compress(gzip.compress(b"{}")),
+    "JSON in UTF-16": '{"traceEvents": []}'.encode("utf-16"),
+}
+
+
+@pytest.mark.parametrize("what", ENCODED)
+def test_what_is_packed_otherwise_is_named_with_what_unpacks_it(call, tmp_path, what):
+    (tmp_path / "trace.json").write_bytes(ENCODED[what])
+    done = call("info", "trace.json")
+    assert (done.status, done.out) == (3, "")
+    assert done.err.startswith(f"lanescope: error: trace.json is {what}, not a capture\n  hint: ")
+    assert ("unpack it" in done.err, "iconv" in done.err) == ("UTF" not in what, "UTF" in what)
+
+
+def test_the_start_of_cut_gzip_is_recovered_as_the_hint_says(call, tmp_path):
+    content = json.dumps([{"ph": "X", "name": str(at), "pid": 1, "tid": 1, "ts": at, "dur": 1} for at in range(999)])
+    (tmp_path / "cut.json.gz").write_bytes(gzip.compress(content.encode())[:-30])
+    done = call("info", "cut.json.gz")
+    assert (done.status, "gzip -dc FILE > PART" in done.err) == (3, True)
+    part = subprocess.run(["gzip", "-dc", "cut.json.gz"], cwd=tmp_path, capture_output=True).stdout
+    (tmp_path / "part.json").write_bytes(part)
+    assert call("info", "part.json").status == 0
 
 
 def test_timelines_of_our_own_are_read(call, made):

@@ -14,6 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from perfetto.protos.perfetto.trace.perfetto_trace_pb2 import TrackDescriptor
 
+import lanescope
 from effort import TRACES, some
 from lanescope import testing
 from lanescope._native import core
@@ -749,10 +750,18 @@ def test_a_path_and_a_file_object_get_the_same_bytes(tmp_path):
     assert fresh.stat().st_mode == other.stat().st_mode
 
 
-def test_an_empty_trace_is_a_trace():
-    data, report = written(TraceBuilder(TimeBase()).finish())
-    assert data == b""
+@pytest.mark.parametrize("compress", [True, False])
+@pytest.mark.parametrize("in_parts", [True, False])
+@pytest.mark.parametrize("time", [TimeBase(), TimeBase(10**18 + 7, "unix"), TimeBase(0, "first_event", "cycles")])
+def test_an_empty_trace_is_a_trace(tmp_path, time, in_parts, compress):
+    path = tmp_path / "a.pftrace"
+    report = perfetto.write(TraceBuilder(time).finish(), path, compress=compress, in_parts=in_parts)
     assert report.rows == 0
+    assert report.bytes == path.stat().st_size > 0
+    read = lanescope.open(path)
+    assert read.time == time
+    assert not any(map(len, (read.tracks, read.slices, read.instants, read.counters, read.flows)))
+    assert next((row["total"], row["lost"]) for row in read.accounting.rows()) == (report.bytes, 0)
 
 
 class Source:

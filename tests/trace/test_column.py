@@ -6,6 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lanescope.trace import Column, Dictionary
+from lanescope.trace.column import look_up
 
 
 def test_dictionary_keeps_order_of_first_sight():
@@ -150,3 +151,18 @@ def test_a_piece_has_the_rows_and_keeps_nothing_that_was_made():
     made.clear()
     assert joined.piece(1, 8).values.tolist() == list(range(1, 8))
     assert not made
+
+
+@pytest.mark.parametrize("count", [0, 1, 16_384, 40_000])
+@pytest.mark.parametrize("dtype", [np.bool_, np.uint8, np.int32, np.int64])
+def test_codes_are_looked_up_as_indexes_are(count, dtype):
+    table = np.arange(7).astype(dtype)
+    codes = (np.arange(count) % 8 - 1).astype(np.int32)
+    found = look_up(table, codes)
+    assert found.dtype == dtype
+    assert found.tolist() == table[codes].tolist()
+
+
+def test_a_code_that_the_table_does_not_have_is_refused():
+    with pytest.raises(IndexError):
+        look_up(np.arange(3), np.array([0, 3], np.int32))

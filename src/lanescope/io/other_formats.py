@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 _UI = "open it at https://ui.perfetto.dev, and give lanescope the capture it was made from"
+_UTF_16 = "convert it first: iconv -f UTF-16 -t UTF-8 FILE > OTHER"
 
 
 class Known(NamedTuple):
@@ -25,6 +26,20 @@ SARIF = Known("a SARIF report", "open it with a code scanner, and give lanescope
 REPORT = Known("a JSON report of lanescope", "give lanescope the capture it was made from")
 VCD = Known("a file of waveforms (VCD)", "compare it with a capture: lanescope aie-wavediff CAPTURE WAVEFORMS")
 PARQUET = Known("one Parquet file", "name the folder of all tables that lanescope wrote")
+#: Packed and encoded otherwise than lanescope reads, by how they begin. Source: RFC 8878 section 3.1.1, the .xz file
+#: format section 2.1.1.1, bzip2's and lz4's own manuals, RFC 1952 (where it was unpacked once already), Unicode 23.8.
+_ENCODED = {
+    b"\x28\xb5\x2f\xfd": Known("packed by zstd", "unpack it first: zstd -d FILE"),
+    b"\xfd7zXZ\0": Known("packed by xz", "unpack it first: xz -dk FILE"),
+    b"BZh": Known("packed by bzip2", "unpack it first: bzip2 -dk FILE"),
+    b"\x04\x22\x4d\x18": Known("packed by lz4", "unpack it first: lz4 -d FILE"),
+    b"\x1f\x8b\x08": Known("packed by gzip twice", "unpack it once: gzip -dc FILE > OTHER"),
+    **{
+        mark + bracket.encode(encoding): Known("JSON in UTF-16", _UTF_16)
+        for mark, encoding in ((b"\xff\xfe", "utf-16-le"), (b"\xfe\xff", "utf-16-be"))
+        for bracket in "{["
+    },
+}
 
 #: Field ``compressed_packets`` of a packet. Source: protos/perfetto/trace/trace_packet.proto, field 50.
 _COMPRESSED = b"\x92\x03"
@@ -42,6 +57,9 @@ def what_is(head: bytes, name: str) -> Known | None:
         return PERFETTO
     if head.startswith(b"PAR1"):
         return PARQUET
+    for begin, known in _ENCODED.items():
+        if head.startswith(begin):
+            return known
     text = head.lstrip()
     if text.startswith(_VCD):
         return VCD

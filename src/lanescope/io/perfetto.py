@@ -156,6 +156,7 @@ def _at_once(trace: Trace, findings: Table | None, sink: _Packets) -> WriteRepor
     sink.write_events(encoder, chain(blocks(descriptors(trace, rows, salt), lost, BLOCK, trace.time), clock))
     return _report(
         sink,
+        trace,
         slices=len(trace.slices),
         gaps=len(trace.gaps),
         instants=len(trace.instants),
@@ -169,7 +170,9 @@ def _at_once(trace: Trace, findings: Table | None, sink: _Packets) -> WriteRepor
     )
 
 
-def _report(sink: _Packets, **counts: int) -> WriteReport:
+def _report(sink: _Packets, trace: Trace, **counts: int) -> WriteReport:
+    if not len(trace.tracks) and not counts["findings"]:
+        sink.write(perfetto_packets.nothing(trace.time))
     sink.flush()
     return WriteReport(**counts, bytes=sink.bytes, raw_bytes=sink.raw_bytes)
 
@@ -400,9 +403,8 @@ class _Parts:
         all_tracks = enumerate(descriptors(last, rows, self._salt))
         for packets in blocks((each for row, each in all_tracks if row not in self._described), lost, BLOCK, last.time):
             self._sink.write(packets)
-        return _report(
-            self._sink, **self._counts, rows=len(rows.track), overflow_rows=int(np.count_nonzero(rows.row)), lost=lost
-        )
+        below = int(np.count_nonzero(rows.row))
+        return _report(self._sink, last, **self._counts, rows=len(rows.track), overflow_rows=below, lost=lost)
 
     def _draw(self, part: Trace, table: Table | None) -> None:
         """Begin to lay a part out; go on with those before it."""

@@ -160,6 +160,11 @@ def blocks(packets: Iterable[bytes], lost: int, size: int, time: TimeBase | None
         yield bytes(block)
 
 
+def nothing(time: TimeBase) -> bytes:
+    """Return the packet of a trace without any: a track that nothing lies on, as a file of no bytes is none."""
+    return _packet(_TRACK, _message((1, 1), (2, "no events"), (14, _epoch(time, ""))))
+
+
 def snapshot(origin: int) -> bytes:
     """Return the packet that begins the sequence of the events: its clock, which counts on from packet to packet.
 

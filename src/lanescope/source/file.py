@@ -386,7 +386,7 @@ def gunzip(file: BinaryIO, path: str) -> BinaryIO:
     try:
         return _copy(unpacked, path, limit=max(_UNPACKED_BYTES, _UNPACKED_RATIO * packed))
     except broken as error:
-        hint = "run gunzip on the file to recover its start"
+        hint = "recover what there is: gzip -dc FILE > PART"
         raise InputError(f"{path}: invalid gzip data: {error}", hint=hint) from None
     finally:
         unpacked.close()

@@ -14,6 +14,9 @@ T = TypeVar("T", bound=np.generic)
 #: UTF-8 of texts end to end, uint8, and where each begins, int64 [n + 1].
 Encoded = tuple[npt.NDArray[np.uint8], npt.NDArray[np.int64]]
 
+#: Codes that are widened at a time.
+_WIDENED = 1 << 14
+
 #: NumPy types behind the column types. ``text`` holds int32 codes, ``utf8`` Python strings.
 DTYPES: dict[str, np.dtype[Any]] = {
     "int64": np.dtype(np.int64),
@@ -33,12 +36,15 @@ def look_up(table: npt.NDArray[T], codes: npt.NDArray[np.int32]) -> npt.NDArray[
     """Return the entry of ``table`` for each code, [n]; code -1 has the last one.
 
     ``table[codes]`` says the same, but numpy takes several times as long for indexes that are not of its own width.
+    They are widened some at a time, in the processor's caches.
 
     Example:
         >>> look_up(np.array([5, 7, 9]), np.array([1, -1], np.int32)).tolist()
         [7, 9]
     """
-    found: npt.NDArray[T] = table[codes.astype(np.intp)]
+    found = np.empty(len(codes), table.dtype)
+    for at in range(0, len(codes), _WIDENED):
+        found[at : at + _WIDENED] = table[codes[at : at + _WIDENED].astype(np.intp)]
     return found
 
 

@@ -163,10 +163,14 @@ class TrackTree:
         for each in found.tracks.values():  # processes first: those of a pid without a track of its own are made later
             if each.pid is not None and not each.has_thread:
                 self._describe(each)
-        for each in found.tracks.values():
+        alone = len(found.tracks) == 1
+        described = [
+            each for each in found.tracks.values() if not (alone and own_traces.is_nothing(each.name, each.description))
+        ]
+        for each in described:
             if each.uuid not in self._by_uuid:
                 self._describe(each)
-        self._place(found.tracks.values())
+        self._place(described)
         self.nodes: list[Node] = []
         for number, (uuid, sequence) in enumerate(zip(uuids, sequences, strict=True)):
             self.nodes.append(self._node_of(uuid, sequence, names.get(number, "")))

@@ -24,6 +24,8 @@ _CYCLES = (" [cycles: 1 cycle as 1 ns]", " [cycles]")
 #: Field of the packet that holds the metadata of a trace in cycles.
 METADATA = 5
 _WHOLE = "name: "
+#: The track of a trace without any.
+_NOTHING = "no events"
 
 _EPOCH = re.compile(
     r"time unit: (ns|cycles)(?:, 1 cycle drawn as 1 ns)?; 0 is (-?\d{1,19}) ns on the (\w+) clock(?:; name: (.*))?",
@@ -42,6 +44,11 @@ def time_base(description: str) -> TimeBase | None:
         return TimeBase(int(found[2]), found[3], found[1])
     except ValueError:
         return None
+
+
+def is_nothing(name: str, description: str) -> bool:
+    """Return whether a top track only tells that a trace that lanescope wrote is empty."""
+    return name == _NOTHING and time_base(description) is not None
 
 
 def whole_name(name: str, description: str, time: TimeBase, *, is_top: bool) -> str:
