@@ -123,9 +123,8 @@ class CudaDecoder:
 def keeps_lanes_whole(capture: Capture, options: Mapping[str, Any]) -> bool:
     """Return whether no record of one lane ends what another began; errors as those of the decoder."""
     main = capture.main
-    if main.container == "memory" or main.size <= WHOLE_BYTES:
-        return False  # one batch as a rule
-    content = content_in(main.reader(), main.size)
+    is_read = main.container == "memory" or main.size <= WHOLE_BYTES
+    content = content_of(main.read()) if is_read else content_in(main.reader(), main.size)
     return not layout_detection.read(content, with_layout(capture, options)).has_special
 
 
