@@ -47,7 +47,8 @@ ROOMS = {
         "analysis/check",
         ["tests/analysis/test_check.py", "tests/analysis/test_check_streaming.py",
          "tests/analysis/test_stat_findings.py",
-         "tests/analysis/test_evidence_sql.py", "tests/cli/test_check_show.py", "tests/test_findings.py"],
+         "tests/analysis/test_evidence_sql.py", "tests/cli/test_check_show.py", "tests/test_findings.py",
+         "tests/plausibility/test_impact.py"],
     ),
     "ascend": ("devices/ascend/interpret", ["tests/devices/ascend", "tests/scenarios"]),
 }  # fmt: skip

@@ -144,8 +144,6 @@ def guessed_time(slices: Table) -> Ints:
     if quality.constant_value == exact:
         return np.empty(0, np.int64)
     rows = np.flatnonzero(quality.values != exact)
-    if not len(rows):
-        return np.empty(0, np.int64)
     track, dur = slices.values("track_id")[rows], np.maximum(slices.values("dur")[rows], 0)
     is_known = track >= 0
     found = np.zeros(int(track.max(initial=-1)) + 1, np.int64)
