@@ -94,6 +94,25 @@ def test_the_line_goes_before_anything_is_printed(meter, clock):
     assert stream.getvalue() == drawn + "\r" + " " * width + "\r" + "lanescope: warning: lost\n"
 
 
+def test_one_stream_for_answers_and_errors(monkeypatch):
+    stream = io.TextIOWrapper(io.BytesIO(), encoding="utf-8", newline="\n", write_through=True)
+    monkeypatch.setattr(stream, "isatty", lambda: True, raising=False)
+    monkeypatch.setattr(sys, "stdout", stream)
+    monkeypatch.setattr(sys, "stderr", stream)
+    monkeypatch.setenv("TERM", "xterm")
+    monkeypatch.setattr(progress, "_PATIENCE", 1000)
+    with progress.shown(), progress.reading("run.bin") as meter:
+        meter(1, 10)
+        meter.draw()
+        meter.draw()
+        print("answer")
+        meter.draw()
+    first, *rest = stream.buffer.getvalue().decode().split("\r")
+    assert first == ""
+    assert [part.rstrip(" ") for part in rest if part.strip(" ")] == [rest[0], rest[0], "answer\n"]
+    assert "write" not in vars(stream)
+
+
 def test_a_shorter_line_leaves_nothing_of_a_longer_one(meter):
     meter.read("a_long_name_of_a_capture.bin")
     meter.draw()

@@ -83,6 +83,7 @@ class Meter:
         self._lock = threading.RLock()  # a signal may end a block that holds it, and print an error
         self._end = threading.Event()
         self._drawn, self._is_answered, self._is_line_open = 0, False, False
+        self._is_drawing = False  # where both streams are one, its own line goes through what it watches
         self._start = clock()
         self._name, self._what = "", ""
         self._reached: list[int] | None = None
@@ -158,22 +159,21 @@ class Meter:
                 return
             room = terminal_width(self._stream) - 1  # a full line would wrap, and never be taken away
             text = _fitted(self.text(), self._name, room)
-            self._write(f"\r{text}{' ' * (self._drawn - display_width(text))}")
-            self._stream.flush()
+            self._put(f"\r{text}{' ' * (self._drawn - display_width(text))}")
             self._drawn = display_width(text)
 
     def clear(self) -> None:
         """Take the line away."""
         with self._lock, suppress(OSError, ValueError):
             if self._drawn:
-                self._write("\r" + " " * self._drawn + "\r")
-                self._stream.flush()
+                self._put("\r" + " " * self._drawn + "\r")
                 self._drawn = 0
 
     @contextmanager
     def running(self) -> Iterator[None]:
         """Keep the line up to date in the block."""
-        hooked = [each for stream in (sys.stdout, sys.stderr) if stream.isatty() for each in self._hook(stream)]
+        streams = [sys.stdout, *([sys.stderr] if sys.stderr is not sys.stdout else [])]
+        hooked = [each for stream in streams if stream.isatty() for each in self._hook(stream)]
         thread = threading.Thread(target=self._keep, name="progress", daemon=True)
         thread.start()
         try:
@@ -184,6 +184,14 @@ class Meter:
                 vars(stream).pop("write", None)
             self.clear()
             thread.join()
+
+    def _put(self, text: str) -> None:
+        self._is_drawing = True
+        try:
+            self._write(text)
+            self._stream.flush()
+        finally:
+            self._is_drawing = False
 
     def _move(self, done: int, size: int) -> None:
         """Take where reading is; what is read out of order, or once more, counts as far as it ever was."""
@@ -210,6 +218,8 @@ class Meter:
 
             def written(data: Any, write: Callable[[Any], int] = write, layer: Any = layer) -> int:
                 with self._lock:
+                    if self._is_drawing:
+                        return write(data)
                     self.clear()
                     self._is_answered |= is_answer
                     if layer is stream and data:
