@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from typing import Any
 
 from lanescope.errors import UsageError
-from lanescope.io import require_duckdb_memory
+from lanescope.io import connected, require_duckdb_memory
 from lanescope.trace import ColumnSpec, LazyTable, Table, TableSpec, Trace
 
 require_duckdb_memory()
@@ -48,7 +48,7 @@ def connect(
         ...     connection.execute("select count(*) from slices").fetchone()
         (0,)
     """
-    with duckdb.connect(config={"enable_external_access": False}) as connection:
+    with connected(enable_external_access=False) as connection:
         for name, table in trace.tables().items():
             connection.register(name, table)
         for lazy in views:

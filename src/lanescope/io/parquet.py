@@ -30,7 +30,7 @@ import numpy as np
 
 from lanescope.declaration import as_dict, replace
 from lanescope.errors import InputError, UsageError
-from lanescope.io import atomic_file, require_duckdb_memory
+from lanescope.io import atomic_file, connected, cursor, require_duckdb_memory
 from lanescope.io.file_sink import AtomicSink, drive
 from lanescope.trace import Column, ColumnSpec, Dictionary, Table, TableSpec, TimeBase, Trace
 from lanescope.trace.column import DTYPES
@@ -160,11 +160,10 @@ class TableWriters:
 
     def __enter__(self) -> TableWriters:
         require_duckdb_memory()
-        import duckdb
 
-        self._database = duckdb.connect(config={"threads": 1})
+        self._database = connected(threads=1)
         # A thread has a connection of its own: what is registered and declared there is seen by no other.
-        self._all = [self._database.cursor() for _ in range(1 + self._workers)]
+        self._all = [cursor(self._database) for _ in range(1 + self._workers)]
         self._free = list(self._all)
         return self
 
@@ -453,12 +452,11 @@ def spec_of(entry: Mapping[str, Any]) -> TableSpec:
 def read_folder(folder: Path, spec: TableSpec, rows: int) -> Table:
     """Return the table in a folder; errors as ``read_table``."""
     require_duckdb_memory()
-    import duckdb
 
     parts = sorted(folder.glob("part-*.parquet"))
     if not parts and not rows:
         return Table.empty(spec)
-    with duckdb.connect() as connection:
+    with connected() as connection:
         return read_table(connection, spec, rows, [str(part) for part in parts], str(folder))
 
 

@@ -6,8 +6,7 @@ import hashlib
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
-import duckdb
-
+from lanescope.io import connected
 from lanescope.io.dataset import records
 from lanescope.io.dataset.parts import stored_spec
 from lanescope.io.dataset.records import CaptureRecord, Catalog, CompactedRecord, File
@@ -88,7 +87,7 @@ def compact(catalog: Catalog, group: Group, memory: int | None = None) -> Compac
         for file in record.files:
             by_table.setdefault(file.table, []).append(file)
     made = []
-    with store.staging() as folder, duckdb.connect() as connection:
+    with store.staging() as folder, connected() as connection:
         store.prepare(connection)
         if memory is not None:
             connection.execute(f"set memory_limit = '{memory}B'")

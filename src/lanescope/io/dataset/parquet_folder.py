@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from lanescope.errors import InputError
-from lanescope.io import require_duckdb_memory
+from lanescope.io import connected, require_duckdb_memory
 from lanescope.io.parquet import CORE_NAMES, SCAN, cannot_read, declared, read_folder, read_table
 from lanescope.trace import Table, Trace
 
@@ -134,9 +134,8 @@ class ParquetFolder:
     @contextmanager
     def _connected(self) -> Iterator[duckdb.DuckDBPyConnection]:
         require_duckdb_memory()
-        import duckdb
 
-        with duckdb.connect() as connection:
+        with connected() as connection:
             yield connection
 
     def _parts(self, name: str) -> list[str]:

@@ -6,11 +6,10 @@ import hashlib
 import json
 from pathlib import Path
 
-import duckdb
 import msgspec
 
 from lanescope.declaration import as_dict, replace
-from lanescope.io import parquet
+from lanescope.io import connected, parquet
 from lanescope.io.dataset.records import SCHEMAS, File
 from lanescope.io.file_sink import AtomicSink
 from lanescope.trace import Table, TableSpec, Trace
@@ -91,7 +90,7 @@ class PartsSink(AtomicSink):
 
     def start(self, info: StreamInfo) -> None:
         """Open the writer."""
-        self._connection = self.stack.enter_context(duckdb.connect())
+        self._connection = self.stack.enter_context(connected())
         # Side by side run captures, not the writers of one.
         self._connection.execute("set threads = 1")
         if self._memory is not None:

@@ -12,7 +12,7 @@ import msgspec
 
 from lanescope.declaration import replace
 from lanescope.errors import InputError, UsageError
-from lanescope.io import parquet
+from lanescope.io import connected, parquet
 from lanescope.io.dataset.parts import stored_spec
 from lanescope.io.dataset.records import CaptureRecord, Catalog, File
 from lanescope.trace import ColumnSpec, Table, TableSpec, TimeBase, Trace
@@ -111,7 +111,7 @@ def connect(
     words = {word.lower() for word in re.findall(r"\w+", query)}
     names = [name for name in (*specs, "captures", "failures") if name.lower() in words]
     names = names or [*specs, "captures", "failures"]
-    with duckdb.connect() as connection:
+    with connected() as connection:
         if query:
             _require_reading(connection, query)
         catalog.store.prepare(connection)
@@ -221,7 +221,7 @@ def read_capture(
     single, shared = catalog.files([record])
     core = {spec.name for spec in CORE_TABLES}
     tables = {}
-    with duckdb.connect() as connection:
+    with connected() as connection:
         catalog.store.prepare(connection)
         for name, spec in specs.items():
             files, where = (shared, f"capture = '{record.capture}'") if shared else (single, "")
