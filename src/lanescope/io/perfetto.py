@@ -183,10 +183,8 @@ def _lost(trace: Trace) -> int:
 
 
 def _filled(encoder: core.PerfettoEncoder, *, keeps_last: bool = False) -> Iterator[memoryview]:
-    """Yield blocks of whole packets; each is valid until the next one is asked for, or the one after that.
-
-    Of those that are handed to another thread there are half as many.
-    """
+    """Yield blocks of whole packets; each is valid until the next one is asked for, or (``keeps_last``) the one after."""
+    # Those that are handed to another thread are fewer.
     size = 2 * BLOCK if keeps_last else BLOCK
     while block := _filled_block(encoder, size, keeps_last=keeps_last):
         yield block
