@@ -183,7 +183,7 @@ def _lost(trace: Trace) -> int:
 
 
 def _filled(encoder: core.PerfettoEncoder, *, keeps_last: bool = False) -> Iterator[memoryview]:
-    """Yield blocks of whole packets; each is valid until the next one is asked for, or (``keeps_last``) the one after."""
+    """Yield blocks of whole packets; each is valid until the next is asked for, or the one after (``keeps_last``)."""
     # Those that are handed to another thread are fewer.
     size = 2 * BLOCK if keeps_last else BLOCK
     while block := _filled_block(encoder, size, keeps_last=keeps_last):
