@@ -156,6 +156,34 @@ def test_the_query_of_the_page_finds_the_rank_that_collectives_wait_for(call, fl
     assert max(int(row["worst_ns"]) for row in summed) == worst
 
 
+def test_a_collective_that_a_rank_may_leave_early_blames_nobody(call, tmp_path):
+    """The root of a broadcast is done when its data is sent; no other rank has waited for it because of that."""
+    for rank, lengths in enumerate(((5, 100), (100, 40))):
+        events = [
+            {
+                "ph": "X",
+                "cat": "kernel",
+                "name": f"ncclDevKernel_{name}",
+                "pid": 0,
+                "tid": 7,
+                "ts": 1000.0 * at,
+                "dur": length,
+                "args": {"device": 0, "stream": 7, "correlation": at, "Collective name": name, "Group size": 2,
+                         "Process Group Name": "0", "Seq": at},
+            }
+            for at, (name, length) in enumerate(zip(("broadcast", "_allgather_base"), lengths, strict=True), 1)
+        ]  # fmt: skip
+        document = {
+            "distributedInfo": {"backend": "nccl", "rank": rank, "world_size": 2},
+            "schemaVersion": 1,
+            "traceEvents": events,
+        }
+        (tmp_path / f"r{rank}.json").write_text(json.dumps(document))
+    assert call("ingest", *sorted(tmp_path.glob("r?.json")), "-o", "fleet", "--jobs", "1").status == 0
+    (only,) = rows(call("summary", "fleet", "--by", "collectives", "--csv").out)
+    assert (only["rank"], only["collectives"], only["waited_ns"]) == ("1", "1", "60000")
+
+
 def test_collectives_of_which_a_rank_is_missing_do_not_count(call, whole):
     done = call("summary", whole, "--by", "collectives", "--ranks", "0-2", "--csv")
     assert rows(done.out) == []

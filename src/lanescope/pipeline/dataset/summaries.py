@@ -232,6 +232,8 @@ order by is_outlier desc, abs(total - middle) desc, run, name, rank"""
     return Table.from_arrays(replace(STRAGGLERS, columns=columns), named)
 
 
+#: Collectives of which every rank's result needs every rank's data: none leaves before the last one has come.
+_OF_ALL = "all_?reduce.*|_?all_?gather.*|_?reduce_?scatter.*|all_?to_?all.*|barrier"
 COLLECTIVES = TableSpec(
     "collectives",
     "time that ranks wait in collectives of a run for the rank that comes last",
@@ -250,8 +252,8 @@ def collectives(catalog: Catalog, records: Sequence[CaptureRecord], unit: str) -
     """Return for which rank the others wait in collectives.
 
     No rank leaves a collective before the last one has come. So where its part is shortest, that rank came last.
-    Durations alone are compared: the clocks of the ranks need no alignment. Collectives of which a rank is missing, or
-    without a sequence number, do not count.
+    Durations alone are compared: the clocks of the ranks need no alignment. Collectives that a rank may leave before
+    others come (broadcasts, sends), of which a rank is missing, or without a sequence number, do not count.
 
     Args:
         catalog: the dataset.
@@ -261,10 +263,11 @@ def collectives(catalog: Catalog, records: Sequence[CaptureRecord], unit: str) -
     Returns:
         One row per run and rank, the largest wait first; none where no capture has collectives.
     """
-    query = """
+    query = f"""
 with calls as (select s.run, c.group_name, c.sequence, c.collective, c.group_size, s.rank, s.dur
     from kineto_collectives c join slices s on s.capture = c.capture and s.id = c.slice_id
-    where s.category = 'kernel' and s.dur is not null and c.sequence is not null),
+    where s.category = 'kernel' and s.dur is not null and c.sequence is not null
+        and regexp_full_match(lower(c.collective), '{_OF_ALL}')),
 waits as (select run, arg_min(rank, (dur, rank)) as last_rank, sum(dur) as length,
         sum(dur) - count(*) * min(dur) as waited
     from calls group by run, group_name, sequence, collective, group_size
