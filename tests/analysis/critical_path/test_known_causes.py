@@ -2,6 +2,8 @@
 
 import json
 
+import pytest
+
 import lanescope
 from analysis.critical_path.paths import checked, longest
 from lanescope.devices.ascend import schema as ascend_schema
@@ -279,12 +281,12 @@ def test_kineto_unrecorded_waits_only_where_they_are_asked_for(tmp_path):
 BASE = 200 * 7_889_238 * 10**9
 
 
-def rank(folder, number, begin, sequence=5):
+def rank(folder, number, begin, sequence=5, collective="allreduce"):
     """Return the profile of a rank that computes until a moment in us, and then takes part in a collective to 500."""
     folder = folder / str(number)
     folder.mkdir()
     shared = {"correlation": 2, "stream": 9, "device": 0}
-    named = {"Collective name": "allreduce", "Process Group Name": "0", "Process Group Ranks": "[0, 1]", "Rank": number}
+    named = {"Collective name": collective, "Process Group Name": "0", "Process Group Ranks": "[0, 1]", "Rank": number}
     return kineto(
         folder,
         call("cudaLaunchKernel", 2, 3, 1),
@@ -318,6 +320,14 @@ def test_kineto_a_collective_waits_for_the_rank_that_begins_it_last(tmp_path):
 def test_kineto_collectives_of_other_numbers_are_not_joined(tmp_path):
     path = checked(lanescope.merge([rank(tmp_path, 0, 100), rank(tmp_path, 1, 420, sequence=6)]))
     assert {row["kind"]: row["count"] for row in path.edges.rows()}.get("collective", 0) == 0
+
+
+@pytest.mark.parametrize(("collective", "count"), [("_allgather_base", 1), ("broadcast", 0), ("reduce", 0)])
+def test_kineto_only_collectives_of_all_ranks_join_them(tmp_path, collective, count):
+    """The root of a broadcast may be done before another rank begins: it did not wait for it."""
+    ranks = [rank(tmp_path, number, begin, collective=collective) for number, begin in ((0, 100), (1, 420))]
+    path = checked(lanescope.merge(ranks))
+    assert {row["kind"]: row["count"] for row in path.edges.rows()}.get("collective", 0) == count
 
 
 def test_kineto_a_call_of_one_rank_waits_for_nothing_of_another(tmp_path):

@@ -233,7 +233,7 @@ order by is_outlier desc, abs(total - middle) desc, run, name, rank"""
 
 
 #: Collectives of which every rank's result needs every rank's data: none leaves before the last one has come.
-_OF_ALL = "all_?reduce.*|_?all_?gather.*|_?reduce_?scatter.*|all_?to_?all.*|barrier"
+_OF_ALL = "all_?reduce|_?all_?gather(?:_base)?|_?reduce_?scatter(?:_base)?|all_?to_?all|barrier"
 COLLECTIVES = TableSpec(
     "collectives",
     "time that ranks wait in collectives of a run for the rank that comes last",

@@ -13,6 +13,7 @@ from lanescope.common.intervals import Intervals, Ints, known_extents
 from lanescope.common.time_domains import TrackRoots, without_place
 from lanescope.families.clock_pairs import ClockPairs, Orders, TimeDomain
 from lanescope.foreign.kineto.analysis.causes import Links
+from lanescope.foreign.kineto.analysis.collectives import OF_ALL
 from lanescope.trace import Trace
 
 _OF_DEVICE = re.compile(r"(?:cuda|hip)DeviceSynchronize$|cuCtxSynchronize$")
@@ -20,8 +21,6 @@ _OF_STREAM = re.compile(r"(?:cuda|hip)StreamSynchronize$|cuStreamSynchronize$")
 #: Copies that return when they are done, if they bring data to the host.
 _COPIES = re.compile(r"(?:cuda|hip)Memcpy(?:2D|WithStream)?$")
 _TO_HOST = re.compile(r"DtoH|Device -> Host|DeviceToHost")
-#: Collectives of which every rank's result needs every rank's data, in lower case without separators.
-_OF_ALL = re.compile(r"all_?reduce|_?all_?gather(?:_base)?|_?reduce_?scatter(?:_base)?|all_?to_?all|barrier")
 #: Of more ranks only the first one and the next one are compared with each.
 _MOST_RANKS = 24
 
@@ -176,7 +175,7 @@ def _collectives(trace: Trace, domains: _Domains, extents: Intervals) -> Iterato
     meetings: dict[int, dict[tuple[str, str, int, str], int]] = {}
     for at in np.flatnonzero(known).tolist():
         what = str(texts[at]).lower()
-        if not _OF_ALL.fullmatch(what):
+        if not OF_ALL.fullmatch(what):
             continue
         key = (
             str(collectives.values("group_name")[at]),

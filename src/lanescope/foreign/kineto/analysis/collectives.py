@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import defaultdict
 
 import numpy as np
@@ -10,6 +11,10 @@ from lanescope.common.intervals import Intervals, Ints
 from lanescope.families import CauseEdges, CauseKind
 from lanescope.trace import Trace
 from lanescope.trace.column import Mask
+
+#: Collectives of which every rank's result needs every rank's data, in lower case: none ends before the last one has
+#: begun. Of others, such as broadcasts, a rank may leave before the rest comes.
+OF_ALL = re.compile(r"all_?reduce|_?all_?gather(?:_base)?|_?reduce_?scatter(?:_base)?|all_?to_?all|barrier")
 
 _COLLECTIVE = CauseKind("collective", 1, is_blocking=True)
 #: What rows of one operation have in common on all ranks, besides what they communicate.
@@ -22,7 +27,8 @@ def collectives(trace: Trace, is_work: Mask, input_of: Ints, extents: Intervals)
     Rows of one operation are those of one process group, number in it and kind, one from each capture. The others wait
     inside their rows until the last begins: what follows in them is work. A row that ended before, on clocks that
     contradict each other, has a cause that is later than it. Without a number, or where several rows of a capture have
-    one, nothing joins them: they are counted as unplaced.
+    one, nothing joins them: they are counted as unplaced. Others than ``OF_ALL`` are not joined: whom they wait for is
+    not recorded.
 
     Args:
         trace: the trace of several captures.
@@ -37,7 +43,7 @@ def collectives(trace: Trace, is_work: Mask, input_of: Ints, extents: Intervals)
         operations: dict[tuple[object, ...], dict[int, list[int]]] = defaultdict(lambda: defaultdict(list))
         for row in table.rows("slice_id", "group_name", "sequence", "collective", *_SAME):
             each = int(row["slice_id"])
-            if not is_work[each]:
+            if not is_work[each] or not OF_ALL.fullmatch(str(row["collective"] or "").lower()):
                 continue
             if row["sequence"] is None:
                 unplaced += 1
