@@ -14,9 +14,11 @@ import contextlib
 import doctest
 import io
 import os
+import pty
 import re
 import shlex
 import shutil
+import subprocess
 import sys
 import tempfile
 from collections.abc import Callable, Iterator, Mapping
@@ -142,6 +144,8 @@ def _environment(variables: Mapping[str, str]) -> Iterator[None]:
 
 def call(words: list[str], folder: Path) -> tuple[int, str]:
     """Run a command in this process, and return its exit status and what it prints on a terminal."""
+    if "--memory" in words:
+        return _process(words, folder)
     from lanescope.cli import main
 
     terminal = _Terminal()
@@ -153,6 +157,23 @@ def call(words: list[str], folder: Path) -> tuple[int, str]:
     ):
         status = main(words[1:])
     return status, terminal.text()
+
+
+def _process(words: list[str], folder: Path) -> tuple[int, str]:
+    """Run a command in a process of its own, as a limit on memory is one of all that the process does."""
+    ours, theirs = pty.openpty()
+    command = [sys.executable, "-m", *words]
+    environment = {**os.environ, **TERMINAL}
+    with subprocess.Popen(
+        command, cwd=folder, env=environment, stdin=subprocess.DEVNULL, stdout=theirs, stderr=theirs
+    ) as running:
+        os.close(theirs)
+        shown = b""
+        with contextlib.suppress(OSError):  # the other end is closed
+            while piece := os.read(ours, 1 << 16):
+                shown += piece
+    os.close(ours)
+    return running.returncode, seen(shown.decode())
 
 
 class PageError(Exception):

@@ -1,16 +1,11 @@
 """What each verb prints, writes and returns."""
 
-import fcntl
 import hashlib
 import json
 import os
 import pty
-import re
-import struct
 import subprocess
 import sys
-import termios
-import threading
 from pathlib import Path
 
 import duckdb
@@ -502,74 +497,3 @@ def test_names_from_a_trace_do_nothing_to_a_terminal(plugin_path, run_file):
     assert "\x07" not in shown
     assert "\x1b[2J" not in shown
     assert "\x1b]" not in shown
-
-
-#: A process whose clock goes 0.4 s ahead with each reading, so that any reading takes long enough to be shown.
-_SLOW = """
-import sys
-from lanescope.cli import console, main
-
-class Clock:
-    now = 0.0
-    def monotonic(self):
-        self.now += 0.4
-        return self.now
-
-console.time = Clock()
-sys.exit(main(sys.argv[1:]))
-"""
-
-
-def screens(shown):
-    """Return what a line of a terminal shows after each carriage return: later text lies over earlier one."""
-    seen, line = [], ""
-    for part in shown.split("\r"):
-        line = part + line[len(part) :]
-        seen.append(line.rstrip())
-    return seen
-
-
-@pytest.mark.parametrize("columns", [200, 50])
-def test_progress_on_a_terminal_has_bytes_rate_and_time_left_and_goes(tmp_path, columns):
-    """AIE, as that is read piece by piece, and 6 MiB of it."""
-    data = next(iter(lanescope.simulate("aie", tiles=2, records=2000, seed=1).files.values()))
-    (tmp_path / "run.bin").write_bytes(data * (6 * (1 << 20) // len(data)))
-    main, replica = pty.openpty()
-    fcntl.ioctl(replica, termios.TIOCSWINSZ, struct.pack("4H", 24, columns, 0, 0))
-    environment = {name: value for name, value in os.environ.items() if name not in ("COLUMNS", "NO_COLOR")}
-    command = [sys.executable, "-c", _SLOW, "info", "run.bin"]
-    reading = threading.Thread(target=lambda: shown.append(b"".join(iter(lambda: read_terminal(main), b""))))
-    shown = []
-    reading.start()
-    done = subprocess.run(
-        command, cwd=tmp_path, env=environment | {"TERM": "xterm"}, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
-        stderr=replica, check=False, timeout=120,
-    )  # fmt: skip
-    os.close(replica)
-    reading.join()
-    os.close(main)
-    assert done.returncode == 0
-    assert b"\r" not in done.stdout, "progress is on standard error"
-    *drawn, last = screens(shown[0].decode().partition("\n")[0])
-    drawn = [line for line in drawn if line]
-    told = re.compile(r"(?:run\.bin: )?(\d+)%  ([\d.]+) MiB of (6\.0|5\.9) MiB  [\d.]+ [KM]iB/s  \d+ s left")
-    found = [told.fullmatch(line) for line in drawn]
-    assert len(drawn) > 2, shown
-    assert all(found), drawn
-    shares = [int(one[1]) for one in found]
-    assert shares == sorted(set(shares))
-    assert shares[-1] == 100
-    assert max(map(len, drawn)) < columns
-    assert drawn[0].startswith("run.bin: ") == (columns == 200)
-    assert last == "", "what it drew is taken away"
-    piped = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, check=True, timeout=120)
-    assert "MiB/s" not in piped.stderr.decode()
-    assert "\r" not in piped.stderr.decode()
-
-
-def read_terminal(terminal):
-    """Return what comes next; nothing once the other end is closed."""
-    try:
-        return os.read(terminal, 65536)
-    except OSError:
-        return b""

@@ -1,11 +1,14 @@
 """Progress: bytes, rate and time left on a terminal, what is done after that, and nothing elsewhere."""
 
+import fcntl
 import io
 import os
 import pty
 import re
+import struct
 import subprocess
 import sys
+import termios
 
 import pytest
 
@@ -142,11 +145,17 @@ def test_a_narrow_terminal_keeps_the_numbers(meter, clock, monkeypatch):
     }
 
 
-def on_terminal(*arguments):
+def on_terminal(*arguments, columns=80):
     """Run a command with standard error on a pseudoterminal; return what it showed there, and its exit status."""
     ours, theirs = pty.openpty()
+    fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("4H", 24, columns, 0, 0))
+    environment = {name: value for name, value in os.environ.items() if name not in ("COLUMNS", "NO_COLOR")}
     done = subprocess.Popen(
-        [sys.executable, "-c", _EAGER, *arguments], stdout=subprocess.DEVNULL, stderr=theirs, stdin=subprocess.DEVNULL
+        [sys.executable, "-c", _EAGER, *arguments],
+        env=environment | {"TERM": "xterm"},
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.DEVNULL,
+        stderr=theirs,
     )
     os.close(theirs)
     shown = b""
@@ -194,10 +203,28 @@ def test_each_family_on_a_pseudoterminal_and_nothing_stays(tmp_path, family):
     assert sum(line.startswith("wrote ") for line in stays) == 1
 
 
+@pytest.mark.parametrize("columns", [200, 50])
+def test_the_line_fits_the_terminal(tmp_path, columns):
+    """AIE, as that is read piece by piece, and 6 MiB of it."""
+    data = next(iter(lanescope.simulate("aie", tiles=2, records=2000, seed=1).files.values()))
+    (tmp_path / "run.bin").write_bytes(data * (6 * (1 << 20) // len(data)))
+    shown, status = on_terminal("info", str(tmp_path / "run.bin"), columns=columns)
+    lines = [part.rstrip() for part in shown.split("\r") if part.strip()]
+    assert (status, screen(shown)) == (0, [])
+    assert lines
+    assert max(map(len, lines)) < columns
+    told = re.compile(r"(?:run\.bin: )?(\d+)%  [\d.]+ MiB of (?:6\.0|5\.9) MiB(  [\d.]+ [KMG]iB/s)?  \d+ s left")
+    shares = [int(found[1]) for found in map(told.fullmatch, lines) if found]
+    assert shares == sorted(shares)
+
+
 def test_quiet_and_pipes_show_nothing(tmp_path):
     main = simulated(tmp_path, "aie")
     shown, status = on_terminal("convert", "--quiet", main, "-o", str(tmp_path / "out.pftrace"))
     assert (shown, status) == ("", 0)
+    command = [sys.executable, "-c", _EAGER, "info", main]
+    piped = subprocess.run(command, capture_output=True, check=True, timeout=120)
+    assert (b"\r" in piped.stdout + piped.stderr, b"working" in piped.stderr) == (False, False)
     command = [sys.executable, "-c", _EAGER, "convert", main, "-o", str(tmp_path / "two.pftrace")]
     done = subprocess.run(command, check=True, capture_output=True, text=True)
     assert re.fullmatch(r"wrote \S+two\.pftrace \([^\r\n]*\)\n", done.stderr)

@@ -6,7 +6,7 @@ import subprocess
 import sys
 
 import pytest
-from hypothesis import given
+from hypothesis import assume, given
 from hypothesis import strategies as st
 
 import lanescope
@@ -50,6 +50,7 @@ def test_probe_refuses_others(content) -> None:
 
 @given(st.binary(max_size=4096))
 def test_probe_refuses_noise(content) -> None:
+    assume(not content.startswith(b"/* CTF 1.8"))  # so does the text of each CTF trace
     assert FAMILY.detect(head(content)).score < 50
 
 
