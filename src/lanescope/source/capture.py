@@ -116,9 +116,9 @@ class Capture:
         paths = [os.path.join(folder, name) for name in names if name != main]  # noqa: PTH118
         return [path for path in paths if os.path.isfile(path)]  # noqa: PTH113
 
-    def open_sidecar(self, role: str, path: str | os.PathLike[str]) -> Source:
-        """Open a further file of this capture under a role, and remember that it was used."""
-        source = Source(path, hashes=self._hashes)
+    def open_sidecar(self, role: str, path: str | os.PathLike[str], *, is_live: bool = False) -> Source:
+        """Open a further file of this capture under a role, and remember it; ``is_live`` as of ``Source``."""
+        source = Source(path, hashes=self._hashes, is_live=is_live)
         if role in self.parts:
             self.parts[role].close()
         self.parts[role] = source

@@ -44,6 +44,7 @@ class Source:
     Args:
         path: as the user gave it.
         hashes: hash the content while it is read; False: only if somebody asks for the hash. May be changed later.
+        is_live: a program still writes it in place, and the format tells what of it is whole.
 
     Raises:
         InputError: the file does not exist, is a folder or a device, may not be read, the pipe has no writer, or
@@ -55,8 +56,9 @@ class Source:
         size: bytes of content, after decompression, when it was opened; what a writer adds later is not read.
     """
 
-    def __init__(self, path: str | os.PathLike[str], *, hashes: bool = True) -> None:
+    def __init__(self, path: str | os.PathLike[str], *, hashes: bool = True, is_live: bool = False) -> None:
         self.path = os.fspath(path)
+        self._is_live = is_live
         self.container = "raw"
         self.hashes = hashes
         self._digest: Digest | None = None
@@ -128,7 +130,7 @@ class Source:
         finally:
             if digest is not None:
                 digest.end()
-        check_unchanged(self._file.fileno(), self._opened, self.path)
+        self._check_unchanged()
         if digest is not None:
             self._digest = digest
 
@@ -156,7 +158,7 @@ class Source:
         finally:
             if digest is not None:
                 digest.end()
-        check_unchanged(self._file.fileno(), self._opened, self.path)
+        self._check_unchanged()
         if digest is not None:
             self._digest = digest
         return content
@@ -197,11 +199,16 @@ class Source:
         if size < self.size or watch.is_shorter:
             raise InputError(f"{self.path}: file became shorter while it was read", hint=RUN_AGAIN)
         if not self._file.closed:
+            self._check_unchanged()
+
+    def _check_unchanged(self) -> None:
+        if not self._is_live:
             check_unchanged(self._file.fileno(), self._opened, self.path)
 
     def reader(self) -> Reader:
         """Return what reads the content anywhere, also after this source was closed."""
-        return Reader(os.dup(self._file.fileno()), self.path, self.reached, self._opened)
+        opened = None if self._is_live else self._opened
+        return Reader(os.dup(self._file.fileno()), self.path, self.reached, opened)
 
     @property
     def sha256(self) -> str:

@@ -22,6 +22,7 @@ from lanescope.devices.levelzero.analysis import follow
 from lanescope.devices.levelzero.analysis.live_tally import LiveTally
 from lanescope.devices.levelzero.analysis.tally import RECORDER, tally
 from lanescope.devices.levelzero.formats import ctf_growing, layout
+from lanescope.source import Source
 from lanescope.view.refreshed_table import RefreshedTable, line_of
 from lanescope.wire import ctf
 
@@ -144,6 +145,26 @@ def test_the_tally_of_a_recording_is_a_command(recorded, capsys):
     whole = {(row["section"], row["name"]): row["count"] for row in tally(lanescope.open(folder)).rows()}
     assert {(row["section"], row["name"]): row["count"] for row in rows} == whole
     assert {section for section, _ in whole} >= {"host", "device"}
+
+
+def test_a_recording_is_read_while_its_program_goes_on(recorded, tmp_path, monkeypatch):
+    """The packet that is being filled is written in place: what of it is whole, its head tells."""
+    _, _, _, folder = recorded('"$0" saxpy 40')
+    target = tmp_path / "grows"
+    grown(folder, target, 0.5)
+    (live,) = target.glob("*/stream_0.live")
+    still = lanescope.open(target)
+    fill = Source._fill
+
+    def filled(self, buffer, left):
+        fill(self, buffer, left)
+        if self.path.endswith(".live"):
+            os.utime(live, ns=(0, live.stat().st_mtime_ns + 1))
+
+    monkeypatch.setattr(Source, "_fill", filled)
+    trace = lanescope.open(target)
+    assert len(trace.slices) == len(still.slices) > 0
+    assert trace.slices["ts"].tolist() == still.slices["ts"].tolist()
 
 
 def test_a_packet_that_another_one_replaces_is_not_read(recorded, tmp_path, monkeypatch):

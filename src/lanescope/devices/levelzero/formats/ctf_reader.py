@@ -78,9 +78,9 @@ def read(capture: Capture) -> Recording:
         found: list[Stream] = []
         for path in sorted(folder.glob(_STREAM), key=_stream_order):
             if path.is_file() and path.stat().st_size:
-                stream = _stream(
-                    capture.open_sidecar(f"{part}/{path.name}", path), f"{part}/{path.name}", number, process
-                )
+                of_stream = f"{part}/{path.name}"
+                source = capture.open_sidecar(of_stream, path, is_live=path.name.endswith(LIVE))
+                stream = _stream(source, of_stream, number, process)
                 if found and stream.part == found[-1].part + LIVE:
                     _drop_duplicate_packet(found[-1], stream)
                 found.append(stream)
