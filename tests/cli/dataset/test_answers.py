@@ -156,7 +156,7 @@ def test_the_query_of_the_page_finds_the_rank_that_collectives_wait_for(call, fl
     assert max(int(row["worst_ns"]) for row in summed) == worst
 
 
-def test_a_collective_that_a_rank_may_leave_early_blames_nobody(call, tmp_path):
+def test_a_collective_that_a_rank_may_leave_early_blames_no_rank(call, tmp_path):
     """The root of a broadcast is done when its data is sent; no other rank has waited for it because of that."""
     for rank, lengths in enumerate(((5, 100), (100, 40))):
         events = [
