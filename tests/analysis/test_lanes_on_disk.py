@@ -176,7 +176,7 @@ def test_a_full_disk_is_an_error_of_one_line(monkeypatch):
     with pytest.raises(InputError, match="cannot create a temporary file: no space left on device"):
         SlicesOnDisk()
     monkeypatch.undo()
-    monkeypatch.setattr(lanes_on_disk.os, "pwrite", full)
+    monkeypatch.setattr("os.pwrite", full)
     with pytest.raises(InputError, match="cannot write to the temporary file: no space left on device") as caught:
         SlicesOnDisk().add(builder.finish().slices)
     assert "TMPDIR" in caught.value.hint

@@ -25,6 +25,30 @@ sys.exit(main(sys.argv[1:]))
 """
 
 
+#: Draws after each piece, on a clock that goes 0.4 s ahead with each look at it: the same lines on every run.
+_SLOW = """
+import sys
+from lanescope.cli import main, progress
+
+class Slow(progress.Meter):
+    now = 0.0
+
+    def __init__(self, stream):
+        super().__init__(stream, self.tick)
+
+    def tick(self):
+        self.now += 0.4
+        return self.now
+
+    def __call__(self, done, size):
+        super().__call__(done, size)
+        self.draw()
+
+progress.Meter, progress._PATIENCE = Slow, 1000
+sys.exit(main(sys.argv[1:]))
+"""
+
+
 class Terminal(io.StringIO):
     encoding = "utf-8"
 
@@ -145,13 +169,13 @@ def test_a_narrow_terminal_keeps_the_numbers(meter, clock, monkeypatch):
     }
 
 
-def on_terminal(*arguments, columns=80):
+def on_terminal(*arguments, columns=80, program=_EAGER):
     """Run a command with standard error on a pseudoterminal; return what it showed there, and its exit status."""
     ours, theirs = pty.openpty()
     fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("4H", 24, columns, 0, 0))
     environment = {name: value for name, value in os.environ.items() if name not in ("COLUMNS", "NO_COLOR")}
     done = subprocess.Popen(
-        [sys.executable, "-c", _EAGER, *arguments],
+        [sys.executable, "-c", program, *arguments],
         env=environment | {"TERM": "xterm"},
         stdin=subprocess.DEVNULL,
         stdout=subprocess.DEVNULL,
@@ -208,14 +232,18 @@ def test_the_line_fits_the_terminal(tmp_path, columns):
     """AIE, as that is read piece by piece, and 6 MiB of it."""
     data = next(iter(lanescope.simulate("aie", tiles=2, records=2000, seed=1).files.values()))
     (tmp_path / "run.bin").write_bytes(data * (6 * (1 << 20) // len(data)))
-    shown, status = on_terminal("info", str(tmp_path / "run.bin"), columns=columns)
-    lines = [part.rstrip() for part in shown.split("\r") if part.strip()]
+    shown, status = on_terminal("info", str(tmp_path / "run.bin"), columns=columns, program=_SLOW)
     assert (status, screen(shown)) == (0, [])
-    assert lines
-    assert max(map(len, lines)) < columns
-    told = re.compile(r"(?:run\.bin: )?(\d+)%  [\d.]+ MiB of (?:6\.0|5\.9) MiB(  [\d.]+ [KMG]iB/s)?  \d+ s left")
-    shares = [int(found[1]) for found in map(told.fullmatch, lines) if found]
-    assert shares == sorted(shares)
+    *lines, last = [part.rstrip() for part in shown.split("\r") if part.strip()]
+    told = re.compile(r"(?:run\.bin: )?(\d+)%  [\d.]+ MiB of (?:6\.0|5\.9) MiB  [\d.]+ [KM]iB/s  \d+ s left")
+    found = [told.fullmatch(line) for line in lines]
+    assert len(lines) > 2
+    assert all(found), lines
+    shares = [int(one[1]) for one in found]
+    assert shares == sorted(set(shares))
+    assert re.fullmatch(r"run\.bin: (?:6\.0|5\.9) MiB read, working  \d+ s so far", last)
+    assert max(map(len, [*lines, last])) < columns
+    assert lines[0].startswith("run.bin: ") == (columns == 200)
 
 
 def test_quiet_and_pipes_show_nothing(tmp_path):

@@ -7,8 +7,6 @@ found while batches come: the window, timestamps apart from all others, and whic
 
 from __future__ import annotations
 
-import os
-import weakref
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 
@@ -22,7 +20,7 @@ from lanescope.analysis.plausibility.stamps import Stamps
 from lanescope.analysis.windows.window import HIGHEST, LOWEST
 from lanescope.common.distinct import distinct
 from lanescope.common.intervals import Ints
-from lanescope.errors import InputError, os_reason
+from lanescope.source import SpooledFile
 from lanescope.trace import Column, Dictionary, Table, TableSpec, Trace
 from lanescope.trace.column import Mask
 from lanescope.trace.schema import SLICES
@@ -38,7 +36,6 @@ _SPEC = TableSpec(
     tuple(column for column in SLICES.columns if column.name in ("track_id", *_STORED)),
     SLICES.key,
 )
-_ROOM = "set TMPDIR to a directory with free space, or use --start and --end"
 _ROW = "row"  # where the row stood in its batch
 
 
@@ -81,14 +78,7 @@ class SlicesOnDisk:
     """
 
     def __init__(self) -> None:
-        import tempfile
-
-        try:
-            with tempfile.TemporaryFile(prefix="lanescope-", buffering=0) as file:
-                self._file = os.dup(file.fileno())
-        except OSError as error:
-            raise InputError(f"cannot create a temporary file: {os_reason(error)}", hint=_ROOM) from None
-        weakref.finalize(self, os.close, self._file)
+        self._file = SpooledFile()
         self._size = 0
         self._batches: list[_Batch] = []
         self._names = Dictionary()
@@ -216,27 +206,15 @@ class SlicesOnDisk:
 
     def _write(self, values: npt.NDArray[Any]) -> _Stored:
         stored = _Stored(self._size, values.dtype)
-        view = np.ascontiguousarray(values).data.cast("B")
-        try:
-            while view:
-                done = os.pwrite(self._file, view, self._size)
-                self._size, view = self._size + done, view[done:]
-        except OSError as error:
-            raise InputError(f"cannot write to the temporary file: {os_reason(error)}", hint=_ROOM) from None
+        self._file.write(self._size, np.ascontiguousarray(values))
+        self._size += values.nbytes
         return stored
 
     def _read(self, stored: _Stored, runs: Ints) -> npt.NDArray[Any]:
         """Return values of runs of rows, from the first to before the last of each, end to end."""
-        found = np.empty(int((runs[:, 1] - runs[:, 0]).sum()), stored.dtype)
-        view, size, at = found.data.cast("B") if len(found) else memoryview(b""), stored.dtype.itemsize, 0
-        for first, stop in runs.tolist():
-            want, offset = (stop - first) * size, stored.offset + first * size
-            while want:
-                done = os.preadv(self._file, [view[at : at + want]], offset)
-                if not done:
-                    raise InputError("the temporary file was cut")
-                at, offset, want = at + done, offset + done, want - done
-        return found
+        size = stored.dtype.itemsize
+        found = [self._file.read(stored.offset + first * size, (stop - first) * size) for first, stop in runs.tolist()]
+        return np.concatenate([np.empty(0, np.uint8), *found]).view(stored.dtype)
 
 
 class LanesOnDisk(SinglePass):

@@ -39,5 +39,5 @@ def _more(args: argparse.Namespace, command: str) -> str:
         other = "" if args.output.rstrip("/").endswith(".parquet") else " --no-annotations, write Parquet,"
         return f"use a larger --memory,{other} or convert parts with --start and --end"
     if "ranks" in args and any(map(is_dataset, vars(args).get("inputs", [vars(args).get("input")]))):
-        return "use a larger --memory, or some captures with --runs and --ranks"
+        return f"use a larger --memory, or some captures with {'--runs and --ranks' if 'runs' in args else '--ranks'}"
     return "use a larger --memory" + (", or a part with --start and --end" if "start" in args else "")

@@ -60,12 +60,6 @@ def reading(path: str) -> Iterator[Meter | None]:
         _meter.has_read()
 
 
-def stage(what: str) -> None:
-    """State what the command does from now on: ``writing out.pftrace``."""
-    if _meter is not None:
-        _meter.do(what)
-
-
 class Meter:
     """One line on a terminal that a thread keeps up to date, as most of the work is done in long calls.
 
@@ -115,12 +109,6 @@ class Meter:
             self._done = self._size
             self._what = "working"
 
-    def do(self, what: str) -> None:
-        """Begin something else."""
-        with self._lock:
-            self._reached = None
-            self._done, self._what = self._size, escape(what)
-
     def text(self) -> str:
         """Return the line.
 
@@ -131,9 +119,9 @@ class Meter:
             >>> meter(300 << 20, 1 << 30)
             >>> meter.text()
             'run.bin: 29%  300.0 MiB of 1.0 GiB  150.0 MiB/s  5 s left'
-            >>> meter.do("writing out.pftrace")
+            >>> meter.has_read()
             >>> meter.text()
-            'run.bin: 1.0 GiB read, writing out.pftrace  4 s so far'
+            'run.bin: 1.0 GiB read, working  4 s so far'
         """
         now = self._clock()
         if self._reached is not None and self._reached[0] > self._done:

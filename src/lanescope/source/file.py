@@ -5,10 +5,11 @@ from __future__ import annotations
 import os
 import stat
 import sys
+import weakref
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any, BinaryIO, NoReturn
 
-from lanescope.errors import InputError
+from lanescope.errors import InputError, os_reason
 from lanescope.source.detection import HEAD_BYTES, FileHead
 from lanescope.source.digest import Digest
 from lanescope.source.reader import RUN_AGAIN, Reader, check_unchanged, fail, state_of
@@ -32,6 +33,7 @@ _UNPACKED_RATIO = 200
 #: Unpacking stops while this share of the temporary folder's disk is still free, so that it never fills up.
 _FREE_SHARE = 0.02
 _CHECK_BYTES = 64 << 20
+_MORE_SPACE = "set TMPDIR to a directory with more free space"
 #: How long a named pipe may have no writer.
 _PATIENCE_MS = 5000
 
@@ -260,31 +262,30 @@ class Source:
 
 
 class SpooledFile:
-    """An unnamed temporary file of known size.
+    """An unnamed temporary file.
 
     Args:
-        size: bytes that will be written.
+        size: bytes that will be written, if that is known.
 
     Raises:
-        InputError: the temporary folder's disk has no room for it.
+        InputError: it cannot be made, or the temporary folder's disk has no room for it.
     """
 
-    def __init__(self, size: int) -> None:
+    def __init__(self, size: int = 0) -> None:
         import tempfile
 
-        self._file = tempfile.TemporaryFile(prefix="lanescope-", buffering=0)  # noqa: SIM115
+        try:
+            self._file = tempfile.TemporaryFile(prefix="lanescope-", buffering=0)  # noqa: SIM115
+        except OSError as error:
+            _no_spool("create a", error)
+        weakref.finalize(self, self._file.close)
         disk = os.fstatvfs(self._file.fileno())
         if disk.f_bavail * disk.f_frsize < size + disk.f_blocks * disk.f_frsize * _FREE_SHARE:
             self._file.close()
-            self._no_space(size)
+            raise InputError(
+                f"cannot allocate {size >> 20} MiB of temporary space: not enough free space", hint=_MORE_SPACE
+            )
         self._reader = Reader(os.dup(self._file.fileno()), "the temporary file", [0])
-        self._size = size
-
-    def _no_space(self, size: int) -> NoReturn:
-        raise InputError(
-            f"cannot allocate {size >> 20} MiB of temporary space: not enough free space",
-            hint="set TMPDIR to a directory with more free space",
-        ) from None
 
     def write(self, offset: int, data: npt.NDArray[Any]) -> None:
         """Write an array in C order.
@@ -296,16 +297,17 @@ class SpooledFile:
         while view:
             try:
                 count = os.pwrite(self._file.fileno(), view, offset)
-            except OSError:
-                self._no_space(self._size)
+            except OSError as error:
+                _no_spool("write to the", error)
             view, offset = view[count:], offset + count
 
     def read(self, offset: int, size: int) -> npt.NDArray[np.uint8]:
         """Return ``size`` bytes from ``offset`` on, uint8 [size]."""
         return self._reader.at(offset, size)
 
-    def __del__(self) -> None:
-        self._file.close()
+
+def _no_spool(what: str, error: OSError) -> NoReturn:
+    raise InputError(f"cannot {what} temporary file: {os_reason(error)}", hint=_MORE_SPACE) from None
 
 
 def _open(path: str) -> tuple[BinaryIO, bytes | None]:

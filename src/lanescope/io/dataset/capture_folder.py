@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from lanescope.io.dataset.parquet_folder import ParquetFolder
-from lanescope.io.dataset.parts import stored_spec
+from lanescope.io.dataset.parts import stored_spec, unstored
 from lanescope.io.dataset.records import CaptureRecord, Catalog
 from lanescope.io.dataset.tables import declared
 from lanescope.trace import Table, TimeBase, Trace
@@ -48,8 +48,4 @@ class CaptureFolder(ParquetFolder):
         return [self._store.sql_path(file.name) for file in self._files.get(name, [])]
 
     def _trace(self, tables: dict[str, Table]) -> Trace:
-        named = {}
-        for name, own in self._own.items():
-            pairs = zip(own.names, tables[name].spec.names, strict=True)
-            named[name] = Table(own, {mine: tables[name].column(stored) for mine, stored in pairs})
-        return super()._trace(named)
+        return super()._trace({name: unstored(tables[name], own) for name, own in self._own.items()})

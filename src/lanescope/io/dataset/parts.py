@@ -53,6 +53,12 @@ def stored(table: Table) -> Table:
     return Table(spec, {name: table.column(own) for name, own in names})
 
 
+def unstored(table: Table, spec: TableSpec) -> Table:
+    """Return a table of files with the columns of its own declaration: the reverse of ``stored``."""
+    names = zip(spec.names, table.spec.names, strict=True)
+    return Table(spec, {own: table.column(name) for own, name in names})
+
+
 def stored_spec(spec: TableSpec) -> TableSpec:
     """Return the declaration of a table's files: ``rank`` of a row is ``rank_of_row``."""
     columns = tuple(replace(each, name=stored_name(each.name)) for each in spec.columns)

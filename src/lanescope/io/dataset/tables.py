@@ -13,7 +13,7 @@ import msgspec
 from lanescope.declaration import replace
 from lanescope.errors import InputError, UsageError
 from lanescope.io import connected, parquet
-from lanescope.io.dataset.parts import stored_spec
+from lanescope.io.dataset.parts import stored_spec, unstored
 from lanescope.io.dataset.records import CaptureRecord, Catalog, File
 from lanescope.trace import ColumnSpec, Table, TableSpec, TimeBase, Trace
 from lanescope.trace.schema import CORE_TABLES
@@ -233,6 +233,5 @@ def read_capture(
             found = [each for each in spec.columns if not columns or name != "slices" or each.name in columns]
             of_table = replace(spec, columns=tuple(found))
             read = parquet.read_table(connection, stored_spec(of_table), rows, paths, f"{name} of {record.path}", where)
-            pairs = zip(of_table.names, read.spec.names, strict=True)
-            tables[name] = Table(of_table, {own: read.column(stored) for own, stored in pairs})
+            tables[name] = unstored(read, of_table)
     return Trace(TimeBase(**record.time), tables, {name: each for name, each in tables.items() if name not in core})

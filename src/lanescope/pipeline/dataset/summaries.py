@@ -13,6 +13,7 @@ from lanescope.analysis.summary import GROUPS, spec
 from lanescope.analysis.track_tree import Tree
 from lanescope.common.intervals import Intervals, Ints, known_extents, sums, union
 from lanescope.declaration import replace
+from lanescope.foreign.kineto.analysis.collectives import OF_ALL
 from lanescope.io.dataset import tables
 from lanescope.io.dataset.records import CaptureRecord, Catalog
 from lanescope.trace import Column, ColumnSpec, Table, TableSpec
@@ -226,14 +227,9 @@ from filled join spreads using (run, name)
 order by is_outlier desc, abs(total - middle) desc, run, name, rank"""
     with tables.connect(catalog, ranked, query) as connection:
         rows = connection.execute(query).fetchall() if ranked else []
-    columns = tuple(replace(each, unit=unit) if each.unit == "ns" else each for each in STRAGGLERS.columns)
-    values = list(zip(*rows, strict=True)) or [()] * len(columns)
-    named = {each.name: list(value) for each, value in zip(columns, values, strict=True)}
-    return Table.from_arrays(replace(STRAGGLERS, columns=columns), named)
+    return _of_rows(STRAGGLERS, rows, unit)
 
 
-#: Collectives of which every rank's result needs every rank's data: none leaves before the last one has come.
-_OF_ALL = "all_?reduce|_?all_?gather(?:_base)?|_?reduce_?scatter(?:_base)?|all_?to_?all|barrier"
 COLLECTIVES = TableSpec(
     "collectives",
     "time that ranks wait in collectives of a run for the rank that comes last",
@@ -267,7 +263,7 @@ def collectives(catalog: Catalog, records: Sequence[CaptureRecord], unit: str) -
 with calls as (select s.run, c.group_name, c.sequence, c.collective, c.group_size, s.rank, s.dur
     from kineto_collectives c join slices s on s.capture = c.capture and s.id = c.slice_id
     where s.category = 'kernel' and s.dur is not null and c.sequence is not null
-        and regexp_full_match(lower(c.collective), '{_OF_ALL}')),
+        and regexp_full_match(lower(c.collective), '{OF_ALL.pattern}')),
 waits as (select run, arg_min(rank, (dur, rank)) as last_rank, sum(dur) as length,
         sum(dur) - count(*) * min(dur) as waited
     from calls group by run, group_name, sequence, collective, group_size
@@ -281,7 +277,12 @@ from waits join runs using (run) group by run, last_rank order by 4 desc, run, l
     if ranked:
         with tables.connect(catalog, ranked, query) as connection:
             rows = connection.execute(query).fetchall()
-    columns = tuple(replace(each, unit=unit) if each.unit == "ns" else each for each in COLLECTIVES.columns)
+    return _of_rows(COLLECTIVES, rows, unit)
+
+
+def _of_rows(declared: TableSpec, rows: Sequence[Sequence[Any]], unit: str) -> Table:
+    """Return the rows of a query as a table whose times are in ``unit``."""
+    columns = tuple(replace(each, unit=unit) if each.unit == "ns" else each for each in declared.columns)
     values = list(zip(*rows, strict=True)) or [()] * len(columns)
     named = {each.name: list(value) for each, value in zip(columns, values, strict=True)}
-    return Table.from_arrays(replace(COLLECTIVES, columns=columns), named)
+    return Table.from_arrays(replace(declared, columns=columns), named)
