@@ -277,7 +277,8 @@ def instructions(program: str, *, is_counting: bool) -> dict[str, int]:
     with tempfile.TemporaryDirectory() as folder:
         out = Path(folder) / "callgrind.out"
         options = [f"--callgrind-out-file={out}", f"--instr-atstart={'yes' if is_counting else 'no'}"]
-        command = [valgrind(), "--tool=callgrind", *options, sys.executable, "-c", program]
+        # In turn: else a thread that waits busily for another may keep it from running for minutes, and be counted.
+        command = [valgrind(), "--tool=callgrind", "--fair-sched=try", *options, sys.executable, "-c", program]
         try:
             done = subprocess.run(command, env=environment(), cwd=ROOT, capture_output=True, text=True, check=False)
         except OSError as error:
