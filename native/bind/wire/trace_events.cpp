@@ -130,6 +130,7 @@ nb::dict facts_of(const Scanner& scanner) {
     found["extra_commas"] = scanner.extra_commas;
     found["missing_commas"] = scanner.missing_commas;
     found["missing_member_commas"] = scanner.missing_member_commas;
+    found["lists"] = scanner.lists;
     found["has_trailing_comma"] = scanner.has_trailing_comma;
     found["is_bare"] = scanner.is_bare;
     found["has_list"] = scanner.has_list;

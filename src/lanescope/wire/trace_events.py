@@ -205,6 +205,7 @@ class TraceEvents:
         has_list: there is a list of events.
         extra_commas: how many commas are too many.
         missing_commas, missing_member_commas: how many are missing between elements of the list, and between members.
+        lists: how many lists of events there are.
         has_trailing_comma: the list ends with one.
         odd_series: values of counters that are not numbers.
     """
@@ -241,6 +242,7 @@ class TraceEvents:
         self.extra_commas: int = facts["extra_commas"]
         self.missing_commas: int = facts["missing_commas"]
         self.missing_member_commas: int = facts["missing_member_commas"]
+        self.lists: int = facts["lists"]
         self.has_trailing_comma: bool = facts["has_trailing_comma"]
         self.odd_series: int = facts["odd_series"]
 

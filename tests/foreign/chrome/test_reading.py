@@ -221,6 +221,11 @@ FAULTS = {
         2,
         {"chrome_missing_comma": 1},
     ),
+    "two lists": (
+        f'{{"traceEvents": {dumped([one()])}, "traceEvents": {dumped([one(ts=9)])}}}',
+        2,
+        {"chrome_repeated_list": 1},
+    ),
     "something behind the end": (dumped([one()]) + '\n{"more": 1}', 1, {"chrome_trailing": 1}),
     "a negative duration": (dumped([one(dur=-2)]), 1, {"chrome_negative_duration": 1}),
     "no duration": (

@@ -5,6 +5,7 @@ import json
 
 import pytest
 
+import lanescope
 from lanescope.cli import main
 from lanescope.families import registry
 from lanescope.families.options import resolve_options
@@ -52,3 +53,26 @@ def test_white_space_behind_the_end_is_not_garbage(healthy, pack, tmp_path):
     path = tmp_path / f"trace.json{'.gz' if pack is gzip.compress else ''}"
     path.write_bytes(pack(healthy.rstrip() + b"\r\n\t \n"))
     assert main(["check", str(path)]) == 0
+
+
+def test_a_list_that_is_named_again_is_read_and_told(healthy, tmp_path):
+    """A reader of JSON takes the last of two members of one name: who sees other events there learns why."""
+    begin = healthy.index(b'"traceEvents"')
+    again = b'"traceEvents": [{"ph": "X", "cat": "cpu_op", "name": "again", "pid": 1, "tid": 1, "ts": 5, "dur": 1}], '
+    path = tmp_path / "trace.json"
+    path.write_bytes(healthy)
+    rows = len(lanescope.open(path).slices)
+    path.write_bytes(healthy[:begin] + again + healthy[begin:])
+    trace = lanescope.open(path)
+    assert len(trace.slices) == rows + 1
+    (found,) = [row for row in trace.check().rows() if row["stat"] == "kineto_repeated_list"]
+    assert (found["code"], found["severity"], found["count"]) == ("LS404", "notice", 1)
+
+
+@pytest.mark.parametrize("pid", ["1", '"1"', "1.0"])
+def test_a_process_is_one_however_its_number_is_written(pid, tmp_path):
+    """Tools that pass a trace through floats write 1.0."""
+    event = '{"ph": "X", "cat": "cpu_op", "name": "a", "pid": %s, "tid": 1, "ts": %d, "dur": 1}'
+    path = tmp_path / "trace.json"
+    path.write_text(f'{{"schemaVersion": 1, "traceEvents": [{event % ("1", 5)}, {event % (pid, 15)}]}}')
+    assert len(set(lanescope.open(path).slices["track_id"].tolist())) == 1

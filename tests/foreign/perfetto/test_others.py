@@ -389,6 +389,21 @@ def test_snapshots_that_contradict_themselves_are_told(tmp_path):
     assert stats_of(made.read(tmp_path)) == {"perfetto_repeated_clock": 1}
 
 
+def test_a_clock_that_was_set_back_is_told_where_events_count_on_it(tmp_path):
+    def read(of_events):
+        made = Maker()
+        made.track(2, "lane")
+        made.event(150, INSTANT, 2, "a")
+        made.proto.packet[-1].timestamp_clock_id = of_events
+        made.snapshot(1, (6, 1000), (1, 100))
+        made.snapshot(2, (6, 2000), (1, 200))
+        made.snapshot(3, (6, 3000), (1, 120))
+        return stats_of(made.read(tmp_path))
+
+    assert read(1) == {"perfetto_backward_clock": 1}
+    assert read(6) == {}
+
+
 @pytest.mark.parametrize(("clock", "is_sound"), [(3, False), (6, False), (64, True), (127, True), (128, False)])
 def test_only_clocks_of_a_sequence_count_in_steps(tmp_path, clock, is_sound):
     made = Maker()

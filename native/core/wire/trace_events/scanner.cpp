@@ -139,6 +139,7 @@ bool Scanner::start() {
         return true;
     }
     is_bare = has_list = rest[0] == '[';
+    lists += is_bare;
     state_ = is_bare ? State::events : State::members;
     take(at_ + 1);
     return true;
@@ -189,6 +190,7 @@ bool Scanner::enter_list(const char* at) {
     take(at + 1);
     state_ = State::events;
     has_list = is_fresh_ = true;
+    ++lists;
     is_seeking_ = had_comma_ = false;
     return true;
 }

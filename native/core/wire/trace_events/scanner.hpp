@@ -174,6 +174,7 @@ public:
     int64_t extra_commas = 0;
     int64_t missing_commas = 0;  // between elements of the list
     int64_t missing_member_commas = 0;
+    int64_t lists = 0;  // of events; more than one in a file that names its list again
     bool has_trailing_comma = false;  // at the end of the list
     bool is_bare = false;  // the list alone
     bool has_list = false;

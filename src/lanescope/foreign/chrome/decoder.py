@@ -198,6 +198,7 @@ def _count(events: Events, survey: Survey, stats: StatTally) -> None:
     is_unterminated = read.ending == "unterminated" or (read.ending == "foreign" and not read.lost)
     stats.add("chrome_unterminated", int(is_unterminated or read.has_trailing_comma))
     stats.add("chrome_no_events", int(not survey.events))
+    stats.add("chrome_repeated_list", max(read.lists - 1, 0))
     stats.add("chrome_missing_comma", read.missing_commas)
     stats.add("chrome_bad_text", events.bad_texts)
     stats.add("chrome_long_text", events.long_texts)

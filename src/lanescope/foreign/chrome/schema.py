@@ -121,6 +121,12 @@ STATS = (
         finding="LS004",
     ),
     StatSpec(
+        "chrome_repeated_list",
+        "notice",
+        "further lists of events in one file: all are read, where other readers may read one alone",
+        finding="LS404 notice",
+    ),
+    StatSpec(
         "chrome_missing_comma",
         "notice",
         "events that no comma separates: read all the same",

@@ -339,5 +339,11 @@ STATS: tuple[StatSpec, ...] = (
         "commas that are missing or too many: the file was changed after it was written",
         finding="LS404 notice",
     ),
+    StatSpec(
+        "kineto_repeated_list",
+        "notice",
+        "further lists of events in one file: all are read, where other readers may read one alone",
+        finding="LS404 notice",
+    ),
     StatSpec("kineto_empty", "notice", "files without a row of any kind", finding="LS004 warning"),
 )

@@ -105,6 +105,11 @@ STATS: tuple[StatSpec, ...] = (
         "snapshots with two readings of one clock: the last one is used",
     ),
     StatSpec(
+        "perfetto_backward_clock",
+        "error",
+        "times that a clock which places events was set back: events on it around that moment may be misplaced",
+    ),
+    StatSpec(
         "perfetto_undescribed_track",
         "notice",
         "tracks with events and without a descriptor: named after their first event",

@@ -270,6 +270,7 @@ def add_stats(
     count, offset = tally.count("kineto_repeated_key")
     stat("kineto_repeated_key", count + metadata.repeated, offset)
     stat("kineto_comma", events.extra_commas + events.missing_commas + events.missing_member_commas)
+    stat("kineto_repeated_list", max(events.lists - 1, 0))
     if not tally.has_times:
         stat("kineto_empty", 1)
 

@@ -1,4 +1,7 @@
-"""Processes and threads as numbers, whether the file has them in quotes or not."""
+"""Processes and threads as numbers, whether the file has them in quotes, as 7.0 or neither.
+
+The producer writes 7; tools that pass a trace through floats write 7.0.
+"""
 
 from __future__ import annotations
 
@@ -10,11 +13,11 @@ import numpy as np
 from lanescope.trace.column import look_up
 from lanescope.wire.trace_events import Place, TraceEvents
 
-_NUMBER = re.compile(r"-?\d{1,18}", re.ASCII)
+_NUMBER = re.compile(r"(-?\d{1,18})(?:\.0*)?", re.ASCII)
 
 
 def with_plain_places(events: TraceEvents) -> TraceEvents:
-    """Return the events with one place for 7 and "7": an event with the text lies where those with the number do."""
+    """Return the events with one place for 7, 7.0 and "7"."""
     texts = {part for place in events.places for part in place if isinstance(part, str)}
     if not any(_NUMBER.fullmatch(text) for text in texts):
         return events
@@ -27,4 +30,5 @@ def with_plain_places(events: TraceEvents) -> TraceEvents:
 
 
 def _plain(part: int | str | None) -> int | str | None:
-    return int(part) if isinstance(part, str) and _NUMBER.fullmatch(part) else part
+    number = _NUMBER.fullmatch(part) if isinstance(part, str) else None
+    return int(number[1]) if number else part

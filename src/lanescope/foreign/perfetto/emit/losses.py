@@ -54,6 +54,7 @@ def add_losses(line: Timeline, builder: TraceBuilder, input_id: int) -> None:
     damaged += line.described.damaged + found.damaged
     builder.add_stat("perfetto_damaged_text", damaged, input_id=input_id, first_offset=offset)
     builder.add_stat("perfetto_repeated_clock", line.clock.repeated(), input_id=input_id)
+    builder.add_stat("perfetto_backward_clock", line.clock.set_back(), input_id=input_id)
     for ts, known in line.times():
         unknown = ~known & (ts >= 0) & (ts < clocks.LATEST)
         builder.add_stat("perfetto_unknown_clock", int(np.count_nonzero(unknown)), input_id=input_id)

@@ -160,6 +160,15 @@ class ClockMap:
         """Return how many snapshots have two readings of one clock."""
         return sum(len(numbers) for clocks, numbers, _ in _alike(self._snapshots) if len(set(clocks)) < len(clocks))
 
+    def set_back(self) -> int:
+        """Return how often one of the clocks that place events was set back while another one went on.
+
+        What was counted while it ran through the same times again has two places; it gets that of the latest reading
+        which is not after it.
+        """
+        used = {id(step): step for path in self._steps() for step in path}
+        return sum(int(np.count_nonzero(np.diff(step.to) < 0)) for step in used.values())
+
     def readings(self) -> list[tuple[int, Reading]]:
         """Return the clocks of all files that the file relates to that of the trace, by id, with their readings."""
         found = []
