@@ -16,8 +16,8 @@ FURTHER = {
     "sql": ("select 1",),
     "baseline": (),
 }
-#: Commands that read no capture, or in processes of their own.
-OTHERS = {"compact", "sim", "mcp", "demo", "completion"}
+#: Commands that read no capture.
+OTHERS = {"sim", "demo", "completion"}
 
 
 @pytest.mark.parametrize("command", sorted(set(cli.COMMANDS) - OTHERS))
@@ -30,9 +30,10 @@ def test_sizes_that_no_work_can_hold_are_refused(call, command):
     assert not os.path.exists("fleet")  # noqa: PTH110
 
 
-@pytest.mark.parametrize("command", ["aie-path", "ascend-deps"])
+@pytest.mark.parametrize("command", sorted(set(cli.FAMILY_COMMANDS) - {"record"}))
 def test_commands_of_families_refuse_them_too(call, command):
-    done = call(command, "run.bin", "--memory", "1MiB")
+    first = {"aie-wavediff": ("run.vcd",), "cuda-layout": ("check",)}.get(command, ())
+    done = call(command, *first, "run.bin", "--memory", "1MiB")
     assert done.status == 2
     assert "--memory 1MiB is too small" in done.err
 

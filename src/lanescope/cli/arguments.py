@@ -344,12 +344,13 @@ def configure_command(parser: Parser, command: Command, family: Family) -> None:
         from lanescope.cli.tables import add_look
 
         add_look(parser, parser)
+    if not command.runs_programs:
+        add_memory(parser)
     if command.has_output:
         parser.add_argument("--force", action="store_true", help="overwrite existing output")
     if command.takes_capture:
         _add_family(parser)
         parser.add_argument("--strict", action="store_true", help="exit with status 4 on data loss")
-        add_memory(parser)
         add_option_pairs(parser)
         _add_flags(parser, [(family, family.options)])
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 import argparse
 from collections.abc import Sequence
 
+from lanescope.cli.arguments import add_memory
 from lanescope.cli.console import echo
 from lanescope.families.family import Family
 from lanescope.view.formatting import escape, format_count
@@ -20,6 +21,7 @@ def configure(parser: argparse.ArgumentParser, families: Sequence[Family], argum
     """Add the arguments."""
     parser.add_argument("dataset", metavar="DATASET", help="folder or URL that `lanescope ingest` wrote")
     parser.add_argument("--target", metavar="SIZE", default="256MiB", help="captures per joined file (default: 256MiB)")
+    add_memory(parser)
 
 
 def run(args: argparse.Namespace) -> int:

@@ -13,7 +13,7 @@ from functools import wraps
 from typing import TYPE_CHECKING, Any
 
 import lanescope
-from lanescope.cli.arguments import positive
+from lanescope.cli.arguments import add_memory, positive
 from lanescope.errors import LanescopeError, MissingDependencyError
 from lanescope.families.family import Family
 
@@ -36,6 +36,7 @@ def configure(parser: argparse.ArgumentParser, families: Sequence[Family], argum
     parser.add_argument(
         "--timeout", metavar="S", type=positive, default=_SECONDS, help=f"seconds per question (default: {_SECONDS})"
     )
+    add_memory(parser)
 
 
 def run(args: argparse.Namespace) -> int:
