@@ -25,9 +25,8 @@ def decoded(trace, **options):
 
 
 def written(text):
-    """Return a text as a report has it: long ones cut in the middle, lone surrogates replaced."""
-    text = text if len(text) <= 400 else f"{text[:200]}…{text[-199:]}"
-    return text.encode("utf-8", "replace").decode()
+    """Return a text as a report has it: long ones cut in the middle."""
+    return text if len(text) <= 400 else f"{text[:200]}…{text[-199:]}"
 
 
 def agrees(trace, report):

@@ -17,7 +17,7 @@ import numpy.typing as npt
 from lanescope.io.viewer_names import numbered
 from lanescope.trace import Trace, row_packing
 from lanescope.trace.row_packing import RowsById
-from lanescope.view.formatting import display_width, escape, fit_width, format_bytes, format_count
+from lanescope.view.formatting import display_width, escape, fit_width, format_count
 from lanescope.view.model.lod import LABELLED, OPACITIES, Detail, Rectangle
 from lanescope.view.model.numbers import number_text
 from lanescope.view.model.palette import FILLS, LABEL, LIGHT, NEUTRAL
@@ -354,9 +354,9 @@ class _Picture:
         path = f"M{_n(self.left + int(at[0]))} {_n(base)}{steps}H{self.left + self.pixels}V{_n(base)}Z"
         self.parts.append(f'<path fill="{LIGHT["area"]}" d="{path}"/>')
         unit = str(self.trace.tracks.values("unit")[track])
-        most = format_bytes(int(high)) if unit == "bytes" else f"{high:,.0f}" if abs(high) >= 1000 else f"{high:.3g}"
+        most = number_text(high, "value", unit if unit in ("ns", "cycles", "bytes", "%") else "")
         self._text(self.left - 8, self.y + 11, f"to {most}", colour=LIGHT["dim"], anchor="end")
-        if unit not in ("", "1", "bytes"):
+        if unit not in ("", "1", "ns", "cycles", "bytes", "%"):
             self._text(self.left - 8, self.y + 22, self._fit(escape(unit), _SHARES - 8, size=9), colour=LIGHT["dim"],
                        anchor="end", size=9)  # fmt: skip
 

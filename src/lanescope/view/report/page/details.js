@@ -11,8 +11,10 @@ const MOST_NAMES = 60;
 const MOST_CHIPS = 8;
 
 /** @param {App} app  @param {number} value */
-const twice = (app, value) => el('span', {}, numberText(value, 'time', app.unit), ' ',
-  el('small', {}, numberText(Math.round(value), 'exact', app.unit)));
+function twice({ unit }, value) {
+  const [short, exact] = [numberText(value, 'time', unit), numberText(Math.round(value), 'exact', unit)];
+  return el('span', {}, short, ...(short === exact ? [] : [' ', el('small', {}, exact)]));
+}
 
 /** @param {string} colour  @returns {HTMLElement} */
 function dot(colour) {
@@ -75,6 +77,8 @@ function rankOf({ model }, row) {
     if (model.end[i] - model.begin[i] < long) shorter++;
   }
   if (all === 1) return 'the only one';
+  if (shorter === all - 1) return `the longest of ${numberText(all, 'count')}`;
+  if (!shorter) return `none of ${numberText(all, 'count')} is shorter`;
   return `longer than ${Math.floor((shorter / (all - 1)) * 100)}% of ${numberText(all, 'count')}`;
 }
 

@@ -135,6 +135,12 @@ function drawLane(app, surface, row, y) {
   drawStretches(app, c, track.unrecorded, theme.unrecorded, y, row.height - 1, '');
   drawStretches(app, c, track.gaps, theme.lost, y, row.height - 1, theme.tokens.loss);
   if (track.samples) drawCounter(app, surface, track.samples, y, row.height);
+  else if (track.kind === 'c' && app.header.counters_left) {
+    c.font = `11px ${theme.sans}`;
+    c.textBaseline = 'alphabetic';
+    c.fillStyle = theme.tokens.dim;
+    c.fillText('its samples are not in this file', 8, y + row.height / 2 + 4);
+  }
   for (const strip of track.strips) {
     const level = model.stripLevel[strip];
     if (level >= row.levels.length) continue;
@@ -232,7 +238,9 @@ function drawCounter(app, { c, width }, samples, y, height) {
     // What holds until the next sample is the last value; a column that changes inside shows its extreme.
     const stop = next < n ? Math.min(width, stage.xOf(ts[next])) : end;
     const last = level(value[next - 1]);
-    c.fillRect(x, Math.min(last, zero), Math.max(0, stop - x), Math.abs(zero - last));
+    // Edges on whole pixels: two that share one would leave a seam.
+    const from = Math.round(x);
+    c.fillRect(from, Math.min(last, zero), Math.max(0, Math.round(stop) - from), Math.abs(zero - last));
     c.fillRect(x, Math.min(level(far), zero), 1, Math.abs(zero - level(far)));
     i = next;
   }
