@@ -338,7 +338,7 @@ async function sideBySide(page) {
   await rest(150);
   results.low = await narrow.evaluate(() => ({ wide: document.documentElement.scrollWidth, lanes: document.getElementById('scroll').clientHeight,
     cut: [...document.querySelectorAll('#facts b')].filter((fact) => fact.offsetWidth && fact.getBoundingClientRect().right > document.getElementById('facts').getBoundingClientRect().right + 1).length }));
-  await shot(narrow, '11-low');
+  await shot(narrow, '12-low');
   results.print.after = await narrow.evaluate(() => document.querySelectorAll('.printed').length);
   await narrow.close();
   const bad = await open(browser, hostile);

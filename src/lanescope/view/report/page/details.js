@@ -164,7 +164,7 @@ export function aboutView({ header, unit }) {
   const missing = header.left_out.map((sentence) => el('li', {}, clean(sentence)));
   const inputs = header.inputs.slice(0, 20).map(({ path, sha256 }) =>
     /** @type {[string, Node]} */ ([clean(path), el('code', {}, sha256)]));
-  return el('div', { class: 'details wide' },
+  return el('div', { class: 'details wide' }, el('h2', { class: 'sr' }, 'About this file'),
     el('div', {}, el('h3', {}, 'Capture'), terms([
       ['file', clean(header.capture)], ['format', clean(`${header.family} ${header.format}`)],
       ['size', numberText(header.size, 'bytes')], ['SHA-256', el('code', {}, header.sha256)],
