@@ -340,6 +340,8 @@ async function sideBySide(page) {
     cut: [...document.querySelectorAll('#facts b')].filter((fact) => fact.offsetWidth && fact.getBoundingClientRect().right > document.getElementById('facts').getBoundingClientRect().right + 1).length }));
   await shot(narrow, '12-low');
   results.print.after = await narrow.evaluate(() => document.querySelectorAll('.printed').length);
+  const pdf = Buffer.from(await narrow.pdf({ format: 'A4', printBackground: true })).toString('latin1');
+  results.print.pages = pdf.match(/\/Type\s*\/Page\b/g).length;
   await narrow.close();
   const bad = await open(browser, hostile);
   results.security = await security(bad);

@@ -142,6 +142,7 @@ def test_a_narrow_window_and_print(happened):
     assert happened["low"]["cut"] == 0
     assert happened["print"]["tables"] >= 2
     assert happened["print"]["rows"] <= 30
+    assert happened["print"]["pages"] <= 6
     assert (happened["print"]["theme"], happened["print"]["after"]) == ("light", 0)
 
 

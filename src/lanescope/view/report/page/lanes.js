@@ -278,7 +278,10 @@ export class Lanes {
   about({ track, node }) {
     if (track.kind === 'l') return track.busy === null ? '' : numberText(track.busy, 'share');
     if (track.kind === 'c') {
-      if (track.samples) return `max ${numberText(track.samples.most, 'value', track.unit)}`;
+      if (track.samples) {
+        const [least, most] = [track.samples.least, track.samples.most].map((value) => numberText(value, 'value', track.unit));
+        return track.samples.least < 0 ? `${least} to ${most}` : `max ${most}`;
+      }
       return this.app.header.counters_left ? 'not in this file' : '';
     }
     if (track.kind === 'p') return '';
