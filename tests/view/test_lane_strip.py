@@ -208,3 +208,22 @@ def test_impossible_times_do_not_break_the_drawing():
     trace = builder.finish()
     text = drawn(trace, findings=check.run(trace))
     assert "LS102 error impossible duration" in text
+
+
+@pytest.mark.parametrize(
+    ("values", "unit", "text"),
+    [
+        ([0, 2**20], "bytes", "to 1.0 MiB"),
+        ([3, 99], "1", "to 99"),
+        ([-5, 7], "W", "-5 W to 7 W"),
+        ([0, 1500], "ns", "to 1.50 µs"),
+    ],
+)
+def test_a_counter_says_its_values_as_the_report_does(values, unit, text):
+    builder = TraceBuilder(TimeBase())
+    lane = builder.track("core", kind="lane", role="core")
+    counter = builder.track("level", kind="counter", role="counter", unit=unit)
+    builder.append("slices", track_id=lane, ts=[0], dur=[100], name="work")
+    builder.append("counters", track_id=counter, ts=[0, 50], value=values)
+    drawn = lane_strip(builder.finish(), width=100, ascii_only=False)
+    assert next(line for line in drawn.splitlines() if line.startswith("level")).rstrip().endswith(f" {text}")

@@ -10,7 +10,7 @@ from devices.cuda.helpers import decode_simulation, simulate
 from lanescope.errors import MissingDependencyError
 from lanescope.pipeline import session
 from lanescope.trace import TimeBase, TraceBuilder
-from lanescope.view.picture import png, svg
+from lanescope.view.picture import markup, png, svg
 
 SVG = "{http://www.w3.org/2000/svg}"
 HOSTILE = ["</text><script>alert(1)</script>", "a&b\"'<", "\x1b[2J\u202e\0", "\ud800", "]]>", "x" * 100_000]
@@ -171,3 +171,49 @@ def test_suffixes_choose_pictures(tmp_path):
     trace = one_lane(["load", "mma"])
     session.write(trace, tmp_path / "a.svg")
     assert (tmp_path / "a.svg").read_bytes() == svg.draw(trace)
+
+
+def counted(values, unit=""):
+    builder = TraceBuilder(TimeBase(0, "unix", "ns"))
+    lane = builder.track("core", kind="lane", role="core")
+    counter = builder.track("level", kind="counter", role="counter", unit=unit)
+    builder.append("slices", track_id=lane, ts=0, dur=100 * len(values), name="all")
+    builder.append("counters", track_id=counter, ts=[100 * at for at in range(len(values))], value=values)
+    return builder.finish()
+
+
+def area(drawn):
+    """The heights of the steps of the only counter, above 0, in pixels."""
+    (path,) = [each.get("d") for each in ET.fromstring(drawn).iter(f"{SVG}path") if each.get("fill") == "#9db8d9"]
+    zero = float(re.match(r"M\S+ (\S+?)H", path)[1])
+    return [zero - float(y) for y in re.findall(r"V(-?[\d.]+)", path)]
+
+
+def test_a_counter_reaches_from_zero_to_its_values_below_it_too():
+    up, down, zero, *_ = area(svg.draw(counted([4, -2, 0])))
+    assert up == pytest.approx(-2 * down, abs=0.02)
+    assert up > 5
+    assert zero == 0
+
+
+@pytest.mark.parametrize(
+    ("values", "unit", "text"),
+    [([1, 3], "1", "to 3"), ([1, 2**20], "bytes", "to 1.0 MiB"), ([-5, 7], "", "-5 to 7"), ([-5, -1], "", "from -5"),
+     ([1.5, 87.5], "%", "to 87.5%"), ([float("inf"), 1], "", "to 1e+300")],
+)  # fmt: skip
+def test_values_of_a_counter_are_said_with_their_unit(values, unit, text):
+    assert text in texts(svg.draw(counted(values, unit)))
+
+
+def test_codes_of_findings_that_are_close_together_stand_behind_the_last():
+    found = [
+        markup.Mark(10, "blue", 2, "LS104", "notice", "a"), markup.Mark(10, "brown", 1, "LS401", "warning", "b"),
+        markup.Mark(30, "blue", 2, "LS104", "notice", "a"), markup.Mark(300, "blue", 2, "LS303", "notice", "c"),
+        markup.Mark(395, "red", 0, "LS002", "error", "d"),
+    ]  # fmt: skip
+    drawn = ET.fromstring(f'<svg xmlns="http://www.w3.org/2000/svg">{"".join(markup.marks(found, 0, 400))}</svg>')
+    texts = [(each.text, float(each.get("x")), each.get("text-anchor")) for each in drawn.iter(f"{SVG}text")]
+    assert texts == [
+        ("LS401 warning; LS104 notice", 36, None), ("LS303 notice", 306, None), ("LS002 error", 389, "end"),
+    ]  # fmt: skip
+    assert [each.get("fill") for each in drawn.iter(f"{SVG}path")] == ["blue", "blue", "brown", "blue", "red"]

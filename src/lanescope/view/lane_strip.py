@@ -14,6 +14,7 @@ from lanescope.trace import Trace
 from lanescope.trace.column import Mask
 from lanescope.view.formatting import display_width as columns_of
 from lanescope.view.formatting import escape, fit_width, format_count, format_duration
+from lanescope.view.model.numbers import number_text
 from lanescope.view.strip_layout import COLORS, SEVERITIES, Finding, Ints, StripLayout
 
 _BOLD, _DIM, _GAP = "1", "2", "38;5;203"
@@ -217,8 +218,9 @@ class _Strip:
         low, high = min(float(value.min()), 0.0), max(float(value.max()), 0.0)
         level = np.clip((mean - low) / ((high - low) or 1.0) * 7.999, 0, 7).astype(int)
         drawn = "".join(self.glyphs.blocks[n] if k > 0 else " " for n, k in zip(level, known, strict=True))
-        unit = escape(str(self.layout.trace.tracks.values("unit")[track]))
-        title = f"to {high:.3g}{' ' if unit else ''}{unit}"
+        unit = str(self.layout.trace.tracks.values("unit")[track])
+        least, most = (number_text(level, "value", unit).replace("µ", self.glyphs.micro) for level in (low, high))
+        title = f"{least} to {most}" if low else f"to {most}"
         room = self.layout.cells - len(title) - 1
         # The highest value stands at the end of the line, over the drawing's last cells.
         return [("", "      "), (_DIM, drawn[:room] + " " + title if room > 8 else drawn)]

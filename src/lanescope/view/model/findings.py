@@ -10,6 +10,7 @@ import numpy.typing as npt
 
 from lanescope.analysis.check import Finding
 from lanescope.trace import Trace
+from lanescope.trace.row_packing import RowsById
 
 Ints = npt.NDArray[np.int64]
 
@@ -63,12 +64,12 @@ def rolled(findings: Sequence[Finding], trace: Trace) -> list[RolledFinding]:
     groups: dict[tuple[str, str, str], list[Finding]] = {}
     for finding in findings:
         groups.setdefault((finding.code, finding.title, finding.stat), []).append(finding)
-    found = []
+    found, places_of = [], _Places(trace)
     for (code, title, stat), each in groups.items():
         severity = min((finding.severity for finding in each), key=SEVERITIES.index)
         shares = [finding.affected_fraction for finding in each if finding.affected_fraction is not None]
         places = sorted(
-            (_place(finding, trace) for finding in each),
+            (places_of.finding(finding) for finding in each),
             key=lambda place: (place.ts is None, place.ts or 0, place.track is None, place.track or 0),
         )
         found.append(
@@ -86,20 +87,40 @@ def rolled(findings: Sequence[Finding], trace: Trace) -> list[RolledFinding]:
     return sorted(found, key=lambda one: SEVERITIES.index(one.severity))
 
 
-def _place(finding: Finding, trace: Trace) -> Place:
-    evidence, location = finding.evidence, finding.location
-    row = None
-    if len(evidence.ids) and evidence.table in ("slices", "flows"):
-        row = int(evidence.ids[0])
-        if evidence.table == "flows":
-            flows = trace.flows
-            row = int(flows.values("dst_slice_id")[row]) if flows.valid("dst_slice_id")[row] else -1
-        if not 0 <= row < len(trace.slices):
-            row = None
-    track, ts, dur = location.track_id, location.ts, None
-    if row is not None:
-        slices = trace.slices
-        track = int(slices.values("track_id")[row]) if track is None else track
-        ts = int(slices.values("ts")[row]) if ts is None else ts
+class _Places:
+    """Places of findings about one trace, which may be a window: its rows are not numbered like their ids."""
+
+    def __init__(self, trace: Trace) -> None:
+        self._trace = trace
+        self._slices = RowsById(trace.slices.values("id"))
+
+    def finding(self, finding: Finding) -> Place:
+        """Return where a finding is: its location, with the slice that is there."""
+        track, ts = finding.location.track_id, finding.location.ts
+        slices = self._trace.slices
+        rows = self._evidence(finding)
+        if len(rows) and track is not None:
+            # Evidence is in order of time, the location that of the worst: they are not always the same slice.
+            rows = rows[slices.values("track_id")[rows] == track]
+        if len(rows) and ts is not None:
+            begin = slices.values("ts")[rows]
+            rows = rows[[int(np.argmin(np.abs(begin - ts)))]]
+        if not len(rows):
+            return Place(track, ts, None, None, finding.detail)
+        row = int(rows[0])
         dur = int(slices.values("dur")[row]) if slices.valid("dur")[row] else None
-    return Place(track, ts, dur, row, finding.detail)
+        at = int(slices.values("ts")[row]) if ts is None else ts
+        return Place(int(slices.values("track_id")[row]), at, dur, row, finding.detail)
+
+    def _evidence(self, finding: Finding) -> Ints:
+        """Return the rows of slices that prove a finding, int64; of a flow those of its ends."""
+        ids, flows = finding.evidence.ids, self._trace.flows
+        if finding.evidence.table == "flows" and len(ids):
+            known = RowsById(flows.values("id")).find(ids)
+            known = known[known >= 0]
+            ends = ("dst_slice_id", "src_slice_id")
+            ids = np.concatenate([flows.values(end)[known[flows.valid(end)[known]]] for end in ends])
+        elif finding.evidence.table != "slices":
+            return np.empty(0, np.int64)
+        rows: Ints = self._slices.find(np.ascontiguousarray(ids))
+        return rows[rows >= 0]

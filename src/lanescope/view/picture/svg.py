@@ -7,8 +7,7 @@ an opacity by their exact busy share and the colour of the longest.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator
-from html import escape as html_escape
+from collections.abc import Iterable
 from pathlib import PurePath
 
 import numpy as np
@@ -17,11 +16,14 @@ import numpy.typing as npt
 from lanescope.io.viewer_names import numbered
 from lanescope.trace import Trace, row_packing
 from lanescope.trace.row_packing import RowsById
-from lanescope.view.formatting import display_width, escape, fit_width, format_bytes, format_count
+from lanescope.view.formatting import display_width, escape, fit_width, format_count
+from lanescope.view.model.findings import SEVERITIES
 from lanescope.view.model.lod import LABELLED, OPACITIES, Detail, Rectangle
 from lanescope.view.model.numbers import number_text
 from lanescope.view.model.palette import FILLS, LABEL, LIGHT, NEUTRAL
 from lanescope.view.model.view_model import ViewModel
+from lanescope.view.picture.markup import Mark, boxes, marks, safe, steps
+from lanescope.view.picture.markup import coordinate as n
 from lanescope.view.strip_layout import StripLayout
 
 Floats = npt.NDArray[np.float64]
@@ -143,7 +145,7 @@ class _Picture:
             for name, colour, thick in (("unrecorded", "hatch", 1.5), ("lost", "loss", 3))
         )
         back = f'<rect width="{self.width}" height="{self.height}" fill="{LIGHT["background"]}"/>'
-        named = f"<title>{_safe(self.name)}</title>"
+        named = f"<title>{safe(self.name)}</title>"
         document = "\n".join([head, named, f"<defs>{hatches}</defs>", back, *self.parts, "</svg>", ""])
         return document.encode("utf-8", "replace")
 
@@ -153,7 +155,7 @@ class _Picture:
         inputs = self.trace.inputs
         self.name = PurePath(str(inputs.values("path")[0])).name if len(inputs) else "trace"
         room = int((self.width - 2 * _EDGE) / (15 * _CHARACTER))
-        self._text(_EDGE, 26, fit_width(escape(self.name), room).rstrip(), size=15, weight=650)
+        self._text(_EDGE, 26, fit_width(escape(self.name), room).rstrip(), size=15, weight=600)
         facts = [
             *([str(inputs.values("format")[0])] if len(inputs) else []),
             f"span {number_text(self.span, 'time', self.model.unit)}",
@@ -177,15 +179,15 @@ class _Picture:
         step = _nice(self.span / size / max(self.pixels / 90, 1))
         if self.model.unit != "ns" or unit == "ns":
             step = max(step, 1.0)
-        found = [f'<path d="M{self.left} {_n(top + _RULER - 1)}h{self.pixels}" stroke="{LIGHT["edge"]}"/>']
+        found = [f'<path d="M{self.left} {n(top + _RULER - 1)}h{self.pixels}" stroke="{LIGHT["edge"]}"/>']
         for number in range(int(self.span / size / step) + 1):
             x = self.left + number * step * size / self.span * self.pixels
             text = f"{number * step:,.10g}" + (f" {unit}" if not number else "")
             is_last = x + len(text) * 11 * _CHARACTER > self.width - 2
             anchor = ' text-anchor="end"' if is_last else ""
             found.append(
-                f'<path d="M{_n(x)} {_n(top + 14)}V{_n(bottom)}" stroke="{LIGHT["line"]}"/>'
-                f'<text x="{_n(x)}" y="{_n(top + 11)}" fill="{LIGHT["dim"]}"{anchor}>{_safe(text)}</text>'
+                f'<path d="M{n(x)} {n(top + 14)}V{n(bottom)}" stroke="{LIGHT["line"]}"/>'
+                f'<text x="{n(x)}" y="{n(top + 11)}" fill="{LIGHT["dim"]}"{anchor}>{safe(text)}</text>'
             )
         return found
 
@@ -207,7 +209,7 @@ class _Picture:
         for heading in headings:
             indent = (len(heading) - len(heading.lstrip())) * 4
             text = self._fit(self._numbered(heading.strip()), self.width - 2 * _EDGE - indent)
-            self._text(_EDGE + indent, self.y + 13, text, weight=650)
+            self._text(_EDGE + indent, self.y + 13, text, weight=600)
             self.y += _HEADING
         strips = self.of_track.get(track, [])
         is_counter = track in self.layout.counters
@@ -246,7 +248,7 @@ class _Picture:
             self.looks.add(name)
             left = np.clip((part.begin[first:last] - self.lo) / self.span, 0, 1) * self.pixels
             right = np.maximum(np.clip((part.end[first:last] - self.lo) / self.span, 0, 1) * self.pixels, left + 1)
-            path = _boxes(zip(left + self.left, right + self.left, strict=True), self.y, height - 1)
+            path = boxes(zip(left + self.left, right + self.left, strict=True), self.y, height - 1)
             self.parts.append(f'<path fill="url(#{name})" d="{path}"/>')
 
     def _strip(self, strip: int, y: float, height: int) -> None:
@@ -264,7 +266,7 @@ class _Picture:
                 buckets.setdefault((colour, one.opacity), []).append(place)
         for (colour, opacity), places in sorted(buckets.items()):
             faint = f' opacity="{OPACITIES[opacity]}"' if OPACITIES[opacity] < 1 else ""
-            path = _boxes(places, y, height - (2 if height == _STRIP else 1))
+            path = boxes(places, y, height - (2 if height == _STRIP else 1))
             self.parts.append(f'<path fill="{_fill(colour)}"{faint} d="{path}"/>')
         self.parts += labels
 
@@ -279,10 +281,10 @@ class _Picture:
         text = self._fit(escape(name[:_LONGEST]), right - left - 6, size=10)
         shown = ""
         if len(text) > 2:
-            shown = f'<text x="{_n(left + 3)}" y="{_n(y + 10)}" font-size="10" fill="{LABEL}">{_safe(text)}</text>'
-        size = f'width="{_n(right - left)}" height="{_STRIP - 2}"'
-        box = f'<rect x="{_n(left)}" y="{_n(y)}" {size} fill="{_fill(colour)}"/>'
-        return f"<g><title>{_safe(told)}</title>{box}{shown}</g>"
+            shown = f'<text x="{n(left + 3)}" y="{n(y + 10)}" font-size="10" fill="{LABEL}">{safe(text)}</text>'
+        size = f'width="{n(right - left)}" height="{_STRIP - 2}"'
+        box = f'<rect x="{n(left)}" y="{n(y)}" {size} fill="{_fill(colour)}"/>'
+        return f"<g><title>{safe(told)}</title>{box}{shown}</g>"
 
     def _instants(self, track: int) -> None:
         instants = self.trace.instants
@@ -290,7 +292,7 @@ class _Picture:
         columns = sorted(set(((ts - self.lo) / self.span * self.pixels).astype(np.int64).tolist()))
         if columns:
             self.looks.add("instant")
-            path = "".join(f"M{self.left + column} {_n(self.y)}v4" for column in columns)
+            path = "".join(f"M{self.left + column} {n(self.y)}v4" for column in columns)
             self.parts.append(f'<path d="{path}" stroke="{LIGHT["ink"]}"/>')
 
     def _flows(self) -> None:
@@ -310,8 +312,8 @@ class _Picture:
         for row in rows.tolist():
             x1, y1, x2, y2 = (float(part[row]) for part in (left, top, right, bottom))
             bow = min(max(abs(x2 - x1) / 2, 12.0), 60.0)
-            lines.append(f"M{_n(x1)} {_n(y1)}C{_n(x1 + bow)} {_n(y1)} {_n(x2 - bow)} {_n(y2)} {_n(x2)} {_n(y2)}")
-            heads.append(f"M{_n(x2)} {_n(y2)}l-5 -2.5v5z")
+            lines.append(f"M{n(x1)} {n(y1)}C{n(x1 + bow)} {n(y1)} {n(x2 - bow)} {n(y2)} {n(x2)} {n(y2)}")
+            heads.append(f"M{n(x2)} {n(y2)}l-5 -2.5v5z")
             kind = str(kinds[row])
             self.kinds[kind] = self.kinds.get(kind, 0) + 1
         if lines:
@@ -338,49 +340,32 @@ class _Picture:
         counters = self.trace.counters
         mine = np.flatnonzero(counters.values("track_id") == track)
         mine = mine[np.argsort(counters.values("ts")[mine], kind="stable")]
-        value = np.nan_to_num(counters.values("value")[mine].astype(np.float64))
         x = (counters.values("ts")[mine] - self.lo) / self.span * self.pixels
-        # Of samples that share a column the highest is drawn.
-        column = np.floor(x).astype(np.int64)
-        first = np.flatnonzero(np.diff(column, prepend=-1))
-        highest, at = np.maximum.reduceat(value, first), column[first]
-        low, high = min(float(value.min()), 0.0), max(float(value.max()), 0.0)
-        scale = (height - 3) / ((high - low) or 1.0)
-        base = self.y + height - 1
-        steps = "".join(
-            f"H{_n(self.left + each)}V{_n(base - (level - low) * scale)}"
-            for each, level in zip(at.tolist(), highest.tolist(), strict=True)
-        )
-        path = f"M{_n(self.left + int(at[0]))} {_n(base)}{steps}H{self.left + self.pixels}V{_n(base)}Z"
-        self.parts.append(f'<path fill="{LIGHT["area"]}" d="{path}"/>')
+        box = (self.left, self.y + 2, self.left + self.pixels, self.y + height - 1)
+        drawn = steps(x, counters.values("value")[mine].astype(np.float64), box)
+        self.parts.append(f'<path fill="{LIGHT["area"]}" d="{drawn.path}"/>')
         unit = str(self.trace.tracks.values("unit")[track])
-        most = format_bytes(int(high)) if unit == "bytes" else f"{high:,.0f}" if abs(high) >= 1000 else f"{high:.3g}"
-        self._text(self.left - 8, self.y + 11, f"to {most}", colour=LIGHT["dim"], anchor="end")
-        if unit not in ("", "1", "bytes"):
+        known = unit if unit in ("ns", "cycles", "bytes", "%") else ""
+        low, high = (number_text(value, "value", known) for value in (drawn.low, drawn.high))
+        shown = f"to {high}" if drawn.low == 0 else f"{low} to {high}" if drawn.high else f"from {low}"
+        self._text(self.left - 8, self.y + 11, shown, colour=LIGHT["dim"], anchor="end")
+        if unit not in ("", "1", "ns", "cycles", "bytes", "%"):
             self._text(self.left - 8, self.y + 22, self._fit(escape(unit), _SHARES - 8, size=9), colour=LIGHT["dim"],
                        anchor="end", size=9)  # fmt: skip
 
     def _findings(self, track: int) -> None:
-        marks = [
-            (place.ts, rule)
+        found = [
+            Mark(
+                self.left + min(max((place.ts - self.lo) / self.span, 0.0), 1.0) * self.pixels,
+                _SEVERITIES[rule.severity], SEVERITIES.index(rule.severity), rule.code, rule.severity, rule.title,
+            )
             for rule in self.rules
             for place in rule.places
             if place.track == track and place.ts is not None
-        ]
-        if not marks:
+        ]  # fmt: skip
+        if not found:
             return
-        free = -1.0
-        for ts, rule in sorted(marks, key=lambda mark: mark[0]):
-            x = self.left + min(max((ts - self.lo) / self.span, 0.0), 1.0) * self.pixels
-            colour = _SEVERITIES[rule.severity]
-            told = _safe(f"{rule.code} {rule.severity}: {rule.title}")
-            mark = f'<path fill="{colour}" d="M{_n(x)} {_n(self.y)}l4 7h-8z"><title>{told}</title></path>'
-            text = f"{rule.code} {rule.severity}"
-            wide = len(text) * 9 * _CHARACTER
-            if x > free and x + 6 + wide < self.width - _EDGE:
-                mark += f'<text x="{_n(x + 6)}" y="{_n(self.y + 7)}" font-size="9" fill="{colour}">{text}</text>'
-                free = x + 14 + wide
-            self.parts.append(mark)
+        self.parts += marks(found, self.y, self.width - _EDGE)
         self.y += _MARKS
 
     def _legend(self) -> None:
@@ -411,7 +396,7 @@ class _Picture:
             if x > _EDGE and x + wide > self.width - _EDGE:
                 x, self.y = float(_EDGE), self.y + 17
             if box:
-                self.parts.append(f'<g transform="translate({_n(x)} {_n(self.y)})">{box}</g>')
+                self.parts.append(f'<g transform="translate({n(x)} {n(self.y)})">{box}</g>')
             self._text(x + (15 if box else 0), self.y + 9, text)
             x += wide
         self.y += 20 if entries else 0
@@ -449,30 +434,11 @@ class _Picture:
             ("text-anchor", anchor),
         )
         more = "".join(f' {name}="{value}"' for name, value in looks if value)
-        self.parts.append(f'<text x="{_n(x)}" y="{_n(y)}"{more}>{_safe(text)}</text>')
-
-
-def _safe(text: str) -> str:
-    """Return a text for the inside of an element: what moves or hides text as escapes, no markup."""
-    return html_escape(escape(text), quote=True)
+        self.parts.append(f'<text x="{n(x)}" y="{n(y)}"{more}>{safe(text)}</text>')
 
 
 def _fill(colour: int) -> str:
     return LIGHT["neutral"] if colour == NEUTRAL else FILLS[colour]
-
-
-def _n(value: float) -> str:
-    """Return a coordinate with two decimals at most."""
-    text = f"{value:.2f}".rstrip("0").rstrip(".")
-    return "0" if text == "-0" else text
-
-
-def _boxes(places: Iterable[tuple[float, float]], y: float, height: float) -> str:
-    def each() -> Iterator[str]:
-        for left, right in places:
-            yield f"M{_n(left)} {_n(y)}h{_n(right - left)}v{_n(height)}h{_n(left - right)}z"
-
-    return "".join(each())
 
 
 def _nice(step: float) -> float:

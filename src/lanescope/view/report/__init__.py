@@ -62,7 +62,7 @@ Fields of the header
     ``path``         null, or ``{table: 'path', causes[]}``: the critical path is in the ``p.`` columns
     ``bundled``      null, or ``{cell, exact[[t0, t1]], slices, rows}``: what is shorter than ``cell`` and not in a
                      window of ``exact`` was joined; ``slices`` of them are in ``rows`` bundles
-    ``flows_left``   flows that the trace has and the file has not
+    ``flows_left instants_left counters_left``  flows, instants and samples that the trace has and the file has not
     ``left_out[]``   sentences: what the trace has and the file has not
     ``columns``      ``{name: [offset, bytes, n, kind]}``; ``kind``: ``u`` unsigned LEB128, ``z`` zigzag LEB128 (0, -1,
                      1, -2 ...), ``f`` float64 little endian. Every column below is there, ``n`` may be 0; only ``a.``

@@ -76,10 +76,9 @@ def header(model: ViewModel, rows: Rows, title: str) -> dict[str, Any]:
 
 
 def encoded(fields: dict[str, Any]) -> bytes:
-    """Return a header as JSON in UTF-8; halves of surrogate pairs become question marks."""
-    return json.dumps(_exact(fields), ensure_ascii=False, separators=(",", ":"), allow_nan=False).encode(
-        "utf-8", "replace"
-    )
+    """Return a header as JSON in UTF-8; halves of surrogate pairs are escapes, which JSON has for them."""
+    text = json.dumps(_exact(fields), ensure_ascii=False, separators=(",", ":"), allow_nan=False)
+    return text.encode("utf-8", "backslashreplace")
 
 
 def _exact(value: Any) -> Any:

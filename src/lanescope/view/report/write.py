@@ -243,13 +243,16 @@ class Report:
     def _add_marks(self) -> None:
         model = self._model
         found = instant_columns(model)
+        self.head |= {"instants_left": 0, "counters_left": 0}
         if not self._fits(found.columns, found.texts):
             self._leave_out(len(model.trace.instants), "instant")
+            self.head["instants_left"] = len(model.trace.instants)
             found = instant_columns(model, is_empty=True)
         self._add(found.columns)
         samples = counter_columns(model)
         if not self._fits(samples):
             self._leave_out(len(model.trace.counters), "counter sample")
+            self.head["counters_left"] = len(model.trace.counters)
             samples = counter_columns(model, is_empty=True)
         self._add(samples)
         self.head |= {"instant_names": found.texts}

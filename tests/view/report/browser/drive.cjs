@@ -180,6 +180,23 @@ const coverage = (page) => page.evaluate(() => {
   return { checked, wrong };
 });
 
+/** Texts of the ruler while it pans: how many are cut at its end. */
+const ruler = (page) => page.evaluate(() => {
+  const { stage } = lanescope;
+  const [shown, wide] = [[], document.getElementById('ruler').clientWidth];
+  const { fillText } = CanvasRenderingContext2D.prototype;
+  CanvasRenderingContext2D.prototype.fillText = function (text, x, ...more) {
+    if (this.canvas.id === 'ruler') shown.push(x + this.measureText(text).width <= wide);
+    return fillText.call(this, text, x, ...more);
+  };
+  for (let step = 0; step < 40; step++) {
+    stage.set(stage.span * (0.3 + step / 170), stage.span * (0.5 + step / 170));
+    stage.frame();
+  }
+  CanvasRenderingContext2D.prototype.fillText = fillText;
+  return { texts: shown.length, cut: shown.filter((fits) => !fits).length };
+});
+
 async function security(page) {
   const raw = new Set();
   const elements = new Set();
@@ -188,7 +205,7 @@ async function security(page) {
     await rest(60);
     // No text or attribute has a character that is not seen, and no name became an element.
     const found = await page.evaluate(() => {
-      const hidden = /[\0-\x08\x0b-\x1f\x7f-\x9f\u200b-\u200f\u202a-\u202e\u2066-\u2069\ufeff]/;
+      const hidden = /[\p{Cc}\p{Cf}\p{Cs}\p{Zl}\p{Zp}\p{Co}\p{Cn}]/u;
       const texts = [];
       for (const one of document.querySelectorAll('header *, section *, main *, #drawer *, #live')) {
         texts.push(...[...one.attributes].map(({ value }) => value), ...[...one.childNodes].filter(({ nodeType }) => nodeType === 3).map(({ data }) => data));
@@ -281,6 +298,8 @@ async function sideBySide(page) {
   results.marks = await page.evaluate(() => performance.getEntriesByType('mark').map(({ name }) => name));
   await shot(page, '1-first');
   results.coverage = await coverage(page);
+  results.ruler = await ruler(page);
+  await page.evaluate(() => lanescope.stage.set(0, lanescope.stage.span));
   const tree = await page.accessibility.snapshot({ interestingOnly: false });
   const roles = {};
   const unnamed = [];
@@ -314,7 +333,15 @@ async function sideBySide(page) {
   results.print = await narrow.evaluate(() => ({ tables: document.querySelectorAll('.printed table').length, theme: document.documentElement.dataset.theme,
     rows: Math.max(...[...document.querySelectorAll('.printed tbody')].map((body) => body.rows.length)) }));
   await narrow.evaluate(() => dispatchEvent(new Event('afterprint')));
+  await narrow.emulateMediaType('screen');
+  await narrow.setViewport({ width: 360, height: 500 });
+  await rest(150);
+  results.low = await narrow.evaluate(() => ({ wide: document.documentElement.scrollWidth, lanes: document.getElementById('scroll').clientHeight,
+    cut: [...document.querySelectorAll('#facts b')].filter((fact) => fact.offsetWidth && fact.getBoundingClientRect().right > document.getElementById('facts').getBoundingClientRect().right + 1).length }));
+  await shot(narrow, '12-low');
   results.print.after = await narrow.evaluate(() => document.querySelectorAll('.printed').length);
+  const pdf = Buffer.from(await narrow.pdf({ format: 'A4', printBackground: true })).toString('latin1');
+  results.print.pages = pdf.match(/\/Type\s*\/Page\b/g).length;
   await narrow.close();
   const bad = await open(browser, hostile);
   results.security = await security(bad);

@@ -143,6 +143,40 @@ async function axe(page) {
     nodes: nodes.slice(0, 3).map(({ html }) => html.slice(0, 160)) })) };
 }
 
+/** What axe-core says of each tab of the drawer. */
+async function tabs(page) {
+  const violations = [];
+  for (const id of await page.evaluate(() => lanescope.drawer.ids)) {
+    await page.evaluate((shown) => lanescope.drawer.show(shown), id);
+    violations.push(...(await axe(page)).violations.map((one) => ({ tab: id, ...one })));
+  }
+  return violations;
+}
+
+/** The least contrast of a label to what is behind it, over all fills and opacities. */
+const labels = (page) => page.evaluate(() => {
+  const { theme } = lanescope;
+  const c = new OffscreenCanvas(1, 1).getContext('2d', { willReadFrequently: true });
+  const luminance = (...paints) => {
+    for (const [colour, opacity] of paints) {
+      c.globalAlpha = opacity;
+      c.fillStyle = colour;
+      c.fillRect(0, 0, 1, 1);
+    }
+    const [red, green, blue] = [...c.getImageData(0, 0, 1, 1).data].map((value) => value / 255)
+      .map((value) => (value <= 0.04045 ? value / 12.92 : ((value + 0.055) / 1.055) ** 2.4));
+    return 0.2126 * red + 0.7152 * green + 0.0722 * blue;
+  };
+  let least = 99;
+  for (let colour = 0; colour <= 8; colour++) {
+    for (const opacity of [0.42, 0.62, 0.82, 1]) {
+      const pair = [luminance([theme.tokens.bg, 1], [theme.fills[colour], opacity]), luminance([theme.labelOn(colour, opacity), 1])];
+      least = Math.min(least, (Math.max(...pair) + 0.05) / (Math.min(...pair) + 0.05));
+    }
+  }
+  return least;
+});
+
 (async () => {
   const browser = await puppeteer.launch({
     executablePath: process.env.CHROMIUM, headless: 'shell',
@@ -185,6 +219,12 @@ async function axe(page) {
   results.axe.findings = await axe(many);
   results.bundles = await bundles(many);
   results.axe.selected = await axe(many);
+  results.labels = { light: await labels(many) };
+  results.tabs = { light: await tabs(many) };
+  await many.keyboard.press('t');
+  await rest(100);
+  results.labels.dark = await labels(many);
+  results.tabs.dark = await tabs(many);
   await many.screenshot({ path: path.join(shots, '11-bundle.png') });
   results.errors.push(...many.errors);
   await browser.close();

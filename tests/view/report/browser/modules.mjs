@@ -4,7 +4,7 @@ import { pathToFileURL } from 'node:url';
 
 const [folder] = process.argv.slice(2);
 const load = (name) => import(pathToFileURL(`${folder}/${name}`).href);
-const { numberText, clean, cutMiddle } = await load('format.js');
+const { numberText, clean, cutMiddle, axisText, fitApart } = await load('format.js');
 const { Longest, walkStrip, Activity } = await load('lod.js');
 const { Columns, runningSums, fromBase64, inflate } = await load('decode.js');
 const question = JSON.parse(readFileSync(0, 'utf8'));
@@ -13,6 +13,8 @@ const answer = {};
 answer.numbers = question.numbers.map(({ kind, value, unit }) => numberText(value, kind, unit));
 answer.names = question.names.map((name) => clean(name));
 answer.cut = question.cut.map(([text, most]) => cutMiddle(text, most));
+answer.apart = question.apart.map((names) => names.map((name) => fitApart(name, names, 9, (text) => text.length)));
+answer.axis = question.axis.map((one) => axisText(...one));
 answer.drawn = question.strips.map(({ begin, end, busy, start, colour, window: [t0, t1], width }) => {
   const sums = new Float64Array(begin.length + 1);
   begin.forEach((_, i) => { sums[i + 1] = sums[i] + busy[i]; });

@@ -12,13 +12,46 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from lanescope.view.formatting import escape
 from lanescope.view.model.lod import Detail
 from lanescope.view.report.page_source import FOLDER, MODULES, assemble
 
 HERE = Path(__file__).parent
 CASES = json.loads((HERE.parents[1] / "number_cases.json").read_text())
-NAMES = {"core": "core", "a\u202eb\x1b": r"a\u202eb\u001b", "x" * 500: "x" * 400 + "…", "名前": "名前"}
-CUT = {("short", 9): "short", ("shared_ready_queue AIC", 12): "shared_… AIC", ("abcdef", 3): "ab…", ("abc", 1): ""}
+ODD = (
+    "core",
+    "a\u202eb\x1b",
+    "名前",
+    "\U000e0041tag",
+    "\U000f0000",
+    "\ue000",
+    "\ud800",
+    "a\udc80",
+    "\u0378",
+    "😀\u200d",
+    "a\r\nb",
+    "\xa0",
+)
+NAMES = {**{name: escape(name) for name in ODD}, "x" * 500: "x" * 400 + "…", "x" + "😀" * 300: "x" + "😀" * 199 + "…"}
+CUT = {
+    ("short", 9): "short",
+    ("😀" * 9, 8): "😀😀…😀",
+    ("😀" * 9, 3): "😀…",
+    ("shared_ready_queue AIC", 12): "shared_… AIC",
+    ("abcdef", 3): "ab…",
+    ("abc", 1): "",
+}
+#: Moment, step, unit, largest, whether it is the first shown.
+AXIS = (
+    (0, 1000, "cycles", 5000, True), (3000, 1000, "cycles", 5000, True), (4000, 1000, "cycles", 5000, False),
+    (1500, 500, "ns", 5000, False), (0, 200, "ns", 900, True), (-2_000_000, 10**6, "ns", 2_000_000, True),
+)  # fmt: skip
+
+#: Names of siblings, which are cut to nine characters: those of a group of them differ, if they can.
+APART = (
+    ["list 1, ordinal 0", "list 2, ordinal 0"], ["shared_ready_queue AIC", "shared_ready_queue AIV"],
+    ["a long beginning 1", "short"], ["same long name here", "same long name here"],
+)  # fmt: skip
 
 
 def leb128(value):
@@ -65,6 +98,7 @@ def asked():
     }
     return {
         "numbers": CASES, "names": list(NAMES), "cut": list(CUT), "strips": [strips(seed) for seed in range(40)],
+        "axis": AXIS, "apart": APART,
         "activity": [[[0, 5, 5], [10, 6, 5], 0, 10], [[], [], 0, 1]],
         "columns": {"bytes": base64.b64encode(data).decode(), "entries": entries},
     }  # fmt: skip
@@ -88,6 +122,10 @@ def test_numbers_and_names_are_printed_alike(answers):
     assert answers["numbers"] == [case["text"] for case in CASES]
     assert answers["names"] == list(NAMES.values())
     assert answers["cut"] == list(CUT.values())
+    assert answers["apart"] == [
+        ["list 1,…0", "list 2,…0"], ["share…AIC", "share…AIV"], ["a lon…g 1", "short"], ["same …ere"] * 2
+    ]  # fmt: skip
+    assert answers["axis"] == ["0 cycles", "3,000 cycles", "4,000", "1.5 µs", "0 ns", "-2 ms"]
 
 
 def test_columns_are_decoded(answers):

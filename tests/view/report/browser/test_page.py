@@ -18,7 +18,7 @@ HOSTILE = (
     "constructor", "x" * 100_000, "y" * 65_536, "a\0b", "\ud800 half", "\udfff\ud800", "${alert(5)}",
     "javascript:alert(6)", "<style>*{display:none}</style>", "\u2066\u2067\u200b\ufeff",
     "<!--", "]]>", "\\u003cb>", "a\r\nb", "&lt;b&gt;",
-    "\x1b[31mred\x07", "'\"><svg/onload=alert(4)>",
+    "\x1b[31mred\x07", "'\"><svg/onload=alert(4)>", "\U000e0041\U000e0042 tags", "\ue000 private", "\u0378 unassigned",
 )  # fmt: skip
 PAGES = ("run", "bad", "lost", "cell", "pair")
 TITLE = "</title><script>alert(9)</script> {{header}}"
@@ -121,6 +121,11 @@ def test_pixels_are_where_slices_are(happened):
     assert happened["coverage"]["wrong"] == 0
 
 
+def test_no_text_of_the_ruler_is_cut(happened):
+    assert happened["ruler"]["texts"] > 100
+    assert happened["ruler"]["cut"] == 0
+
+
 def test_what_a_screen_reader_finds(happened):
     roles = happened["accessibility"]["roles"]
     assert roles["application"] == roles["tree"] == roles["tablist"] == 1
@@ -132,8 +137,12 @@ def test_what_a_screen_reader_finds(happened):
 def test_a_narrow_window_and_print(happened):
     assert happened["narrow"]["wide"] <= 480
     assert happened["narrow"]["canvas"] > 300
+    assert happened["low"]["wide"] <= 360
+    assert happened["low"]["lanes"] >= 100
+    assert happened["low"]["cut"] == 0
     assert happened["print"]["tables"] >= 2
     assert happened["print"]["rows"] <= 30
+    assert happened["print"]["pages"] <= 6
     assert (happened["print"]["theme"], happened["print"]["after"]) == ("light", 0)
 
 

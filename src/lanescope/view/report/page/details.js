@@ -11,8 +11,10 @@ const MOST_NAMES = 60;
 const MOST_CHIPS = 8;
 
 /** @param {App} app  @param {number} value */
-const twice = (app, value) => el('span', {}, numberText(value, 'time', app.unit), ' ',
-  el('small', {}, numberText(Math.round(value), 'exact', app.unit)));
+function twice({ unit }, value) {
+  const [short, exact] = [numberText(value, 'time', unit), numberText(Math.round(value), 'exact', unit)];
+  return el('span', {}, short, ...(short === exact ? [] : [' ', el('small', {}, exact)]));
+}
 
 /** @param {string} colour  @returns {HTMLElement} */
 function dot(colour) {
@@ -75,6 +77,8 @@ function rankOf({ model }, row) {
     if (model.end[i] - model.begin[i] < long) shorter++;
   }
   if (all === 1) return 'the only one';
+  if (shorter === all - 1) return `the longest of ${numberText(all, 'count')}`;
+  if (!shorter) return `none of ${numberText(all, 'count')} is shorter`;
   return `longer than ${Math.floor((shorter / (all - 1)) * 100)}% of ${numberText(all, 'count')}`;
 }
 
@@ -160,7 +164,7 @@ export function aboutView({ header, unit }) {
   const missing = header.left_out.map((sentence) => el('li', {}, clean(sentence)));
   const inputs = header.inputs.slice(0, 20).map(({ path, sha256 }) =>
     /** @type {[string, Node]} */ ([clean(path), el('code', {}, sha256)]));
-  return el('div', { class: 'details wide' },
+  return el('div', { class: 'details wide' }, el('h2', { class: 'sr' }, 'About this file'),
     el('div', {}, el('h3', {}, 'Capture'), terms([
       ['file', clean(header.capture)], ['format', clean(`${header.family} ${header.format}`)],
       ['size', numberText(header.size, 'bytes')], ['SHA-256', el('code', {}, header.sha256)],

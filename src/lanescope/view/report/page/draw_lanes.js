@@ -1,7 +1,7 @@
 // Drawing the lanes: only what can be seen, one fill after the other.
 import { firstAfter, LABELLED, OPACITIES, opacityOf, walkStrip } from './lod.js';
 import { ticks } from './stage.js';
-import { DIMMED, HIDES_HIT, LABEL_ON_FILL, NEUTRAL } from './theme.js';
+import { DIMMED, HIDES_HIT, NEUTRAL } from './theme.js';
 
 /** @typedef {import('./main.js').App} App */
 /** @typedef {import('./lanes.js').Row} Row */
@@ -10,7 +10,7 @@ import { DIMMED, HIDES_HIT, LABEL_ON_FILL, NEUTRAL } from './theme.js';
 const FILL_COUNT = HIDES_HIT + 1;
 /** Rectangles by fill and opacity: x, y, width, height and so on. */
 const batches = Array.from({ length: FILL_COUNT * OPACITIES.length }, () => /** @type {number[]} */ ([]));
-/** @type {{row: number, x: number, y: number, room: number, dimmed: boolean}[]} */
+/** @type {{row: number, x: number, y: number, room: number, dimmed: boolean, colour: number, strength: number}[]} */
 const labels = [];
 /** @type {number[]} x, y, width of what is drawn in a bundle */
 const combs = [];
@@ -64,16 +64,15 @@ function fillBatches(app, c) {
 
 /** @param {App} app  @param {CanvasRenderingContext2D} c */
 function drawLabels(app, c) {
-  const { header, theme } = app;
+  const { theme } = app;
   c.font = `11px ${theme.sans}`;
   c.textBaseline = 'alphabetic';
-  for (const { row, x, y, room, dimmed } of labels) {
+  for (const { row, x, y, room, dimmed, colour, strength } of labels) {
     const bundle = app.model.bundles.get(row);
     const name = app.shortName(app.model.name[row]);
     const text = app.fitText(bundle ? `${bundle.count} × ${name}` : name, room);
     if (!text) continue;
-    const isGrey = dimmed || header.colours[app.model.name[row]] < 0 || bundle;
-    c.fillStyle = dimmed ? theme.tokens.dim : isGrey ? theme.tokens.ink : LABEL_ON_FILL;
+    c.fillStyle = dimmed ? theme.tokens.dim : theme.labelOn(colour, OPACITIES[strength]);
     c.fillText(text, x, y);
   }
 }
@@ -135,6 +134,12 @@ function drawLane(app, surface, row, y) {
   drawStretches(app, c, track.unrecorded, theme.unrecorded, y, row.height - 1, '');
   drawStretches(app, c, track.gaps, theme.lost, y, row.height - 1, theme.tokens.loss);
   if (track.samples) drawCounter(app, surface, track.samples, y, row.height);
+  else if (track.kind === 'c' && app.header.counters_left) {
+    c.font = `11px ${theme.sans}`;
+    c.textBaseline = 'alphabetic';
+    c.fillStyle = theme.tokens.dim;
+    c.fillText('its samples are not in this file', 8, y + row.height / 2 + 4);
+  }
   for (const strip of track.strips) {
     const level = model.stripLevel[strip];
     if (level >= row.levels.length) continue;
@@ -171,7 +176,7 @@ function drawStrip(app, strip, y, height, width) {
     if (bundle && b - a > 8 && height > 8) combs.push(a, y + height - 4, b - a - edge);
     if (b - a > LABELLED && height > 8) {
       const inside = Math.max(a, 0);
-      labels.push({ row, x: inside + 4, y: y + 12, room: Math.min(b, width) - inside - 8, dimmed: colour === DIMMED });
+      labels.push({ row, x: inside + 4, y: y + 12, room: Math.min(b, width) - inside - 8, dimmed: colour === DIMMED, colour, strength });
     }
   });
 }
@@ -232,7 +237,9 @@ function drawCounter(app, { c, width }, samples, y, height) {
     // What holds until the next sample is the last value; a column that changes inside shows its extreme.
     const stop = next < n ? Math.min(width, stage.xOf(ts[next])) : end;
     const last = level(value[next - 1]);
-    c.fillRect(x, Math.min(last, zero), Math.max(0, stop - x), Math.abs(zero - last));
+    // Edges on whole pixels: two that share one would leave a seam.
+    const from = Math.round(x);
+    c.fillRect(from, Math.min(last, zero), Math.max(0, Math.round(stop) - from), Math.abs(zero - last));
     c.fillRect(x, Math.min(level(far), zero), 1, Math.abs(zero - level(far)));
     i = next;
   }
@@ -262,7 +269,7 @@ function drawPath(app, { c, width }, row, y) {
     const inside = Math.max(a, 0);
     c.font = `11px ${theme.sans}`;
     c.textBaseline = 'alphabetic';
-    c.fillStyle = code >= 0 && header.colours[code] >= 0 ? LABEL_ON_FILL : theme.tokens.ink;
+    c.fillStyle = theme.labelOn(code >= 0 && header.colours[code] >= 0 ? header.colours[code] : NEUTRAL, 1);
     const text = code >= 0 ? app.shortName(code) : path.causes[path.cause[i]] ?? '';
     c.fillText(app.fitText(text, Math.min(b, width) - inside - 8), inside + 4, top + 11);
   }

@@ -23,10 +23,12 @@ export function drawRuler(app, { c, width, height }) {
   c.font = `11px ${theme.sans}`;
   c.textBaseline = 'middle';
   c.fillStyle = tokens.dim;
-  for (const t of moments) {
+  for (const [k, t] of moments.entries()) {
     const x = Math.round(stage.xOf(t));
     c.fillRect(x, height - 6, 1, 6);
-    c.fillText(axisText(t, step, app.unit, largest), x + 4, height / 2);
+    // Of cycles the first one has the unit; a text that would be cut is not written.
+    const text = axisText(t, step, app.unit, largest, k === 0);
+    if (x + 4 + app.measure(text, '11px') <= width) c.fillText(text, x + 4, height / 2);
   }
 }
 

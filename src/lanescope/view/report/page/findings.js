@@ -35,6 +35,9 @@ export class Findings {
       verdict.append(line);
     }
     if (header.bundled) verdict.append(this.aboutBundles(header.bundled));
+    const missing = /** @type {[number, string][]} */ ([[header.flows_left, 'flows'], [header.instants_left, 'instants'], [header.counters_left, 'counter samples']])
+      .filter(([count]) => count).map(([count, what]) => `${numberText(count, 'count')} ${what}`);
+    if (missing.length) verdict.append(el('p', { title: 'About lists all' }, el('b', {}, 'Not in this file'), ` ${missing.join(', ')}: they do not fit`));
     const list = byId('findings');
     if (!header.findings.length) list.append(el('p', { class: 'note', role: 'listitem' }, 'No findings: every rule holds.'));
     for (const finding of header.findings) list.append(this.card(finding));
@@ -79,7 +82,7 @@ export class Findings {
     return el('div', { class: `finding ${severity}`, role: 'listitem' },
       el('span', { class: 'icon', role: 'img', 'aria-label': severity, title: severity }, ICONS[severity]),
       el('div', { class: 'what' },
-        el('div', { title: clean(title) }, el('b', {}, clean(title)), count > 1 ? ` × ${numberText(count, 'count')}` : null,
+        el('div', { class: 'head', title: clean(title) }, el('b', {}, clean(title)), count > 1 ? el('span', {}, `× ${numberText(count, 'count')}`) : null,
           el('span', { class: 'code' }, code)), where),
       el('div', { class: 'go' }, position, places.length ? next : null));
   }

@@ -65,8 +65,9 @@ function scaled(value, units) {
   return null;
 }
 
-/** @param {number} size */
+/** @param {number} size  @returns {string} */
 function bytes(size) {
+  if (size < 0) return `-${bytes(-size)}`;
   if (size < 1024) return `${size} B`;
   const power = Math.min(Math.floor(Math.log2(size) / 10), 4);
   return `${fixed(size / 1024 ** power, 1)} ${['KiB', 'MiB', 'GiB', 'TiB'][power - 1]}`;
@@ -75,8 +76,9 @@ function bytes(size) {
 /**
  * A value as text.
  * @param {import('./types.js').Whole | null | undefined} value
- * @param {string} kind `time` in its unit with three digits; `exact`: all digits; `count`, `share`, `number`, `bytes`
- * @param {string} [unit] of times: `ns` or `cycles`, which are never shown as time
+ * @param {string} kind `time` in its unit with three digits; `exact`: all digits; `value`: of a counter; `count`, `share`,
+ *   `number`, `bytes`
+ * @param {string} [unit] of times: `ns` or `cycles`, which are never shown as time; of a `value` any
  * @returns {string}
  */
 export function numberText(value, kind, unit = '') {
@@ -88,7 +90,18 @@ export function numberText(value, kind, unit = '') {
   if (kind === 'time') return unit === 'ns' ? nanoseconds(number) : cycles(number, unit);
   if (kind === 'share') return number > 0 && number < 0.0005 ? '<0.1%' : percent(number);
   if (kind === 'bytes') return bytes(number);
+  if (kind === 'value') return measured(number, unit);
   return kind === 'count' ? counted(number) : plain(number);
+}
+
+/** @param {number} value  @param {string} unit */
+function measured(value, unit) {
+  if (unit === 'ns' || unit === 'cycles') return numberText(value, 'time', unit);
+  const isExact = Number.isSafeInteger(value);
+  if (unit === 'bytes' && isExact) return bytes(value);
+  const text = isExact ? withSeparators(String(value)) : plain(value);
+  if (unit === '' || unit === '1') return text;
+  return unit === '%' ? `${text}%` : `${text} ${clean(unit)}`;
 }
 
 /** @param {number} value */
@@ -114,17 +127,29 @@ const one = (value, unit) => (unit === 'cycles' && Number(value) === 1 ? 'cycle'
  * @param {number} step between ticks
  * @param {string} unit
  * @param {number} largest of the moments shown: one unit for all of them
+ * @param {boolean} isFirst of those shown: it has the unit in any case
  */
-export function axisText(t, step, unit, largest) {
-  if (unit !== 'ns') return t === 0 ? `0 ${unit}` : withSeparators(String(Math.round(t)));
+export function axisText(t, step, unit, largest, isFirst) {
+  if (unit !== 'ns') return withSeparators(String(Math.round(t))) + (isFirst ? ` ${unit}` : '');
   const units = /** @type {[string, number][]} */ ([...TIMES, ['ns', 1]]);
   const [name, size] = units.find(([, size]) => largest >= size && step >= size / 1000) ?? ['ns', 1];
   const digits = Math.min(3, Math.max(0, Math.ceil(-Math.log10(step / size) - 1e-9)));
   return `${withSeparators((t / size).toFixed(digits))} ${name}`;
 }
 
-const HIDDEN = /[\u0000-\u001f\u007f-\u009f\u00ad\u061c\u180e\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb]/g;
+/** Control characters, those that hide text or turn it around, and those that no font has to know. */
+const HIDDEN = /[\p{Cc}\p{Cf}\p{Cs}\p{Zl}\p{Zp}\p{Co}\p{Cn}]/gu;
 const LONGEST_NAME = 400;
+/** Half of a character beyond 16 bits, at an end. */
+const HALF = /^[\udc00-\udfff]|[\ud800-\udbff]$/g;
+
+/** @param {string} c  @returns {string} as Python's `escape` writes it */
+function escaped(c) {
+  let code = /** @type {number} */ (c.codePointAt(0));
+  if (code >= 0xdc80 && code <= 0xdcff) code -= 0xdc00; // how Python carries a byte that it could not decode
+  const [letter, digits] = code < 0x100 ? ['x', 2] : code < 0x10000 ? ['u', 4] : ['U', 8];
+  return `\\${letter}${code.toString(16).padStart(digits, '0')}`;
+}
 
 /**
  * A text of the trace: characters that hide text or turn it around are shown, never obeyed.
@@ -132,21 +157,23 @@ const LONGEST_NAME = 400;
  * @returns {string}
  */
 export function clean(text) {
-  const cut = String(text).slice(0, LONGEST_NAME + 1);
-  const shown = cut.replace(HIDDEN, (c) => '\\u' + c.charCodeAt(0).toString(16).padStart(4, '0'));
-  return cut.length > LONGEST_NAME ? shown.slice(0, LONGEST_NAME) + '…' : shown;
+  const all = String(text);
+  const isLong = all.length > LONGEST_NAME;
+  const cut = isLong ? all.slice(0, LONGEST_NAME).replace(HALF, '') : all;
+  return cut.replace(HIDDEN, escaped) + (isLong ? '…' : '');
 }
 
 /**
  * A text of at most so many characters: names differ at their ends, so the middle is what goes.
  * @param {string} text
  * @param {number} most
+ * @param {number} [tailShare] part of what is left that comes from the end
  */
-export function cutMiddle(text, most) {
+export function cutMiddle(text, most, tailShare = 0.45) {
   if (text.length <= most) return text;
-  if (most < 5) return most < 2 ? '' : text.slice(0, most - 1) + '…';
-  const tail = Math.floor((most - 1) * 0.45);
-  return text.slice(0, most - 1 - tail) + '…' + text.slice(text.length - tail);
+  const tail = most < 5 ? 0 : Math.floor((most - 1) * tailShare);
+  const [first, last] = [text.slice(0, Math.max(0, most - 1 - tail)), text.slice(text.length - tail)];
+  return first && first.replace(HALF, '') + '…' + last.replace(HALF, '');
 }
 
 /**
@@ -154,12 +181,33 @@ export function cutMiddle(text, most) {
  * @param {string} text
  * @param {number} room in pixels
  * @param {(text: string) => number} measure width of a text in pixels
+ * @param {number} [tailShare]
  */
-export function fitMiddle(text, room, measure) {
+export function fitMiddle(text, room, measure, tailShare) {
   const width = measure(text);
   if (width <= room) return text;
   let most = Math.floor((text.length * room) / width);
-  let cut = cutMiddle(text, most);
-  while (most > 1 && measure(cut) > room) cut = cutMiddle(text, --most);
+  let cut = cutMiddle(text, most, tailShare);
+  while (most > 1 && measure(cut) > room) cut = cutMiddle(text, --most, tailShare);
   return cut;
+}
+
+/** Parts that may come from the end, and how many names are compared. */
+const TAILS = [0.45, 0.15, 0.75];
+const MOST_COMPARED = 100;
+
+/**
+ * The same, so that it differs from other names that are cut likewise, where that can be had.
+ * @param {string} text
+ * @param {string[]} others names beside it, which may have it too
+ * @param {number} room  @param {(text: string) => number} measure
+ */
+export function fitApart(text, others, room, measure) {
+  const first = fitMiddle(text, room, measure);
+  if (first === text || others.length > MOST_COMPARED) return first;
+  for (const tailShare of TAILS) {
+    const cut = fitMiddle(text, room, measure, tailShare);
+    if (!others.some((other) => other !== text && cutMiddle(other, cut.length, tailShare) === cut)) return cut;
+  }
+  return first;
 }

@@ -1,6 +1,6 @@
 // The list of lanes: which rows there are, how high, which groups are open, and their labels.
 import { byId, button, el } from './dom.js';
-import { clean, fitMiddle, numberText } from './format.js';
+import { clean, fitApart, numberText } from './format.js';
 import { Track, pathOf } from './model.js';
 
 /** @typedef {import('./main.js').App} App */
@@ -243,7 +243,7 @@ export class Lanes {
     const inside = [
       el('span', { class: 'arrow', 'aria-hidden': 'true' }, isGroup ? (node.open ? '▾' : '▸') : ''),
       track.letter && !node.other.length ? el('span', { class: 'letter', 'aria-hidden': 'true' }, track.letter) : null,
-      el('span', { class: 'name' }, fitMiddle(name, room, (text) => app.measure(text, isGroup ? '600 12px' : '12px'))),
+      el('span', { class: 'name' }, fitApart(name, siblings.map((other) => this.nameOf(other)), room, (text) => app.measure(text, isGroup ? '600 12px' : '12px'))),
     ];
     made.append(...inside.filter((one) => one !== null));
     if (row.hidden) made.append(this.moreButton(row));
@@ -278,7 +278,11 @@ export class Lanes {
   about({ track, node }) {
     if (track.kind === 'l') return track.busy === null ? '' : numberText(track.busy, 'share');
     if (track.kind === 'c') {
-      return track.samples ? `max ${numberText(track.samples.most, 'count')} ${clean(track.unit)}`.trim() : '';
+      if (track.samples) {
+        const [least, most] = [track.samples.least, track.samples.most].map((value) => numberText(value, 'value', track.unit));
+        return track.samples.least < 0 ? `${least} to ${most}` : `max ${most}`;
+      }
+      return this.app.header.counters_left ? 'not in this file' : '';
     }
     if (track.kind === 'p') return '';
     const count = lanesOf(track);

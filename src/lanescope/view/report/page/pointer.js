@@ -211,7 +211,7 @@ export class Pointer {
     if (bare) return ['Not recorded', numberText(bare.t1 - bare.t0, 'time', unit)];
     if (!track.samples) return null;
     const at = firstAfter(track.samples.ts, t, 0, track.samples.ts.length) - 1;
-    return at < 0 ? null : [clean(track.name), `${numberText(track.samples.value[at], 'count')} ${clean(track.unit)}`.trim()];
+    return at < 0 ? null : [clean(track.name), numberText(track.samples.value[at], 'value', track.unit)];
   }
 
   /** Dragging on the ruler zooms to the range. */

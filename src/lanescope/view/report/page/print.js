@@ -4,7 +4,7 @@ import { tableView } from './tables.js';
 
 /** @typedef {import('./main.js').App} App */
 
-const MOST_ROWS = 30;
+const MOST_ROWS = 25;
 const MOST_HEIGHT = 420;
 
 /** @param {App} app */

@@ -111,7 +111,7 @@ function tableRow(app, row, columns, bars) {
     } else if (text.length > LONGEST_CELL) cell.title = text;
     const shown = isNumeric(column) ? text : cutMiddle(text, LONGEST_CELL);
     const go = value === null ? null : linkOf(app, value, row, columns, column);
-    if (go) cell.append(button({ class: 'link', onclick: () => app.whenReady(go) }, shown));
+    if (go && shown.trim()) cell.append(button({ class: 'link', onclick: () => app.whenReady(go) }, shown));
     else if (k === bars.column && value) {
       const bar = el('span', { class: 'bar' });
       bar.style.width = `${Math.min(100, (Number(value) / bars.full) * 100)}%`;
@@ -147,12 +147,12 @@ function linkOf(app, value, row, columns, { kind }) {
 export function matrixView({ names, shared }) {
   const shown = names.slice(0, MOST_NAMES_SHOWN).map((name) => clean(name));
   const head = el('tr', {}, el('td'),
-    ...shown.map((name) => el('th', { scope: 'col', title: name }, el('span', {}, cutMiddle(name, 15)))));
+    ...shown.map((name) => el('th', { scope: 'col', title: name }, el('span', {}, cutMiddle(name, 13)))));
   const rows = shown.map((name, i) => {
     const whole = Number(shared[i][i]);
     const cells = shown.map((other, k) => {
       const part = whole ? Number(shared[i][k]) / whole : 0;
-      const cell = el('td', { class: part > 0.55 && i !== k ? 'heat hot' : 'heat' });
+      const cell = el('td', { class: 'heat' });
       cell.textContent = i === k ? '·' : !part ? '' : part < 0.005 ? '<1' : String(Math.round(part * 100));
       cell.title = `${other} runs in ${numberText(part, 'share')} of the time of ${name}`;
       if (i !== k) cell.style.setProperty('--part', part.toFixed(3));

@@ -7,7 +7,10 @@ export const FILLS = ['#8ec2fd', '#fcaa2b', '#5a947e', '#966cd7', '#d06217', '#b
 export const NEUTRAL = 8;
 export const DIMMED = 9;
 export const HIDES_HIT = 10;
-export const LABEL_ON_FILL = '#10151c';
+const LABEL_ON_FILL = '#10151c';
+/** Colors of texts on fills; of the last two one can be read on any. */
+const INKS = [LABEL_ON_FILL, '#e4e9f0', '#fff', '#000'];
+const READABLE = 4.56;
 
 const TOKENS = /** @type {const} */ (['bg', 'bg2', 'panel', 'ink', 'dim', 'faint', 'line', 'edge', 'accent', 'bad', 'warn',
   'neutral', 'hatch', 'loss', 'area', 'flow', 'select']);
@@ -22,6 +25,8 @@ export class Theme {
     this.sans = '';
     this.tokens = /** @type {Tokens} */ ({});
     this.fills = FILLS;
+    /** Colors of texts by theme, fill and opacity. @type {Map<string, string>} */
+    this.labels = new Map();
     /** @type {CanvasPattern | string} */
     this.unrecorded = '';
     /** @type {CanvasPattern | string} */
@@ -50,10 +55,44 @@ export class Theme {
     this.use(this.name === 'dark' ? 'light' : 'dark');
   }
 
+  /**
+   * The colour of a text on a fill: the first one that can be read there.
+   * @param {number} colour of the fill, an index into `fills`
+   * @param {number} opacity of the fill, over the background
+   * @returns {string}
+   */
+  labelOn(colour, opacity) {
+    const key = `${this.name} ${colour} ${opacity}`;
+    let found = this.labels.get(key);
+    if (found === undefined) {
+      const [fill, behind] = [this.fills[colour], this.tokens.bg].map(channels);
+      const below = luminance(fill.map((value, k) => value * opacity + behind[k] * (1 - opacity)));
+      const contrast = (/** @type {string} */ text) => {
+        const own = luminance(channels(text));
+        return (Math.max(own, below) + 0.05) / (Math.min(own, below) + 0.05);
+      };
+      found = INKS.find((ink) => contrast(ink) >= READABLE) ?? INKS.reduce((best, ink) => (contrast(ink) > contrast(best) ? ink : best));
+      this.labels.set(key, found);
+    }
+    return found;
+  }
+
   /** @param {number} colour as the header has it  @returns {string} */
   fillOf(colour) {
     return this.fills[colour < 0 ? NEUTRAL : colour];
   }
+}
+
+/** @param {string} hex `#rgb` or `#rrggbb`  @returns {number[]} red, green and blue, 0 to 1 */
+function channels(hex) {
+  const digits = hex.length < 5 ? [...hex.slice(1)].map((digit) => digit + digit) : [1, 3, 5].map((at) => hex.slice(at, at + 2));
+  return digits.map((two) => parseInt(two, 16) / 255);
+}
+
+/** @param {number[]} rgb  @returns {number} relative luminance, as WCAG has it */
+function luminance(rgb) {
+  const [red, green, blue] = rgb.map((value) => (value <= 0.04045 ? value / 12.92 : ((value + 0.055) / 1.055) ** 2.4));
+  return 0.2126 * red + 0.7152 * green + 0.0722 * blue;
 }
 
 /**

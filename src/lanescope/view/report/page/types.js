@@ -56,6 +56,8 @@
  * @property {{table: string, causes: string[]} | null} path
  * @property {{cell: Whole, exact: [Whole, Whole][], slices: number, rows: number} | null} bundled
  * @property {number} flows_left
+ * @property {number} instants_left
+ * @property {number} counters_left
  * @property {string[]} left_out
  * @property {Record<string, ColumnEntry>} columns
  */
