@@ -309,14 +309,18 @@ def path() -> Schema:
     sink = record({"reason": TEXT, "lane": TEXT, "slice_id": WHOLE, "ts": WHOLE, "passed_over": COUNT})
     window = {"name": TEXT, "begin": WHOLE, "end": WHOLE, "sink": sink, "shares": shares, "explained": NUMBER}
     window |= {"inferred": NUMBER, "outlive": COUNT, "sensitivity": or_null(record(sensitivity))}
+    counts = {"type": "object", "additionalProperties": COUNT}
+    window |= {"estimated": {**counts, "description": "causes on the path whose moment is not recorded, by kind"}}
+    window |= {"selected": {**COUNT, "description": "with a selection: time of the selected parts"}}
     chance = {"type": "object", "additionalProperties": record({"hits": COUNT, "at_random": NUMBER})}
     return document(
         "lanescope.critical_path/1",
         "lanescope critical-path CAPTURE --json",
         {
             "unit": UNIT,
+            "window": WINDOW,
             "page": page("summary"),
-            "windows": listed(record(window), "with --limit: those of the listed rows"),
+            "windows": listed(record(window, optional=["selected"]), "with --limit: those of the listed rows"),
             "summary": listed(in_both_units(lambda unit: row(critical_path.summary_spec(unit)))),
             "edges": listed(in_both_units(lambda unit: row(critical_path.edges_spec(unit)))),
             "rows_suspect": COUNT,
@@ -324,6 +328,7 @@ def path() -> Schema:
             "chance": chance,
             "what_if": listed(in_both_units(lambda unit: row(critical_path.what_if_spec(unit)))),
         },
+        optional=["window"],
     )
 
 

@@ -30,7 +30,6 @@ if TYPE_CHECKING:
     from lanescope.pipeline.session import (
         check,
         convert,
-        critical_path,
         derived_tables,
         detect,
         explain,
@@ -41,7 +40,7 @@ if TYPE_CHECKING:
         summary,
         write,
     )
-    from lanescope.pipeline.trace_queries import align, longest_gaps, phases, sql, window
+    from lanescope.pipeline.trace_queries import align, critical_path, longest_gaps, phases, sql, window
     from lanescope.trace import ColumnSpec, Flag, StatSpec, Table, TableSpec, TimeBase, Trace, TraceBuilder
 
 #: The module that holds each public name.
@@ -59,7 +58,7 @@ _HOME = {
     "check": "pipeline.session",
     "compare": "pipeline.comparing",
     "convert": "pipeline.session",
-    "critical_path": "pipeline.session",
+    "critical_path": "pipeline.trace_queries",
     "derived_tables": "pipeline.session",
     "detect": "pipeline.session",
     "explain": "pipeline.session",

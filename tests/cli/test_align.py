@@ -65,6 +65,8 @@ def test_contradictions_have_the_status_of_findings(profiles, tmp_path, capsys):
     assert row["status"] == "contradiction"
     assert device[len(device) // 2]["name"] in row["most_by"]
     assert row["detail"].startswith("the two pairs miss each other by ")
+    assert main(["align", str(tmp_path / "wrong.json")]) == 1
+    assert capsys.readouterr().out.splitlines()[-1] == f"{row['first']} to {row['second']}: {row['detail']}"
 
 
 def test_one_clock_has_no_offsets(tmp_path, capsys):

@@ -27,7 +27,7 @@ lossy.blink
   format     blinker-1 (blinker), score 95/100: begins with BLNK, version 1
   size       416 bytes
   duration   28.8 s
-  time       from 0 to 28,803,898,000 ns since 0 ns, epoch: first_event
+  time       from 0 to 28,803,898,000 ns, counted from the first event
   contents   4 lanes in 1 group, 26 slices, 36 gaps
   data loss  missing sequence numbers (10)
 

@@ -95,10 +95,11 @@ def _for_sql(spec: Callable[[str], TableSpec], make: Callable[[AnalysisCache], T
 @once
 def _path(shared: AnalysisCache, role: str) -> CriticalPath | None:
     """Return the critical paths; None where the families record no causes, or the trace has no slices."""
-    from lanescope.analysis.critical_path.answer import CriticalPath  # only what reads the tables pays for it
+    from lanescope.analysis.critical_path.selection import path_of  # only what reads the tables pays for it
+    from lanescope.analysis.critical_path.windows import WindowChoice
 
     try:
-        return CriticalPath(shared)
+        return path_of(shared, WindowChoice())
     except LanescopeError:
         return None
 

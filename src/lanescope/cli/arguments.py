@@ -177,11 +177,13 @@ def add_input(
     add_options(parser, [(family, family.options) for family in families])
 
 
-def add_window(parser: argparse.ArgumentParser) -> None:
-    """Add the arguments that ask for a part of the timeline."""
+def add_window(parser: argparse.ArgumentParser, *, names: tuple[str, ...] = ()) -> None:
+    """Add the arguments that ask for a part of the timeline; ``names``: other names of its start and its end."""
     group = parser.add_argument_group("window: only a part of the timeline")
-    group.add_argument("--start", metavar="TIME", help="from 1.5ms, 34567 (ns), -1ms (before the end), NAME#K")
-    group.add_argument("--end", metavar="TIME", help="up to this time, or up to the end of slice NAME#K")
+    first, last = ((name,) for name in names) if names else ((), ())
+    start = "from 1.5ms, 34567 (ns), -1ms (before the end), NAME#K"
+    group.add_argument("--start", *first, dest="start", metavar="TIME", help=start)
+    group.add_argument("--end", *last, dest="end", metavar="TIME", help="up to this time, or the end of slice NAME#K")
     group.add_argument("--lane", metavar="GLOB", action="append", help="only lanes, or groups, of this name or path")
     group.add_argument("--name", metavar="GLOB", action="append", help="only slices and instants of this name")
     group.add_argument("--min-dur", metavar="DURATION", help="only slices of at least this duration")

@@ -25,9 +25,18 @@ def is_dataset(path: str) -> bool:
 
 
 @contextmanager
-def opened(path: str, args: argparse.Namespace, *, hashes: bool | Literal["parts"] = True) -> Iterator[CaptureSource]:
-    """Open a capture with the options and the window that the user gave; ``hashes`` as ``CaptureSource`` takes it."""
-    window = parse_window(args)
+def opened(
+    path: str, args: argparse.Namespace, *, hashes: bool | Literal["parts"] = True, is_windowed: bool = True
+) -> Iterator[CaptureSource]:
+    """Open a capture with the options and the window that the user gave.
+
+    Args:
+        path: the capture.
+        args: the command line.
+        hashes: as ``CaptureSource`` takes it.
+        is_windowed: False: it is read as a whole, whatever window the user asks for.
+    """
+    window = parse_window(args) if is_windowed else None
     from lanescope._native import core
     from lanescope.pipeline.sources import CaptureSource  # and with it numpy, which starts threads
 
@@ -39,12 +48,12 @@ def opened(path: str, args: argparse.Namespace, *, hashes: bool | Literal["parts
         yield source
 
 
-def collected(args: argparse.Namespace) -> Trace:
-    """Decode the capture that the user names into one trace, or the part of it in the window."""
+def collected(args: argparse.Namespace, *, is_windowed: bool = True) -> Trace:
+    """Decode the capture that the user names into one trace, or its part in the window; ``is_windowed``: as above."""
     from lanescope.pipeline.observers import Collect
 
     whole = Collect()
-    with opened(args.input, args) as source:
+    with opened(args.input, args, is_windowed=is_windowed) as source:
         passed(source, args.input, observers=[whole])
     return whole.result()
 

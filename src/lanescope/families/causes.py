@@ -26,6 +26,7 @@ class CauseKind(NamedTuple):
         is_resource: the effect waits for something that the cause had taken.
         ends_wait: an effect inside a slice that waits is that wait's end.
         is_inferred: the capture does not name the cause; it follows from times and orders.
+        is_at_end: the capture names the cause, and not when in its slice it let the effect go: its end is taken.
     """
 
     name: str
@@ -34,6 +35,12 @@ class CauseKind(NamedTuple):
     is_resource: bool = False
     ends_wait: bool = False
     is_inferred: bool = False
+    is_at_end: bool = False
+
+    @property
+    def quality(self) -> str:
+        """Quality of what the causes tell: ``exact``, ``estimated`` or ``inferred``."""
+        return "inferred" if self.is_inferred else "estimated" if self.is_at_end else "exact"
 
 
 class CauseEdges(NamedTuple):

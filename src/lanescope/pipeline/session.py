@@ -27,7 +27,6 @@ from lanescope.trace import LazyTable, Table, Trace
 if TYPE_CHECKING:
     from lanescope.analysis.analysis_cache import AnalysisCache
     from lanescope.analysis.check import Finding
-    from lanescope.analysis.critical_path.answer import CriticalPath
     from lanescope.analysis.windows.window import Window
     from lanescope.families.family import Family, Simulation
     from lanescope.io.atomic_file import Output
@@ -41,7 +40,6 @@ __all__ = [
     "capture",
     "check",
     "convert",
-    "critical_path",
     "decode",
     "derived_tables",
     "detect",
@@ -236,45 +234,6 @@ def summary(trace: Trace, by: str = "name") -> Table:
     from lanescope.analysis.summary import summary as summarized
 
     return summarized(trace, by)
-
-
-def critical_path(
-    trace: Trace,
-    *,
-    window: str = "",
-    start: str | int | None = None,
-    end: str | int | None = None,
-    sink: str = "",
-    device: str = "",
-    waits: str = "",
-    infer: bool = False,
-) -> CriticalPath:
-    """Find what each nanosecond of a run waited for, as the command ``critical-path`` does.
-
-    Args:
-        trace: the trace.
-        window: ``NAME#K``: the Kth slice of a name, from 0, or a run or launch that its family tells apart.
-        start: begin of the window, a time as ``window`` takes it; None: the first slice.
-        end: end of the window; None: the last slice.
-        sink: lane at whose last end the path ends, a glob pattern of its path or name.
-        device: device whose lanes count, likewise.
-        waits: names of further slices that wait, a regular expression.
-        infer: add causes that follow from times only.
-
-    Returns:
-        The paths: tables ``parts``, ``summary``, ``edges`` and ``slack``; ``what_if(["matmul=0.8"])`` is one, too.
-
-    Raises:
-        UsageError: no such window, lane or device; ``waits`` is not a regular expression; or the trace is that of a
-            window that left slices out by name, duration or condition.
-        InputError: the families of the trace record no causes; the hint says what answers instead.
-    """
-    from lanescope.analysis.critical_path.answer import CriticalPath
-    from lanescope.analysis.critical_path.windows import WindowChoice
-    from lanescope.analysis.windows.report import require_all_slices
-
-    require_all_slices(trace, "critical-path")
-    return CriticalPath(trace, WindowChoice(window, start, end, sink, device), waits=waits, infer=infer)
 
 
 def explain(trace: Trace, path: str = "FILE", *, shared: AnalysisCache | None = None) -> Table:

@@ -17,6 +17,7 @@ from lanescope.trace import Table, Trace
 if TYPE_CHECKING:
     from lanescope.analysis.align.answer import Alignment
     from lanescope.analysis.analysis_cache import AnalysisCache
+    from lanescope.analysis.critical_path.answer import CriticalPath
     from lanescope.analysis.windows.window import Window
     from lanescope.pipeline.detection import PathLike
 
@@ -78,6 +79,9 @@ def window(
     rows; stats, accounting and raw records stay those of the whole trace. Stats with names that begin with
     ``window_`` say where the window starts and ends, and what it excludes.
 
+    The window keeps the trace that it was cut from (``origin``), also when it is pickled: its critical path leads
+    through all of it. ``open`` with ``window`` reads the part alone.
+
     Args:
         trace: the trace.
         start: first moment: ``"1.5ms"``, ``"12us"``, ``34567`` (in the trace's unit), ``"-1ms"`` (before the last
@@ -104,17 +108,26 @@ def window(
     from lanescope.analysis.windows.window import make_window
 
     made = make_window(start=start, end=end, lane=lane, name=name, min_dur=min_dur, where=where)
-    return windowed(trace, made)
+    return windowed(trace, made, keeps_whole=True)
 
 
-def windowed(trace: Trace, window: Window | None) -> Trace:
-    """Do what ``window`` does with a window that is made already; None is the whole trace."""
+def windowed(trace: Trace, window: Window | None, *, keeps_whole: bool = False) -> Trace:
+    """Do what ``window`` does with a window that is made already.
+
+    Args:
+        trace: the trace.
+        window: the window; None is the whole trace.
+        keeps_whole: the window keeps the trace, for what needs all of it.
+    """
     if window is None:
         return trace
     from lanescope.pipeline.windowed import WindowedSource
 
-    (found,) = WindowedSource(InMemory(trace), window).batches()
-    return found
+    source = WindowedSource(InMemory(trace), window)
+    (found,) = source.batches()
+    if not keeps_whole:
+        return found
+    return Trace(found.time, found.tables(), found.details, found.records, source.origin(trace))
 
 
 def phases(trace: Trace | AnalysisCache, by: str = "lane") -> Table:
@@ -171,6 +184,66 @@ def _of_all_slices(trace: Trace | AnalysisCache, what: str) -> AnalysisCache:
     shared = AnalysisCache(trace) if isinstance(trace, Trace) else trace
     require_all_slices(shared.trace, what)
     return shared
+
+
+def critical_path(
+    trace: Trace,
+    *,
+    window: str = "",
+    start: str | int | None = None,
+    end: str | int | None = None,
+    lane: str | Sequence[str] | None = None,
+    name: str | Sequence[str] | None = None,
+    min_dur: str | int | None = None,
+    where: str | None = None,
+    sink: str = "",
+    device: str = "",
+    waits: str = "",
+    infer: bool = False,
+) -> CriticalPath:
+    """Find what each nanosecond of a run waited for, as the command ``critical-path`` does.
+
+    A path is found over all slices, as causes lead through all of them. ``start`` and ``end`` say for which stretch of
+    time; ``lane``, ``name``, ``min_dur`` and ``where`` which parts of the path the tables have: those on such lanes,
+    and of such slices. Shares stay those of the stretch. ``trace.window(...).critical_path()`` is the same.
+
+    Args:
+        trace: the trace, or a window of one: then the paths are those of the trace that it was cut from.
+        window: ``NAME#K``: the Kth slice of a name, from 0, or a run or launch that its family tells apart.
+        start: begin of the window, a time as ``window`` takes it; None: the first slice.
+        end: end of the window; None: the last slice.
+        lane: glob, or globs, of names or paths of lanes and groups.
+        name: glob, or globs, of names of slices. Time in which a lane is idle belongs to no slice.
+        min_dur: shortest duration of a slice.
+        where: SQL condition on rows of ``slices``.
+        sink: lane at whose last end the path ends, a glob pattern of its path or name.
+        device: device whose lanes count, likewise.
+        waits: names of further slices that wait, a regular expression.
+        infer: add causes that follow from times only.
+
+    Returns:
+        The paths: tables ``parts``, ``summary``, ``edges`` and ``slack``; ``what_if(["matmul=0.8"])`` is one, too.
+
+    Raises:
+        UsageError: no such window, lane or device; ``waits`` is not a regular expression, or ``where`` no condition; or
+            the trace is that of a window that was read without the rest, and left slices out by name, duration or
+            condition.
+        InputError: the families of the trace record no causes; the hint says what answers instead.
+    """
+    from lanescope.analysis.analysis_cache import AnalysisCache
+    from lanescope.analysis.critical_path.selection import path_of
+    from lanescope.analysis.critical_path.windows import WindowChoice
+    from lanescope.analysis.windows.report import require_all_slices
+    from lanescope.analysis.windows.window import make_window
+
+    if trace.origin is None:
+        require_all_slices(trace, "critical-path")
+    part = trace
+    if any(given is not None for given in (lane, name, min_dur, where)):
+        made = make_window(lane=lane, name=name, min_dur=min_dur, where=where)
+        part = windowed(trace, made, keeps_whole=True)
+    begin, last = (None if given is None else str(given) for given in (start, end))
+    return path_of(AnalysisCache(part), WindowChoice(window, begin, last, sink, device), waits=waits, infer=infer)
 
 
 def align(

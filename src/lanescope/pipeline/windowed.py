@@ -18,10 +18,11 @@ from lanescope.analysis.windows.window import HIGHEST, LOWEST, Instance, Moment,
 from lanescope.common.intervals import Intervals
 from lanescope.errors import UsageError
 from lanescope.pipeline.observers import Counts
-from lanescope.trace import Trace
+from lanescope.trace import Origin, Trace
 from lanescope.trace.streams import Progress, StreamInfo, TracePart
 
 if TYPE_CHECKING:
+    from lanescope.analysis.windows.kept_ids import KeptIds
     from lanescope.io.dataset.parquet_folder import ParquetFolder
     from lanescope.trace.column import Mask
     from lanescope.trace.streams import TraceSource
@@ -49,6 +50,7 @@ class WindowedSource:
         self._folder = folder or (lambda: None)
         self._window = window
         self._limits: Limits | None = None
+        self._kept: KeptIds | None = None
 
     @property
     def info(self) -> StreamInfo:
@@ -76,6 +78,7 @@ class WindowedSource:
             yield cut_folder(folder, limits)
             return
         cut = WindowCut(limits, at_once=self._is_at_once)
+        self._kept = cut.kept_slices
         part: TracePart | None = None
         near = getattr(self._source, "batches_near", None)
         if decoded:
@@ -99,6 +102,15 @@ class WindowedSource:
         if part is not None:
             cut.leave_out(part.rows, Intervals(*part.hulls()))
         yield cut.finish()
+
+    def origin(self, whole: Trace) -> Origin:
+        """Return what the only batch of a source that is a trace is the window of, once it was cut."""
+        limits, window = self._limits, self._window
+        assert limits is not None, "batches are cut first"
+        start = None if limits.begin == LOWEST else limits.begin
+        end = None if limits.end == HIGHEST else limits.end
+        has_filter = bool(window.names or limits.min_dur or window.where)
+        return Origin(whole, start, end, window.lanes, has_filter, self._kept)
 
     def _resolved(self, decoded: list[Trace], progress: Progress | None) -> Limits:
         """Return the window with the times that it asks for.

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from lanescope.trace.schema import ColumnSpec, Flag, TableSpec, argument, ref, ticks, time
     from lanescope.trace.stats import StatSpec
     from lanescope.trace.table import LazyTable, Table
-    from lanescope.trace.trace import TimeBase, Trace
+    from lanescope.trace.trace import Origin, TimeBase, Trace
 
 #: The module that holds each name.
 _HOME = {
@@ -26,6 +26,7 @@ _HOME = {
     "Dictionary": "column",
     "Flag": "schema",
     "LazyTable": "table",
+    "Origin": "trace",
     "StatSpec": "stats",
     "Table": "table",
     "TableSpec": "schema",
@@ -46,6 +47,7 @@ __all__ = [
     "Dictionary",
     "Flag",
     "LazyTable",
+    "Origin",
     "StatSpec",
     "Table",
     "TableSpec",

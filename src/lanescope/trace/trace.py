@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from lanescope.declaration import frozen_class
 from lanescope.lazy_names import from_room
@@ -73,6 +73,26 @@ def _itself(table: Table) -> Table:
     return table
 
 
+class Origin(NamedTuple):
+    """What a trace is the window of: causes lead out of windows, so paths are found over the whole.
+
+    Attributes:
+        whole: the trace that the window is part of, which may be that of a window itself.
+        start: first moment of the window; None: it has no such edge.
+        end: first moment after it; None likewise.
+        lanes: globs of its lanes; empty: all.
+        has_filter: whether it selects slices by name, duration or condition.
+        kept: new ids of those slices of ``whole`` that it has: ``of(ids, valid)`` returns -1 for others.
+    """
+
+    whole: Trace
+    start: int | None
+    end: int | None
+    lanes: tuple[str, ...]
+    has_filter: bool
+    kept: Any
+
+
 class Trace:
     """A timeline: the core tables, the detail tables of its families, the raw records on request.
 
@@ -80,9 +100,10 @@ class Trace:
         time: what its timestamps count.
         details: detail tables by name (``aie_segments``), joined to a core table by their key.
         records: raw records by name (``aie.frame``), decoded when first asked for.
+        origin: what it is the window of; None: of nothing that is in memory.
     """
 
-    __slots__ = ("_core", "details", "records", "time")
+    __slots__ = ("_core", "details", "origin", "records", "time")
 
     def __init__(
         self,
@@ -90,11 +111,13 @@ class Trace:
         core: Mapping[str, Table],
         details: Mapping[str, Table] | None = None,
         records: Records | None = None,
+        origin: Origin | None = None,
     ) -> None:
         self.time = time
         self._core = {s.name: core[s.name] if s.name in core else Table.empty(s) for s in CORE_TABLES}
         self.details: Mapping[str, Table] = dict(details or {})
         self.records = records or Records()
+        self.origin = origin
 
     def __repr__(self) -> str:
         return f"<Trace: {len(self.slices)} slices on {len(self.tracks)} tracks, in {self.time.time_unit}>"
@@ -180,16 +203,20 @@ class Trace:
         window: str = "",
         start: str | int | None = None,
         end: str | int | None = None,
+        lane: str | Sequence[str] | None = None,
+        name: str | Sequence[str] | None = None,
+        min_dur: str | int | None = None,
+        where: str | None = None,
         sink: str = "",
         device: str = "",
         waits: str = "",
         infer: bool = False,
     ) -> Any:
         """Return what each nanosecond of it waited for, see ``lanescope.critical_path``."""
-        function = from_room("pipeline.session", "critical_path")
-        found: Any = function(
-            self, window=window, start=start, end=end, sink=sink, device=device, waits=waits, infer=infer
-        )
+        function = from_room("pipeline.trace_queries", "critical_path")
+        part = {"lane": lane, "name": name, "min_dur": min_dur, "where": where}
+        how = {"sink": sink, "device": device, "waits": waits, "infer": infer}
+        found: Any = function(self, window=window, start=start, end=end, **part, **how)
         return found
 
     def save(self, out: str | os.PathLike[str], format: str | None = None, *, replace: bool = False) -> None:
@@ -260,7 +287,7 @@ class Trace:
 
     def without_records(self) -> Trace:
         """Return the same tables without the raw records, which may be larger than all tables together."""
-        return Trace(self.time, self._core, self.details) if self.records else self
+        return Trace(self.time, self._core, self.details, origin=self.origin) if self.records else self
 
     @property
     def inputs(self) -> Table:

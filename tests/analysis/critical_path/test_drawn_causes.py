@@ -13,6 +13,7 @@ import lanescope
 from analysis.critical_path.test_late_causes import is_named, part_of
 from effort import some
 from lanescope import TimeBase, TraceBuilder
+from lanescope.cli import main
 
 SEEDS = range(8_200, 8_200 + some(30, least=3))
 
@@ -75,8 +76,26 @@ def test_an_arrow_that_is_late_is_named(tmp_path, made, seed):
         return made(tmp_path, handed_over(seed, pause))
 
     (kind,) = set(plant(0).flows["kind"].tolist())
+    if made is perfetto:  # whose files say when a slice begins that lets a flow go, not when in it that is
+        kind += " from end"
     is_named(plant, kind, 400_000)
     _, cause, dur, rows = part_of(plant(0))
     assert cause == "work"
     assert dur <= 60_000
     assert sum(row["dur"] for row in rows if row["kind"] == kind) <= 40 * 4_001
+
+
+def test_a_moment_that_is_not_recorded_is_no_exact_one(tmp_path, capsys):
+    """A flow of Perfetto counts from the end of its slice: paths say so, wherever it is on them."""
+    work = handed_over(1, 0)
+    path = perfetto(tmp_path, work).critical_path()
+    handed = [row for row in path.parts.rows() if row["kind"] == "dependency from end"]
+    assert {row["quality"] for row in handed} == {"estimated"}
+    assert {row["quality"] for row in path.parts.rows() if not row["kind"]} == {"exact"}
+    assert path.longest.at_ends == {"dependency from end": len(work) - 1}
+    assert [(row["kind"], row["quality"]) for row in path.edges.rows()] == [("dependency from end", "estimated")]
+    assert main(["critical-path", str(tmp_path / "run.pftrace")]) == 0
+    assert "estimated: 39 times on the path a cause of kind 'dependency from end'" in capsys.readouterr().err
+    recorded = chrome(tmp_path, work).critical_path()
+    assert recorded.longest.at_ends == {}
+    assert set(recorded.parts["quality"].tolist()) == {"exact"}

@@ -294,7 +294,7 @@ def test_times_are_those_of_windows_everywhere():
         for window in [CriticalPath(trace, WindowChoice(begin=begin, end=end)).paths[0].window]
     }
     assert list(found.values()) == [(5, 15), (5, 26), (10, 20)]
-    with pytest.raises(UsageError, match="--from"):
+    with pytest.raises(UsageError, match="--start"):
         CriticalPath(trace, WindowChoice(begin="yesterday"))
 
 

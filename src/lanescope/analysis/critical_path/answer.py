@@ -12,12 +12,14 @@ import numpy as np
 from lanescope.analysis.analysis_cache import AnalysisCache
 from lanescope.analysis.critical_path import tables
 from lanescope.analysis.critical_path.event_graph import BOUNDS, CAUSES, ENOUGH, FREE, LAGS, PathParts
+from lanescope.analysis.critical_path.selected_parts import Selection
 from lanescope.analysis.critical_path.trace_graph import EdgeCounts, TraceGraph
 from lanescope.analysis.critical_path.windows import PathWindow, WindowChoice, windows
 from lanescope.common.distinct import distinct
 from lanescope.common.intervals import Ints
 from lanescope.errors import UsageError
 from lanescope.trace import Column, Dictionary, Table, Trace
+from lanescope.trace.column import Mask
 
 WORK, WAIT, LATENCY, DELAY, IDLE, RESOURCE, UNKNOWN, NO_CAUSE, AFTER = range(len(CAUSES))
 #: Causes that say where the time went.
@@ -26,6 +28,8 @@ EXPLAINED = (WORK, LATENCY, RESOURCE)
 _OF_KIND = "kind:"
 #: Causes whose parts are named after their slice.
 _NAMED = (WORK, WAIT, LATENCY, DELAY, RESOURCE)
+#: Qualities of parts, the best first.
+_QUALITIES = ("exact", "estimated", "inferred")
 ASSUMES = "same lanes, same order, lags that do not depend on load"
 
 
@@ -99,6 +103,14 @@ class WindowPath:
         lengths = self.parts.end - self.parts.begin
         return int(lengths[is_inferred].sum()) / max(self.length, 1)
 
+    @property
+    def at_ends(self) -> dict[str, int]:
+        """Causes that the path follows from the end of their slice, as no moment is recorded: how many by kind."""
+        graph = self._made.graph
+        bound = graph.nodes["binding"][self.parts.steps]
+        counts = np.bincount(graph.edges["kind"][bound[bound >= 0]], minlength=len(graph.kinds)).tolist()
+        return {kind.name: count for kind, count in zip(graph.kinds, counts, strict=True) if kind.is_at_end and count}
+
     def sensitivity(self) -> Sensitivity | None:
         """Return what the second latest cause would change; None where all is explained."""
         parts = self.parts
@@ -128,6 +140,7 @@ class CriticalPath:
         choice: which windows are wanted.
         waits: names of further slices that wait, a regular expression.
         infer: add causes that follow from times only.
+        selection: what of the paths the tables have; None: all.
 
     Raises:
         UsageError: no such window, lane or device; ``waits`` is not a regular expression.
@@ -135,19 +148,29 @@ class CriticalPath:
     """
 
     def __init__(
-        self, trace: Trace | AnalysisCache, choice: WindowChoice | None = None, *, waits: str = "", infer: bool = False
+        self,
+        trace: Trace | AnalysisCache,
+        choice: WindowChoice | None = None,
+        *,
+        waits: str = "",
+        infer: bool = False,
+        selection: Selection | None = None,
     ) -> None:
         cache = AnalysisCache(trace) if isinstance(trace, Trace) else trace
         self.made = TraceGraph(cache, waits=waits, infer=infer)
+        self.selection = selection
         self._slacks: dict[str, Ints] = {}
         self.paths = [WindowPath(self.made, window) for window in windows(self.made, choice or WindowChoice())]
 
     def __repr__(self) -> str:
         """Return what was found, and the first sums as aligned text."""
-        longest = self.longest
-        more = f" (longest of {len(self.paths)} windows)" if len(self.paths) > 1 else ""
-        length = f"{longest.length} {self.made.cache.unit}"
-        return f"<CriticalPath: {length}, {longest.explained:.1%} explained{more}>\n{self.summary!r}"
+        shown = self.shown
+        more = f" (one of {len(self.paths)} windows)" if len(self.paths) > 1 else ""
+        length = f"{shown.length} {self.made.cache.unit}"
+        part = ""
+        if self.selection is not None:
+            part = f", {self.selected_of(shown)} of it shown ({self.selection.asked})"
+        return f"<CriticalPath: {length}, {shown.explained:.1%} explained{more}{part}>\n{self.summary!r}"
 
     def _repr_html_(self) -> str:
         """Return the sums as HTML, for notebooks."""
@@ -155,7 +178,7 @@ class CriticalPath:
 
     @property
     def trace(self) -> Trace:
-        """The trace."""
+        """The trace that the paths were found in; of a window, the whole."""
         return self.made.cache.trace
 
     @property
@@ -163,14 +186,49 @@ class CriticalPath:
         """The path of the longest window."""
         return max(self.paths, key=lambda path: path.length)
 
+    @property
+    def shown(self) -> WindowPath:
+        """The path of the longest window; with a selection, that of which most is selected."""
+        return max(self.paths, key=lambda path: (self.selected_of(path), path.length))
+
+    def selected_of(self, path: WindowPath) -> int:
+        """Return how much of a path is selected, in the unit of the trace."""
+        return path.length if self.selection is None else int(self._selected[self.paths.index(path)])
+
+    @cached_property
+    def _selected(self) -> Ints:
+        """How much of each path is selected, int64 [paths]."""
+        found = np.zeros(len(self.paths), np.int64)
+        np.add.at(found, self._columns["window"], self._columns["end"] - self._columns["begin"])
+        return found
+
     @cached_property
     def _columns(self) -> dict[str, Ints]:
-        """Columns of the parts of all paths: window, begin, end, cause, kind, row, source."""
-        paths = self.paths
+        """Columns of the selected parts of all paths: window, begin, end, cause, kind, row, source."""
+        paths, made = self.paths, self.made
         counts = [len(path.parts.begin) for path in paths]
         found: dict[str, Ints] = {"window": np.repeat(np.arange(len(paths)), counts)}
         for name in ("begin", "end", "cause", "kind", "row", "source"):
             found[name] = np.concatenate([getattr(path.parts, name) for path in paths]).astype(np.int64)
+        if self.selection is None:
+            return found
+        row = found["row"]
+        is_named = np.isin(found["cause"], _NAMED)
+        shown = self.selection.of_parts(made.graph.rows.lane[row], made.slice_of[row], is_named)
+        return {name: values[shown] for name, values in found.items()}
+
+    def _ids(self, slices: Ints, known: Mask | None = None) -> Column:
+        """Return a column of slices by their ids in the trace that was asked, NULL where it lacks them."""
+        valid = np.ones(len(slices), np.bool_) if known is None else known
+        if self.selection is not None:
+            slices = np.where(valid, self.selection.ids[slices], -1)
+            valid = valid & (slices >= 0)
+        return Column.array(slices) if valid.all() else Column.array(np.where(valid, slices, 0), valid=valid)
+
+    @cached_property
+    def slices_of_parts(self) -> Ints:
+        """The slice of each part by its id in ``trace``, int64 [parts]."""
+        found: Ints = self.made.slice_of[self._columns["row"]]
         return found
 
     @cached_property
@@ -178,8 +236,12 @@ class CriticalPath:
         """Table ``critical_path_parts``: the parts fill their windows."""
         columns, made = self._columns, self.made
         source = columns["source"]
-        slices = made.slice_of[columns["row"]]
-        inferred = np.array([*(kind.is_inferred for kind in made.graph.kinds), False])[columns["kind"]]
+        slices = self.slices_of_parts
+        rows, row, window = made.graph.rows, columns["row"], columns["window"]
+        begins, ends = (np.array([getattr(path.window, edge) for path in self.paths]) for edge in ("begin", "end"))
+        reaches = (rows.begin[row] < begins[window]) | (rows.end[row] > ends[window])
+        of_kind = [*(kind.quality for kind in made.graph.kinds), _QUALITIES[0]]
+        quality = np.array([_QUALITIES.index(text) for text in of_kind], np.int32)[columns["kind"]]
         spec = tables.parts_spec(made.cache.unit)
         return _table(
             spec,
@@ -189,10 +251,11 @@ class CriticalPath:
             dur=columns["end"] - columns["begin"],
             cause=Column.array(columns["cause"].astype(np.int32), dictionary=Dictionary(CAUSES)),
             kind=self._kind_names(columns["kind"]),
-            slice_id=slices,
-            from_slice_id=Column.array(np.where(source >= 0, made.slice_of[source], 0), valid=source >= 0),
-            track_id=made.graph.rows.lane[columns["row"]],
-            quality=Column.array(inferred.astype(np.int32), dictionary=Dictionary(("exact", "inferred"))),
+            slice_id=self._ids(slices),
+            from_slice_id=self._ids(np.where(source >= 0, made.slice_of[source], 0), source >= 0),
+            track_id=rows.lane[row],
+            quality=Column.array(quality, dictionary=Dictionary(_QUALITIES)),
+            is_cut=reaches & np.isin(columns["cause"], (WORK, WAIT)),
         )
 
     def _window_names(self, window: Ints) -> Column:
@@ -263,7 +326,7 @@ class CriticalPath:
             (
                 number,
                 each.kind.name,
-                "inferred" if each.kind.is_inferred else "exact",
+                each.kind.quality,
                 each.kept,
                 each.floor_ns,
                 each.floor_count,
@@ -320,11 +383,15 @@ class CriticalPath:
         is_on_path[columns["row"][np.isin(columns["cause"], (WORK, WAIT))]] = True
         spec = tables.slack_spec(made.cache.unit)
         slacks = {kind: self._slack_of(kind) for kind in LAGS}
+        shown = np.arange(len(made.slice_of))
+        if self.selection is not None:
+            shown = np.flatnonzero(self.selection.of_slices(made.graph.rows.lane, made.slice_of))
         found = {
-            kind: Column.array(np.where(values < FREE, values, 0), valid=values < FREE)
+            kind: Column.array(np.where(values < FREE, values, 0)[shown], valid=(values < FREE)[shown])
             for kind, values in slacks.items()
         }
-        return _table(spec, id=np.arange(len(made.slice_of)), slice_id=made.slice_of, **found, is_on_path=is_on_path)
+        slices = self._ids(made.slice_of[shown])
+        return _table(spec, id=np.arange(len(shown)), slice_id=slices, **found, is_on_path=is_on_path[shown])
 
     def what_if(self, changes: Sequence[str]) -> Table:
         """Return how long each window would be if the work of some names took more or less time.

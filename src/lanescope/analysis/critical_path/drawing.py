@@ -34,7 +34,7 @@ def drawn(path: CriticalPath) -> Trace:
             ),
         ]
     )
-    names = trace.slices.values("name")[parts.values("slice_id")]
+    names = trace.slices.values("name")[path.slices_of_parts]
     causes, kinds = parts.values("cause"), parts.values("kind")
     texts = [
         name if cause == "work" else f"{cause}: {kind or name}" if kind or cause == "wait without cause" else cause
@@ -70,6 +70,9 @@ def _flows(path: CriticalPath) -> Table:
     for each in path.paths:
         bound = graph.nodes["binding"][each.parts.steps]
         edges = bound[bound >= 0]
+        if path.selection is not None:
+            row = graph.nodes["row"][graph.edges["target"][edges]]
+            edges = edges[path.selection.of_parts(graph.rows.lane[row], slice_of[row], np.ones(len(row), np.bool_))]
         source.append(graph.edges["source"][edges])
         target.append(graph.edges["target"][edges])
     ends = [np.concatenate([np.empty(0, np.int64), *nodes]).astype(np.int64) for nodes in (source, target)]

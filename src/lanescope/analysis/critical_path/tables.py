@@ -13,6 +13,11 @@ _CAUSE = ColumnSpec(
 )
 _KIND = ColumnSpec("kind", "text", "kind of the cause waited for; empty without one")
 
+_QUALITY = (
+    "exact; estimated if the cause is recorded and not its moment, for which the end of its slice is taken;"
+    " inferred if the cause follows from times and orders only"
+)
+
 
 def parts_spec(unit: str) -> TableSpec:
     """Return the declaration of the parts of paths for a time unit."""
@@ -26,10 +31,21 @@ def parts_spec(unit: str) -> TableSpec:
             ColumnSpec("dur", "int64", "duration", unit=unit),
             _CAUSE,
             _KIND,
-            ref("slice_id", "slices", "slice that works or waits, or whose start or end ended the part"),
-            ref("from_slice_id", "slices", "slice waited for; NULL without one", nullable=True),
+            ref(
+                "slice_id",
+                "slices",
+                "slice that works or waits, or whose start or end ended the part; NULL where a window lacks it",
+                nullable=True,
+            ),
+            ref(
+                "from_slice_id",
+                "slices",
+                "slice waited for; NULL without one, or where a window lacks it",
+                nullable=True,
+            ),
             ref("track_id", "tracks", "lane of the slice"),
-            ColumnSpec("quality", "text", "exact; inferred if the cause follows from times and orders only"),
+            ColumnSpec("quality", "text", _QUALITY),
+            ColumnSpec("is_cut", "bool", "whether the slice that works or waits reaches over an edge of the window"),
         ),
     )
 
@@ -71,7 +87,7 @@ def edges_spec(unit: str) -> TableSpec:
         (
             _ID,
             ColumnSpec("kind", "text", "kind"),
-            ColumnSpec("quality", "text", "exact; inferred if such causes follow from times and orders only"),
+            ColumnSpec("quality", "text", _QUALITY),
             ColumnSpec("count", "int64", "causes in the graph"),
             ColumnSpec("floor", "int64", "shortest lag; 0 where fewer than 20 are known on a device", unit=unit),
             ColumnSpec("floor_count", "int64", "lags that were compared; 0 where they are too few"),

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from fnmatch import fnmatchcase
 from typing import NamedTuple
 
 import numpy as np
 
+from lanescope.analysis.analysis_cache import AnalysisCache
 from lanescope.analysis.critical_path.event_graph import Mask
 from lanescope.analysis.critical_path.trace_graph import TraceGraph
 from lanescope.analysis.windows.window import moment
@@ -50,7 +52,8 @@ class WindowChoice(NamedTuple):
 
     Attributes:
         name: name of a slice or window, with ``#k`` for the kth one from 0; empty: those that the families declare.
-        begin: begin of the only window, a time as ``lanescope.window`` takes it; None: that of the first slice.
+        begin: begin of the only window, a text as ``lanescope.window`` takes it, or a time of the trace; None: that of
+            the first slice.
         end: its end; None: that of the last slice.
         sink: path of the lane at whose last end the path ends, a glob pattern; empty: any.
         device: path of the device whose lanes count, likewise.
@@ -162,8 +165,8 @@ def windows(made: TraceGraph, choice: WindowChoice) -> list[PathWindow]:
         return [_named(made, sinks, choice.name, lanes, why)]
     if choice.begin is not None or choice.end is not None:
         first, last = int(rows.begin.min()), int(rows.end.max())
-        begin = first if choice.begin is None else _time_of(made, "--from", choice.begin, is_end=False)
-        end = last if choice.end is None else _time_of(made, "--to", choice.end, is_end=True)
+        begin = first if choice.begin is None else time_of(made.cache, "--start", choice.begin, is_end=False)
+        end = last if choice.end is None else time_of(made.cache, "--end", choice.end, is_end=True)
         if begin >= end:
             hint = f"use times from {first:,} to {last:,}, the first one before the last"
             raise UsageError(f"the window from {begin:,} to {end:,} is empty", hint=hint)
@@ -178,27 +181,26 @@ def windows(made: TraceGraph, choice: WindowChoice) -> list[PathWindow]:
     return [sinks.whole("", lanes, why)]
 
 
-def _time_of(made: TraceGraph, option: str, given: str | int, *, is_end: bool) -> int:
+def time_of(cache: AnalysisCache, option: str, given: str | int, *, is_end: bool) -> int:
     """Return the time that a text, or an integer, asks for; errors as ``moment``, or the slice does not exist."""
     if isinstance(given, int):
         return given
     asked = moment(option, given)
     if asked.instance is not None:
-        each = _instance(made, asked.instance.name, asked.instance.ordinal, given)
-        extents = made.cache.time.extents
+        each = _instance(cache, asked.instance.name, asked.instance.ordinal, given)
+        extents = cache.time.extents
         return int((extents.end if is_end else extents.begin)[each])
-    first, last = made.cache.time.window
+    first, last = cache.time.window
     return asked.offset + {"zero": 0, "first": first, "last": last}[asked.origin]
 
 
-def _instance(made: TraceGraph, name: str, place: int, text: str) -> int:
+def _instance(cache: AnalysisCache, name: str, place: int, text: str, windows: Sequence[NaturalWindow] = ()) -> int:
     """Return the slice of a name that begins as the kth, from 0, from the last if negative."""
-    cache = made.cache
     code = cache.names.texts.index(name) if name in cache.names.texts else -1
     found = np.flatnonzero(cache.name_of == code)
     found = found[np.lexsort((cache.time.extents.end[found], cache.time.extents.begin[found]))]
     if not -len(found) <= place < len(found):
-        known = [window.name for window in made.windows[:8]]
+        known = [window.name for window in windows[:8]]
         hint = f"use 0 to {len(found) - 1}" if len(found) else "run 'lanescope summary CAPTURE' to list names"
         if known:
             hint = "use one of " + ", ".join(known)
@@ -240,8 +242,8 @@ def _named(made: TraceGraph, sinks: _Sinks, text: str, lanes: Mask | None, why: 
     name, mark, number = text.rpartition("#")
     is_numbered = bool(mark) and number.removeprefix("-").isdecimal() and len(number) < _DIGITS
     name = name if is_numbered else text
-    each = _instance(made, name, int(number) if is_numbered else 0, text)
     cache = made.cache
+    each = _instance(cache, name, int(number) if is_numbered else 0, text, made.windows)
     begin, end = int(cache.time.extents.begin[each]), int(cache.time.extents.end[each])
     if begin == end:
         raise UsageError(f"{text!r} takes no time", hint="use another slice of the name")

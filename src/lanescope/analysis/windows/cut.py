@@ -75,6 +75,11 @@ class WindowCut:
             "window_open_flows": 0,
         }
 
+    @property
+    def kept_slices(self) -> KeptIds:
+        """New ids of the slices that the window has."""
+        return self._ids["slices"]
+
     def leave_out(self, rows: int, lanes: Intervals) -> None:
         """Take into account what a reader left out.
 

@@ -13,7 +13,7 @@ from pathlib import Path
 from lanescope.cli.arguments import add_input, add_window
 from lanescope.cli.console import check_output, format_row_counts, print_json, print_written, warn
 from lanescope.cli.context import close, read_all, window_of
-from lanescope.cli.tables import add_formats, print_table
+from lanescope.cli.tables import add_formats, print_table, print_wrapped
 from lanescope.families.family import Family
 from lanescope.view.tables.columns import Col, declared
 
@@ -64,7 +64,14 @@ def run(args: argparse.Namespace) -> int:
         columns = [declared(spec) for spec in table.spec.columns if spec.name != "id"]
         timed = ("duration", "cycles")
         columns = [Col(each.key, kind="count", unit=each.unit) if each.kind in timed else each for each in columns]
-        print_table(args, columns, [[row[name] for name in table.spec.names if name != "id"] for row in rows])
+        # Sentences have lines of their own: a column of a narrow table would cut them.
+        columns = [each for each in columns if args.csv or each.key != "detail"]
+        print_table(args, columns, [[row[each.key] for each in columns] for row in rows])
+        told = [row for row in rows if row["detail"] and not args.csv]
+        if told:
+            print()
+        for row in told:
+            print_wrapped(args, f"{row['first']} to {row['second']}: {row['detail']}")
     if not rows:
         warn("all lanes count on one clock: there are no offsets")
     if format_:

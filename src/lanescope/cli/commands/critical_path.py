@@ -6,11 +6,11 @@ import argparse
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from lanescope.cli.arguments import add_input
+from lanescope.cli.arguments import add_input, add_window
 from lanescope.cli.console import check_output, echo, is_stdout, print_json, print_written, warn
-from lanescope.cli.context import about, close
+from lanescope.cli.context import about, close, window_of
 from lanescope.cli.paging import add_paging, is_paged, part, table_part
-from lanescope.cli.reading import opened, passed
+from lanescope.cli.reading import collected
 from lanescope.cli.tables import add_formats, echo_left_out, print_table, values_of
 from lanescope.errors import UsageError
 from lanescope.families.family import Family
@@ -30,19 +30,13 @@ _LIMIT = 12
 #: Columns that are printed.
 _COLUMNS = ("cause", "kind", "name", "role", "dur", "share", "parts", "busy_share", "slack_min")
 _FORMATS = (".pftrace", ".json")
-#: Parts of a window that other commands take.
-_NOT_HERE = ("--lane", "--name", "--min-dur", "--where")
+#: Arguments that ask for a part of the timeline.
+_WINDOW = ("start", "end", "lane", "name", "min_dur", "where")
 
 
 def configure(parser: argparse.ArgumentParser, families: Sequence[Family], arguments: Sequence[str]) -> None:
     """Add the arguments."""
     parser.add_argument("--window", metavar="NAME#K", default="", help="the Kth slice of a name, or a run or launch")
-    parser.add_argument(
-        "--start", "--from", dest="first", metavar="TIME", help="start of the window: 1.5ms, 34567, -1ms, NAME#K"
-    )
-    parser.add_argument("--end", "--to", dest="last", metavar="TIME", help="end of the window")
-    for option in _NOT_HERE:
-        parser.add_argument(option, help=argparse.SUPPRESS)
     parser.add_argument("--sink", metavar="LANE", default="", help="lane at whose last end the path ends, a glob")
     parser.add_argument("--device", metavar="NAME", default="", help="device on which the path ends, a glob")
     parser.add_argument(
@@ -58,33 +52,23 @@ def configure(parser: argparse.ArgumentParser, families: Sequence[Family], argum
     parser.add_argument("-o", "--output", metavar="FILE", help="draw the path into the timeline: .pftrace or .json")
     parser.add_argument("--force", action="store_true", help="overwrite existing output")
     add_formats(parser, "lanescope.critical_path/1")
+    add_window(parser, names=("--from", "--to"))
     add_input(parser, families)  # last: a family has an option --device, which -O reaches
 
 
 def run(args: argparse.Namespace) -> int:
     """Print the path."""
-    for option in _NOT_HERE:
-        if getattr(args, option[2:].replace("-", "_")) is not None:
-            raise UsageError(
-                f"critical-path requires all slices: {option} would leave causes out",
-                hint="use --window, --start and --end, --sink or --device",
-            )
-    if args.window and (args.first is not None or args.last is not None):
+    if args.window and (args.start is not None or args.end is not None):
         raise UsageError("--window and --start or --end are mutually exclusive", hint="use one of them")
     if args.output is not None:
         if not args.output.endswith(_FORMATS):
             raise UsageError(f"cannot infer the format of {args.output!r}", hint="use .pftrace or .json")
         check_output(args.output, [args.input], force=args.force)
-    from lanescope.analysis.critical_path.answer import CriticalPath
-    from lanescope.analysis.critical_path.windows import WindowChoice
-    from lanescope.pipeline.observers import Collect
+    from lanescope.pipeline.trace_queries import critical_path
 
-    collected = Collect()
-    with opened(args.input, args) as source:
-        passed(source, args.input, observers=[collected])
-    trace = collected.result()
-    choice = WindowChoice(args.window, args.first, args.last, args.sink, args.device)
-    path = CriticalPath(trace, choice, waits=args.waits, infer=args.infer)
+    trace = collected(args, is_windowed=False)  # causes lead through all of it
+    asked = {name: getattr(args, name) for name in (*_WINDOW, "window", "sink", "device", "waits", "infer")}
+    path = critical_path(trace, **asked)
     answers = path.what_if(args.what_if) if args.what_if else None
     if args.json:
         _print_json(args, path, answers)
@@ -102,7 +86,7 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _print(args: argparse.Namespace, path: CriticalPath, answers: Table | None, trace: Trace) -> None:
-    chosen = path.longest
+    chosen = path.shown
     rows = [row for row in path.summary.rows() if row["window"] == chosen.window.name]
     if args.csv:
         # All windows: a program chooses for itself.
@@ -143,7 +127,10 @@ def _print_columns(
 def _title(path: CriticalPath, chosen: WindowPath) -> str:
     unit, window = path.made.cache.unit, chosen.window
     name = f"{window.name}, " if window.name else ""
-    return f"critical path: {name}{format_duration(chosen.length, unit)}"
+    part = ""
+    if path.selection is not None:
+        part = f", {format_duration(path.selected_of(chosen), unit)} of it selected"
+    return f"critical path: {name}{format_duration(chosen.length, unit)}{part}"
 
 
 def _lines(path: CriticalPath, chosen: WindowPath) -> list[str]:
@@ -158,6 +145,18 @@ def _lines(path: CriticalPath, chosen: WindowPath) -> list[str]:
         f"sink: {window.reason}, on {lane} at {int(made.graph.time[window.sink]):,} {unit}",
         f"explained: {chosen.explained:.1%} of the window (work, latency, resource); inferred: {chosen.inferred:.1%}",
     ]
+    if path.selection is not None:
+        dur = path.selected_of(chosen)
+        lines.insert(
+            1,
+            f"selected: {path.selection.asked}: {dur:,} {unit}, {dur / max(chosen.length, 1):.1%} of the window;"
+            " the path is that of all slices, shares are of the window",
+        )
+    for kind, count in chosen.at_ends.items():
+        lines.append(
+            f"estimated: {count:,} times on the path a cause of kind {kind!r} counts from the end of its slice,"
+            " as viewers draw it: when in the slice it was is not recorded"
+        )
     if window.passed_over:
         lines.append(
             f"passed over as sinks: {window.passed_over:,} slices without length, cause or effect,"
@@ -193,7 +192,8 @@ def _lines(path: CriticalPath, chosen: WindowPath) -> list[str]:
         lines.append(f"{kind}: {hits:,} hits, {at_random:,} at random times of the same idle time")
     if len(path.paths) > 1:
         names = ", ".join(each.window.name for each in path.paths[:6])
-        lines.append(f"{len(path.paths):,} windows have paths ({names}, ...); the longest is shown, see --window")
+        which = "longest" if path.selection is None else "one with most selected"
+        lines.append(f"{len(path.paths):,} windows have paths ({names}, ...); the {which} is shown, see --window")
     return lines
 
 
@@ -225,6 +225,8 @@ def _print_json(args: argparse.Namespace, path: CriticalPath, answers: Table | N
                 "explained": each.explained,
                 "inferred": each.inferred,
                 "outlive": window.outlive,
+                "estimated": each.at_ends,
+                **({} if path.selection is None else {"selected": path.selected_of(each)}),
                 "sensitivity": None
                 if found is None
                 else {
@@ -241,6 +243,7 @@ def _print_json(args: argparse.Namespace, path: CriticalPath, answers: Table | N
         "lanescope.critical_path/1",
         unit=made.cache.unit,
         **page.described(),
+        **({} if path.selection is None else window_of(path.selection.trace)),
         windows=windows,
         summary=summary,
         edges=list(path.edges.rows()),

@@ -177,8 +177,7 @@ def _overview(content: dict[str, Any], last: Trace, given: str) -> list[tuple[st
     rows += [("sidecar" if not at else "", f"{row['path']} ({row['role']})") for at, row in enumerate(others)]
     if begin is not None:
         rows.append(("duration", format_duration(end - begin, unit)))
-        since = f"since {time['epoch_ns']} ns, epoch: {time['epoch_kind']}"
-        rows.append(("time", f"from {begin:,} to {end:,} {unit} {since}"))
+        rows.append(("time", f"from {begin:,} to {end:,} {unit}, {_zero(time['epoch_kind'], time['epoch_ns'])}"))
     if attested := time["attested"]:
         without = f"{format_duration(attested['end'] - attested['start'], unit)} from {attested['start']:,}"
         rows.append((
@@ -195,6 +194,15 @@ def _overview(content: dict[str, Any], last: Trace, given: str) -> list[tuple[st
     if wrong := described_contradictions(last):
         rows.append(("inconsistent", listed(wrong)))
     return rows
+
+
+def _zero(kind: str, ns: int) -> str:
+    """Return in words what times are counted from."""
+    if kind == "first_event":
+        return "counted from the first event" + (f", {ns:,} ns on its clock" if ns else "")
+    clock = {"unix": "1970-01-01 UTC", "host_monotonic": "the start of the host's clock"}
+    since = clock.get(kind, "the zero of the device's clock")
+    return f"counted from {since}" + (f" + {ns:,} ns" if ns else "")
 
 
 def _names(inputs: Sequence[dict[str, Any]]) -> list[str]:

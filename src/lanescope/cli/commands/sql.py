@@ -9,17 +9,17 @@ import shlex
 from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
-from lanescope.cli.arguments import add_dataset, add_input, add_window
+from lanescope.cli.arguments import add_dataset, add_input, add_window, parse_window
 from lanescope.cli.console import print_json
 from lanescope.cli.context import close, window_of
 from lanescope.cli.paging import add_paging, is_paged, streamed_part
-from lanescope.cli.reading import is_dataset, opened, passed
+from lanescope.cli.reading import collected, is_dataset
 from lanescope.cli.signals import ending_at_once
 from lanescope.cli.tables import add_formats, print_table
 from lanescope.errors import UsageError
 from lanescope.families.family import Family
 from lanescope.pipeline import session
-from lanescope.pipeline.observers import Collect
+from lanescope.pipeline.trace_queries import windowed
 from lanescope.view.formatting import format_count
 from lanescope.view.tables.columns import Col, is_id
 
@@ -70,10 +70,7 @@ def run(args: argparse.Namespace) -> int:
         return _run_on_dataset(args)
     from lanescope.io import duckdb_sql
 
-    whole = Collect()
-    with opened(args.input, args) as source:
-        passed(source, args.input, observers=[whole])
-    trace = whole.result()
+    trace = _read(args)
     if args.query is None:
         _print(args, _COLUMNS, _declarations(trace), window_of(trace))
         return close(trace, args)
@@ -83,6 +80,14 @@ def run(args: argparse.Namespace) -> int:
     with ending_at_once(), duckdb_sql.connect(trace, views, is_repeatable=is_paged(args)) as connection:
         _answer(args, connection, window_of(trace))
     return close(trace, args)
+
+
+def _read(args: argparse.Namespace) -> Trace:
+    """Return the trace, or its part in the window; with the rest of it where the query is about causes."""
+    window = parse_window(args)
+    if window is None or not re.search(r"\b(critical_path_|slack\b)", args.query or "", re.IGNORECASE):
+        return collected(args)
+    return windowed(collected(args, is_windowed=False), window, keeps_whole=True)
 
 
 def _run_on_dataset(args: argparse.Namespace) -> int:

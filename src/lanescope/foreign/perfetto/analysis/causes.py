@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import numpy as np
 
 from lanescope.common.intervals import known_extents
@@ -16,6 +18,7 @@ def causes(trace: Trace, *, infer: bool = False) -> Causes:
 
     A flow is written with the begin of the slice that it comes from, whenever in it the effect was let go. Where the
     slice had ended by the time of the effect it counts from its end, as viewers draw it: the slice is work, no delay.
+    Nothing in the file says so: such flows are a kind of their own, whose moment counts as estimated.
 
     Args:
         trace: the trace.
@@ -25,7 +28,8 @@ def causes(trace: Trace, *, infer: bool = False) -> Causes:
     names = dict.fromkeys(dictionary.texts if dictionary is not None else ())
     is_own = _own_slices(trace)
     edges = (CauseEdges.of_flows(CauseKind(name, 1), trace, name) for name in names)
-    return Causes(tuple(_from_ends(trace, each, is_own) for each in edges if len(each.source) or each.unplaced))
+    parts = (part for each in edges if len(each.source) or each.unplaced for part in _by_moment(trace, each, is_own))
+    return Causes(tuple(parts))
 
 
 def _own_slices(trace: Trace) -> Mask:
@@ -37,8 +41,8 @@ def _own_slices(trace: Trace) -> Mask:
     return is_own[np.where((track >= 0) & (track < len(tracks)), track, len(tracks))]
 
 
-def _from_ends(trace: Trace, edges: CauseEdges, is_own: Mask) -> CauseEdges:
-    """Return the flows of own slices, each from the end of its slice where that had ended by the time of the effect."""
+def _by_moment(trace: Trace, edges: CauseEdges, is_own: Mask) -> Iterator[CauseEdges]:
+    """Yield the flows of own slices as recorded, then from the end of those that had ended when the effect began."""
     row = rows_of(trace.slices.values("id"), edges.source)
     kept = row >= 0
     kept[kept] = is_own[row[kept]]
@@ -50,4 +54,7 @@ def _from_ends(trace: Trace, edges: CauseEdges, is_own: Mask) -> CauseEdges:
     _, begin, end = known_extents(trace.slices)
     had_ended = trace.slices.valid("dur")[row] & (source_ts == begin[row]) & (end[row] <= target_ts)
     source_ts = np.where(had_ended, end[row], source_ts)
-    return CauseEdges(edges.kind, source, source_ts, target, target_ts, unplaced)
+    at_end = edges.kind._replace(name=f"{edges.kind.name} from end", is_at_end=True)
+    for kind, mine, missing in ((edges.kind, ~had_ended, unplaced), (at_end, had_ended, 0)):
+        if mine.any() or missing:
+            yield CauseEdges(kind, source[mine], source_ts[mine], target[mine], target_ts[mine], missing)
