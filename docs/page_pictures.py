@@ -9,6 +9,7 @@ drawn by ``lanescope convert``. A command of the page may write FILE.svg itself.
 from __future__ import annotations
 
 import tempfile
+import zipfile
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -22,8 +23,9 @@ FIRST = page_runner.DOCS / "images/first-screen.svg"
 
 
 def setup(app: Sphinx) -> dict[str, bool]:
-    """Draw before Sphinx reads its sources."""
+    """Draw and pack before Sphinx reads its sources."""
     app.connect("builder-inited", lambda app: draw_all(Path(app.srcdir)))
+    app.connect("builder-inited", lambda app: pack(Path(app.srcdir) / "images/made/captures.zip"))
     return {"parallel_read_safe": True}
 
 
@@ -42,6 +44,17 @@ def draw_all(source: Path) -> None:
                 target.parent.mkdir(parents=True, exist_ok=True)
                 if not target.exists() or target.read_text() != drawn:
                     target.write_text(drawn)
+
+
+def pack(target: Path) -> None:
+    """Pack the captures that pages read, for readers without a checkout: below ``captures``, as the pages name them."""
+    target.parent.mkdir(parents=True, exist_ok=True)
+    with zipfile.ZipFile(target, "w", zipfile.ZIP_DEFLATED) as packed:
+        for path in sorted(page_runner.CAPTURES.rglob("*")):
+            if path.is_file():
+                # Always the same bytes, so that a build that changes nothing changes no file.
+                entry = zipfile.ZipInfo(f"captures/{path.relative_to(page_runner.CAPTURES).as_posix()}")
+                packed.writestr(entry, path.read_bytes(), zipfile.ZIP_DEFLATED)
 
 
 def picture(folder: Path, name: str) -> str:

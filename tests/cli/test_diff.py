@@ -262,20 +262,3 @@ def test_a_real_file_does_not_differ_from_itself(capsys: pytest.CaptureFixture[s
     found = json.loads(out)
     assert (status, named(out), found["change"], found["conditions"]) == (0, {}, 0, [])
     assert "is specified 2 times" in " ".join(found["notes"])
-
-
-def test_the_page_prints_what_the_command_prints(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    page = (Path(__file__).parents[2] / "docs" / "howto" / "compare.md").read_text()
-    commands, shown = page.split("```console\n")[1].split("```\n")[0], page.split("```text\n")[1].split("```")[0]
-    before = Path.cwd()
-    try:
-        os.chdir(tmp_path)
-        for line in commands.splitlines():
-            status, out, err = call(capsys, *line.removeprefix("$ lanescope ").split())
-            assert status == 0
-    finally:
-        os.chdir(before)
-    assert shown.splitlines() == [
-        *(line.rstrip() for line in out.splitlines()),
-        *re.sub(r"(--cursor 3-)[0-9a-f]+", r"\1...", err).splitlines(),
-    ]

@@ -3,6 +3,8 @@
 import os
 import pty
 import re
+import shlex
+import shutil
 import subprocess
 import sys
 import threading
@@ -31,6 +33,7 @@ NOT_RUN = {
     "docs/howto/ingest.md": 1,
     "docs/howto/record.md": 8,
     "docs/migrate/from-iprof.md": 1,
+    "docs/tutorials/pytorch.md": 1,
     "README.md": 3,
 }
 
@@ -104,6 +107,33 @@ def test_what_a_page_shows_runs(page, tmp_path, run):
         assert folder == page.stem, f"pictures of {page.name} are below images/made/{page.stem}"
         drawn = page_pictures.picture(tmp_path, name)
         assert ElementTree.fromstring(drawn).tag == "{http://www.w3.org/2000/svg}svg"
+
+
+def test_what_a_page_shows_of_a_public_capture(corpus, tmp_path):
+    text = (DOCS / "tutorials/pytorch.md").read_text()
+    shutil.copy(corpus / "foreign/hta/trace_diff_control.json.gz", tmp_path / "control.json.gz")
+    real = [step for step in page_runner.steps(text) if step.text.startswith("lanescope ") and not step.is_run]
+    assert len(real) >= 4
+    for step in real:
+        status, printed = page_runner.call(shlex.split(step.text), tmp_path)
+        assert status == 0
+        assert page_runner.is_shown(step.shown, printed.rstrip("\n").split("\n")), f"$ {step.text}\n{printed}"
+
+
+def test_captures_that_pages_read_can_be_had_without_a_checkout(tmp_path):
+    packed = tmp_path / "captures.zip"
+    page_pictures.pack(packed)
+    before = packed.read_bytes()
+    page_pictures.pack(packed)
+    assert packed.read_bytes() == before
+    shutil.unpack_archive(packed, tmp_path)
+    for page in PAGES:
+        for name in re.findall(r"(?<=[ \"])captures/[\w./-]+", page.read_text()):
+            assert (tmp_path / name).is_file(), f"{name_of(page)} reads {name}"
+    texts = {page: page.read_text() for page in PAGES if page != ROOT / "README.md"}
+    for page, text in texts.items():
+        if re.search(r"^\$ lanescope .*captures/", text, re.MULTILINE):
+            assert "captures.zip" in text, f"{name_of(page)} does not say where its captures are"
 
 
 def test_output_is_compared():

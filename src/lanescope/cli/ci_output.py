@@ -12,7 +12,7 @@ from lanescope.cli.findings_output import hidden_by_rule, limit_per_rule
 from lanescope.view.ci import github_annotations as github
 from lanescope.view.ci.markdown import Document, code, plain, room
 from lanescope.view.formatting import escape, format_count, format_duration
-from lanescope.view.tables.cells import cell
+from lanescope.view.tables.cells import cell, headline
 from lanescope.view.tables.columns import Col
 
 if TYPE_CHECKING:
@@ -160,7 +160,10 @@ def print_comparison(args: argparse.Namespace, found: Comparison, failures: Sequ
     shown = found.groups[: args.limit or max(len(found.named), _COMPARED)]
     columns = text.group_columns(found, args.metric)
     rows = text.group_rows(found, shown, args.metric)
-    document.table(columns, ([_value(each) for each in row] for row in rows))
+    document.table(
+        [headline(column) for column in columns],
+        ([_value(each, column) for each, column in zip(row, columns, strict=True)] for row in rows),
+    )
     more = len(found.groups) - len(shown)
     if more:
         document.block(f"{format_count(more, 'more group')} (`--limit` sets how many are listed).")
@@ -169,10 +172,10 @@ def print_comparison(args: argparse.Namespace, found: Comparison, failures: Sequ
     _print(document)
 
 
-def _value(value: Any) -> str:
+def _value(value: Any, column: Col) -> str:
     if value is None:
         return ""
-    return code(value) if isinstance(value, str) else plain(cell(value, Col("", kind="count")))
+    return code(value) if isinstance(value, str) else plain(cell(value, column))
 
 
 def _document(verb: str, path: str, trace: Trace | None) -> Document | None:

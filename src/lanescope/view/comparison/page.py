@@ -15,9 +15,11 @@ from lanescope.view.comparison.text import (
     remarks,
 )
 from lanescope.view.formatting import escape
+from lanescope.view.tables.cells import cell, headline
 
 if TYPE_CHECKING:
     from lanescope.analysis.compare.comparison import Comparison
+    from lanescope.view.tables.columns import Col
 
 #: Nothing on the page may run or load, whatever a trace calls its slices.
 _POLICY = "default-src 'none'; style-src 'unsafe-inline'"
@@ -48,20 +50,23 @@ def page(found: Comparison, metric: str, more: Sequence[str] = ()) -> Iterator[b
         yield f"<p>{name}: {_text(', '.join(runs))}</p>".encode()
     if found.conditions:
         yield b"<h2>Recorded under different conditions</h2>"
-        yield from _table(CONDITION_COLUMNS, condition_rows(found))
+        yield from _table(CONDITION_COLUMNS, ([(text, False) for text in row] for row in condition_rows(found)))
     yield b"<ul>"
     for line in (*remarks(found), *more):
         yield f"<li>{_text(line)}</li>".encode()
     yield b"</ul><h2>Groups</h2>"
+    columns = group_columns(found, metric)
     yield from _table(
-        group_columns(found, metric),
-        group_rows(found, found.groups, metric),
+        [headline(column) for column in columns],
+        (map(_shown, row, columns) for row in group_rows(found, found.groups, metric)),
         [group.is_named for group in found.groups],
     )
     yield b"</body></html>\n"
 
 
-def _table(columns: Sequence[str], rows: Iterable[Sequence[Any]], is_named: Sequence[bool] = ()) -> Iterator[bytes]:
+def _table(
+    columns: Sequence[str], rows: Iterable[Iterable[tuple[str, bool]]], is_named: Sequence[bool] = ()
+) -> Iterator[bytes]:
     yield f"<table><thead><tr>{''.join(f'<th>{_text(name)}</th>' for name in columns)}</tr></thead><tbody>".encode()
     for number, row in enumerate(rows):
         mark = ' class="named"' if number < len(is_named) and is_named[number] else ""
@@ -69,12 +74,14 @@ def _table(columns: Sequence[str], rows: Iterable[Sequence[Any]], is_named: Sequ
     yield b"</tbody></table>"
 
 
-def _cell(value: Any) -> str:
-    if isinstance(value, int | float):
-        return f'<td class="number">{value:,}</td>'
-    text = "" if value is None else str(value)
-    is_change = text[:1] in ("+", "-") and text[1:2].isdecimal()  # a percentage, or an interval of them
-    mark = ' class="number"' if is_change else ""
+def _shown(value: Any, column: Col) -> tuple[str, bool]:
+    """Return a value as text, and whether it is to the right, as numbers are."""
+    return "" if value is None else cell(value, column), column.is_right
+
+
+def _cell(shown: tuple[str, bool]) -> str:
+    text, is_number = shown
+    mark = ' class="number"' if is_number else ""
     return f"<td{mark}>{_text(text)}</td>"
 
 

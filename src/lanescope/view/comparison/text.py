@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 from lanescope.view.formatting import format_count, format_duration
+from lanescope.view.tables.columns import Col
 
 if TYPE_CHECKING:
     from lanescope.analysis.compare.comparison import Comparison, Effect, GroupChange
@@ -42,12 +43,19 @@ def _value(value: Any) -> str:
     return f"{value:.1%}" if isinstance(value, float) else str(value)  # numbers that are no counts are shares
 
 
-def group_columns(found: Comparison, metric: str) -> list[str]:
+def group_columns(found: Comparison, metric: str) -> list[Col]:
     """Return the columns of ``group_rows``."""
-    unit = found.unit
-    times = [f"A [{unit}]", f"B [{unit}]"] if metric != "count" else ["A", "B"]
-    effects = [f"{name} [{unit}]" for name in ("contribution", "by count", "per slice")]
-    return [*found.by, "verdict", "change", "interval", "p", *times, *effects, "note"]
+    timed = "duration" if found.unit == "ns" else "cycles"
+    kind, unit = ("count", "") if metric == "count" else (timed, found.unit)
+    sides = [Col(side, kind=kind, unit=unit, priority=3) for side in "AB"]
+    effects = [
+        Col(name, kind=timed, unit=found.unit, priority=priority)
+        for name, priority in (("contribution", 4), ("by count", 6), ("per slice", 6))
+    ]
+    keys = [Col(name, kind="text", priority=0) for name in found.by]
+    tested = [Col("interval", kind="plain", priority=5, align="right"), Col("p", kind="ratio", priority=5)]
+    change = Col("change", kind="plain", priority=1, align="right")
+    return [*keys, Col("verdict", kind="text", priority=2), change, *tested, *sides, *effects, Col("note", kind="text")]
 
 
 def group_rows(found: Comparison, groups: Sequence[GroupChange], metric: str) -> Iterator[list[Any]]:
@@ -56,7 +64,7 @@ def group_rows(found: Comparison, groups: Sequence[GroupChange], metric: str) ->
         effect = group.effects[metric]
         values = [None if value is None else round(value) for value in (effect.a, effect.b)]
         p = None if effect.p is None else round(effect.p, 4)
-        row = [*group.key, group.verdict, percent(effect.change), interval(effect), p]
+        row = [*group.key, group.verdict, percent(effect.change) or None, interval(effect) or None, p]
         yield [*row, *values, *group.contribution, group.reason]
 
 

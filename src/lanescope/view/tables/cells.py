@@ -42,6 +42,8 @@ def headline(column: Col, unit: str = "") -> str:
     if column.kind == "duration":
         return f"{title} [{UNITS[unit][0]}]" if unit else title
     known = column.unit if column.kind in ("cycles", "count") else ""
+    if column.kind == "cycles" and title.endswith("cycles"):
+        return title  # says what it counts
     return f"{title} [{escape(known)}]" if known else title
 
 
