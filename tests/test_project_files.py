@@ -1,6 +1,7 @@
 """Files that others read: workflows call what exists and may do little, forms and citations parse."""
 
 import re
+import tomllib
 from pathlib import Path
 
 import pytest
@@ -49,6 +50,16 @@ def test_the_tested_pythons_begin_with_the_one_that_is_required():
     tested = load(ROOT / ".github/workflows/tests.yml")["jobs"]["quick"]["strategy"]["matrix"]["python"]
     assert f'requires-python = ">={tested[0]}"' in (ROOT / "pyproject.toml").read_text()
     assert tested == [f"3.{minor}" for minor in range(11, 11 + len(tested))]
+
+
+def test_a_wheel_is_tried_on_each_tested_python():
+    tested = load(ROOT / ".github/workflows/tests.yml")["jobs"]["quick"]["strategy"]["matrix"]["python"]
+    settings = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["cibuildwheel"]
+    assert {f"cp{version.replace('.', '')}-*" for version in tested} <= set(settings["build"])
+    assert "lanescope doctor" in settings["test-command"]
+    for machine in settings["linux"]["archs"]:
+        assert settings["linux"][f"manylinux-{machine}-image"] == "manylinux_2_28"
+        assert settings["linux"][f"musllinux-{machine}-image"] == "musllinux_1_2"
 
 
 def test_the_core_keeps_to_the_stable_abi():

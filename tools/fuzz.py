@@ -23,6 +23,9 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
 BUILD = ROOT / "build/fuzz"
+#: The share of the time, and the most bytes of an input: programs that report comparisons to libFuzzer, which finds
+#: constants by them, and programs that do not and take shorter inputs, several times as many in the same time.
+WAYS = {"comparing": (0.25, 4096), "fast": (0.75, 1024)}
 SOURCES = ROOT / "native/fuzz"
 READERS = ROOT / "tests/fuzz/readers.py"
 FIGURES = SOURCES / "figures.json"
@@ -84,15 +87,16 @@ def purpose(name: str, source: Path) -> str:
 
 
 def build(names: list[str]) -> None:
-    """Compile the targets in C++ under AddressSanitizer and UBSan, and make seeds for all."""
+    """Compile the targets in C++ under AddressSanitizer and UBSan, in both ways, and make seeds for all."""
     BUILD.mkdir(parents=True, exist_ok=True)
     programs = ROOT / ".venv/bin"
-    configure = [programs / "cmake", "-S", ROOT, "-B", BUILD, "-G", "Ninja"]
-    configure += [f"-DCMAKE_MAKE_PROGRAM={programs / 'ninja'}"]
-    configure += [f"-DCMAKE_CXX_COMPILER={compiler()}", "-DCMAKE_BUILD_TYPE=Release", "-DLANESCOPE_FUZZ=ON"]
     native = [name for name in names if name.startswith("fuzz_")]
-    for command in (configure, [programs / "cmake", "--build", BUILD, "--target", *native] if native else []):
-        if command:
+    for way in WAYS if native else ():
+        configure = [programs / "cmake", "-S", ROOT, "-B", BUILD / way, "-G", "Ninja"]
+        configure += [f"-DCMAKE_MAKE_PROGRAM={programs / 'ninja'}", f"-DCMAKE_CXX_COMPILER={compiler()}"]
+        configure += ["-DCMAKE_BUILD_TYPE=Release", "-DLANESCOPE_FUZZ=ON"]
+        configure += [f"-DLANESCOPE_FUZZ_COMPARISONS={'ON' if way == 'comparing' else 'OFF'}"]
+        for command in (configure, [programs / "cmake", "--build", BUILD / way, "--target", *native]):
             done = subprocess.run(command, capture_output=True, text=True, check=False)
             if done.returncode:
                 sys.exit(done.stdout[-8000:] + done.stderr[-8000:])
@@ -100,20 +104,23 @@ def build(names: list[str]) -> None:
     subprocess.run([sys.executable, READERS, "--seeds", BUILD / "seeds"], check=True)
 
 
-def command_of(name: str) -> list[str]:
+def command_of(name: str, way: str = "comparing") -> list[str]:
     """Return what runs a target."""
     if name.startswith("fuzz_"):
-        return [str(BUILD / "native/fuzz" / name)]
+        return [str(BUILD / way / "native/fuzz" / name)]
     return [sys.executable, str(READERS), name]
 
 
-def run(name: str, *arguments: str) -> tuple[str, int]:
+def run(name: str, *arguments: str, way: str = "comparing") -> tuple[str, int]:
     """Run a target; return what libFuzzer printed, and the exit status."""
     symbolizer = ROOT / ".tools/bin/llvm-symbolizer"
     environment = {**os.environ, "UBSAN_OPTIONS": "print_stacktrace=1", "RUST_BACKTRACE": "0"}
+    if way == "fast":  # what was freed is kept for some hundred inputs instead of some ten thousand
+        environment |= {"ASAN_OPTIONS": "malloc_context_size=2:quarantine_size_mb=16"}
     if symbolizer.exists():
         environment |= {"ASAN_SYMBOLIZER_PATH": str(symbolizer), "UBSAN_SYMBOLIZER_PATH": str(symbolizer)}
-    done = subprocess.run([*command_of(name), *arguments], capture_output=True, check=False, cwd=BUILD, env=environment)
+    command = [*command_of(name, way), *arguments]
+    done = subprocess.run(command, capture_output=True, check=False, cwd=BUILD, env=environment)
     return (done.stdout + done.stderr).decode(errors="replace"), done.returncode
 
 
@@ -140,20 +147,23 @@ def fuzz(name: str, seconds: float) -> tuple[Figures, str]:
     figures.seed_edges, figures.seed_features = reached(log, "(?:DONE|INITED)")
     limits = [f"-timeout={MOST_SECONDS}", f"-rss_limit_mb={MOST_MIB}", f"-malloc_limit_mb={MOST_ALLOCATED_MIB}"]
     words = [f"-dict={seeds}.dict"] if seeds.with_suffix(".dict").exists() else []
-    begin = time.monotonic()
-    log, status = run(
-        name, f"-max_total_time={max(1, round(seconds))}", "-print_final_stats=1", *limits, *words,
-        f"-artifact_prefix={BUILD / name}-", str(corpus), str(seeds),
-    )  # fmt: skip
-    figures.seconds = round(time.monotonic() - begin)
-    (BUILD / f"{name}.log").write_text(log)
-    figures.edges, figures.features = reached(log, "DONE")
-    figures.executions = statistic(log, "number_of_executed_units")
-    figures.slowest_s, figures.peak_mib = statistic(log, "slowest_unit_time_sec"), statistic(log, "peak_rss_mb")
-    if status and not is_stall(name, log):
-        return figures, f"a fault:\n{log[-6000:]}"
-    if status:  # it ended at the stall, and prints no last line
-        figures.edges, figures.features = reached(log, r"[A-Za-z]+")
+    for way, (share, most) in WAYS.items() if name.startswith("fuzz_") else [("comparing", (1, 4096))]:
+        begin = time.monotonic()
+        log, status = run(
+            name, f"-max_total_time={max(1, round(share * seconds))}", "-print_final_stats=1", *limits, *words,
+            f"-max_len={most}", f"-artifact_prefix={BUILD / name}-", str(corpus), str(seeds), way=way,
+        )  # fmt: skip
+        figures.seconds += round(time.monotonic() - begin)
+        (BUILD / f"{name}-{way}.log").write_text(log)
+        edges, features = reached(log, "DONE")
+        figures.executions += statistic(log, "number_of_executed_units")
+        figures.slowest_s = max(figures.slowest_s, statistic(log, "slowest_unit_time_sec"))
+        figures.peak_mib = max(figures.peak_mib, statistic(log, "peak_rss_mb"))
+        if status and not is_stall(name, log):
+            return figures, f"a fault:\n{log[-6000:]}"
+        if status:  # it ended at the stall, and prints no last line
+            edges, features = reached(log, r"[A-Za-z]+")
+        figures.edges, figures.features = max(figures.edges, edges), max(figures.features, features)
     if figures.executions < (FEWEST if name.startswith("fuzz_") else FEWEST_OF_READER):
         return figures, f"stands still: {figures.executions} executions in {figures.seconds} s"
     if figures.features <= figures.seed_features:

@@ -63,7 +63,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
     const Rate rate{data[0] % 16, data[1] % 16 + 1};
     std::map<int64_t, int64_t> lowest[2];
     int64_t moment = 0;
-    for (size_t i = 2; i + 3 <= std::min<size_t>(size, 80); i += 3) {
+    for (size_t i = 2; i + 3 <= std::min<size_t>(size, 56); i += 3) {
         moment += data[i] / 2 % 16;
         const int64_t most = static_cast<int8_t>(data[i + 1]) / 4 + (data[i + 2] & 15);
         auto& side = lowest[data[i] & 1];

@@ -11,7 +11,7 @@ LANESCOPE_FUZZ_RECORDS(0, 4)
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
     using namespace lanescope::check;
     const Nesting disciplines[] = {Nesting::free, Nesting::disjoint, Nesting::nested, Nesting::nested};
-    const size_t n = std::min<size_t>(size / 4, 600);
+    const size_t n = std::min<size_t>(size / 4, 160);  // each pair is tried
     std::vector<int64_t> track(n), begin(n), length(n), end(n);
     std::vector<uint8_t> keep(n), known(n, 1);
     Sweep sweep(false, 0);

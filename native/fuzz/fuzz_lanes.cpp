@@ -138,18 +138,18 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
     }
     require(lane == 3 && cursor == 100);
 
-    std::vector<uint8_t> known(n);
+    std::vector<uint8_t> closed(n);
     Hull plain{0, std::numeric_limits<int64_t>::max(), std::numeric_limits<int64_t>::min()};
     for (size_t i = 0; i < n; ++i) {
-        known[i] = group[i] % 2 == 0;
-        plain.closed += known[i];
+        closed[i] = group[i] % 2 == 0;
+        plain.closed += closed[i];
         plain.first = std::min(plain.first, begin[i]);
         plain.last = std::max(plain.last, begin[i]);
         const __int128 stop = __int128{begin[i]} + std::max<int64_t>(end[i], 0);
         const __int128 room = std::numeric_limits<int64_t>::max();
-        if (known[i] != 0) plain.last = std::max(plain.last, static_cast<int64_t>(std::min(stop, room)));
+        if (closed[i] != 0) plain.last = std::max(plain.last, static_cast<int64_t>(std::min(stop, room)));
     }
-    const Hull seen = hull(begin, end, known);
+    const Hull seen = hull(begin, end, closed);
     require(seen.closed == plain.closed && seen.first == plain.first && seen.last == plain.last);
 
     std::vector<int64_t> sums(4), added(4);

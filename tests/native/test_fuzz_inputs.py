@@ -9,6 +9,7 @@ import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
 INPUTS = ROOT / "native/fuzz/inputs"
+TARGETS = sorted((ROOT / "native/fuzz").glob("fuzz_*.cpp"))
 
 
 def core():
@@ -29,3 +30,13 @@ def test_what_was_a_fault_once_is_none(folder, tmp_path):
     assert inputs
     done = subprocess.run([program, *inputs], capture_output=True, text=True, timeout=60, check=False)
     assert done.returncode == 0, done.stderr
+
+
+@pytest.mark.full
+@pytest.mark.parametrize("source", TARGETS, ids=lambda path: path.stem)
+def test_a_target_compiles(source):
+    """Targets are built by clang where it was fetched; what does not compile must be noticed before that."""
+    compiler = shutil.which(os.environ.get("CXX", "g++"))
+    command = [compiler, "-std=c++20", "-fsyntax-only", "-I", ROOT / "native", source]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=300, check=False)
+    assert done.returncode == 0, done.stderr[:4000]

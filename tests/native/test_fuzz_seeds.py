@@ -98,9 +98,12 @@ def driver(tmp_path, monkeypatch):
     ("executions", "features", "fault"), [(5000, 40, ""), (5000, 20, "stands still"), (10, 40, "stands still")]
 )
 def test_a_target_that_stands_still_fails(executions, features, fault, driver, monkeypatch):
-    logs = iter([(libfuzzer_log(9, 20), 0), (libfuzzer_log(executions, features), 0)])
-    monkeypatch.setattr(driver, "run", lambda *_: next(logs))
+    runs = [(libfuzzer_log(9, 20), 0), (libfuzzer_log(executions // 5, 20), 0)]
+    logs = iter([*runs, (libfuzzer_log(executions - executions // 5, features), 0)])
+    ways = []
+    monkeypatch.setattr(driver, "run", lambda *_, way="comparing": ways.append(way) or next(logs))
     figures, found = driver.fuzz("fuzz_aie", 1)
+    assert ways == ["comparing", "comparing", "fast"]
     assert (figures.executions, figures.seed_features, figures.features) == (executions, 20, features)
     assert found.startswith(fault)
     assert bool(found) == bool(fault)
@@ -112,11 +115,11 @@ def test_an_input_that_takes_long_is_a_fault_only_if_it_does_again(again, fault,
     slow = "#900 REDUCE cov: 30 ft: 40 corp: 9/9b\nTest unit written to /b/fuzz_aie-timeout-0f\n"
     slow += "stat::number_of_executed_units: 5000\n"
     asked = []
-    logs = iter([(libfuzzer_log(9, 20), 0), (slow, 70), ("", again)])
-    monkeypatch.setattr(driver, "run", lambda *given: asked.append(given) or next(logs))
+    logs = iter([(libfuzzer_log(9, 20), 0), (libfuzzer_log(1000, 40), 0), (slow, 70), ("", again)])
+    monkeypatch.setattr(driver, "run", lambda *given, **_: asked.append(given) or next(logs))
     figures, found = driver.fuzz("fuzz_aie", 1)
     assert asked[-1] == ("fuzz_aie", "-timeout=10", "/b/fuzz_aie-timeout-0f")
     assert found.startswith(fault)
     assert bool(found) == bool(fault)
     if not fault:
-        assert (figures.executions, figures.edges, figures.features) == (5000, 30, 40)
+        assert (figures.executions, figures.edges, figures.features) == (6000, 30, 40)

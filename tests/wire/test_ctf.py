@@ -251,3 +251,26 @@ def test_hostile_streams_take_linear_time():
     headless = struct.pack("<I16s", ctf.MAGIC, UUID) * 100_000
     fast = ctf.Reader(ABOUT).read(np.frombuffer(headless, np.uint8))
     assert fast.lost + fast.padding + fast.decoded == len(headless)
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "error"),
+    [
+        (b"freq = 1000000000", b"freq = 19200000", "clock frequency"),
+        (b"offset_s = 3;", b"offset_s = -1;", "clock offset"),
+        (b"offset_s = 3; offset = 4;", b"offset_s = 5; offset = -5000000001;", "clock offset"),
+        (b"offset_s = 3;", b"offset_s = 99999999999;", "clock offset"),
+    ],
+)
+def test_a_rewritten_trace_whose_clock_is_not_ours_is_refused(old, new, error):
+    with pytest.raises(ctf.CtfError, match=error):
+        ctf.RewrittenReader(DESCRIPTION.replace(old, new))
+
+
+def test_a_rewritten_trace_keeps_what_its_description_says():
+    about = ctf.RewrittenReader(DESCRIPTION).about
+    assert (about.uuid, about.epoch_ns) == (UUID, 3_000_000_004)
+    nameless = DESCRIPTION.replace(b'uuid = "00010203-0405-0607-0809-0a0b0c0d0e0f"; ', b"").replace(
+        b" uint8_t uuid[16];", b""
+    )
+    assert ctf.RewrittenReader(nameless).about.uuid == bytes(16)

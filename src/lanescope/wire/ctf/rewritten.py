@@ -6,7 +6,7 @@ import numpy as np
 import numpy.typing as npt
 
 from lanescope.wire import tsdl
-from lanescope.wire.ctf.metadata import INTEGER, SEQUENCE, TEXT, CtfError, EventClass, Field, Metadata
+from lanescope.wire.ctf.metadata import INTEGER, LATEST_NS, SEQUENCE, TEXT, CtfError, EventClass, Field, Metadata
 from lanescope.wire.ctf.streams import PACKET, U8, U64, Events
 
 _SAME = ("offset", "begin", "end", "discarded", "sequence", "first_event", "events", "cut")
@@ -35,8 +35,10 @@ class RewrittenReader:
         if len(described.streams) != 1 or len(described.clocks) != 1:
             raise CtfError("several kinds of streams, or clocks")
         clock = next(iter(described.clocks.values()))
-        if clock.frequency != 1_000_000_000 or not 0 <= clock.origin_ns < 1 << 62:
+        if clock.frequency != 1_000_000_000:
             raise CtfError("unsupported clock frequency: expected 1 GHz")
+        if not 0 <= clock.origin_ns < LATEST_NS:
+            raise CtfError("clock offset out of range")
         self._rows = {kind.id: row for row, (_, kind) in enumerate(self._reader.events)}
         if max(self._rows, default=0) >= 1 << 16:
             raise CtfError("event numbers above 65535")
