@@ -55,6 +55,7 @@ NB_MODULE(core, m) {
     lanescope::bind::cuda(m);
     lanescope::bind::cuda_declared(m);
     lanescope::bind::cuda_layouts(m);
+    lanescope::bind::disk_memory(m);
     lanescope::bind::foreign_event_pairs(m);
     lanescope::bind::foreign_lane_nesting(m);
     lanescope::bind::joins(m);

@@ -15,6 +15,7 @@ void ctf_program(nanobind::module_& m);
 void cuda(nanobind::module_& m);
 void cuda_declared(nanobind::module_& m);
 void cuda_layouts(nanobind::module_& m);
+void disk_memory(nanobind::module_& m);
 void joins(nanobind::module_& m);
 void lanes(nanobind::module_& m);
 void foreign_event_pairs(nanobind::module_& m);

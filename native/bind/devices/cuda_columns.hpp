@@ -9,6 +9,7 @@
 
 #include "core/devices/cuda/lane_decoder.hpp"
 #include "core/wire/pages.hpp"
+#include "bind/disk_memory.hpp"
 #include "bind/threads.hpp"
 
 namespace lanescope::bind::cuda_columns {
@@ -98,9 +99,9 @@ class Columns {
 template <typename Element>
 struct Scratch {
     Scratch(size_t longest, size_t elements, unsigned event_bits)
-        : records(new Element[elements]),
-          edges(new cuda::SliceEdge[2 * longest]),
-          rows(new int32_t[5 * longest]),
+        : records(elements),
+          edges(2 * longest),
+          rows(5 * longest),
           top(size_t{1} << event_bits, -1),
           used(size_t{1} << event_bits, 0) {
         const auto part = [&](size_t i) { return std::span(rows.get() + i * longest, longest); };
@@ -108,9 +109,9 @@ struct Scratch {
     }
 
     // Left uninitialised: pages that no record needs are never touched.
-    std::unique_ptr<Element[]> records;
-    std::unique_ptr<cuda::SliceEdge[]> edges;
-    std::unique_ptr<int32_t[]> rows;
+    ScratchMemory<Element> records;
+    ScratchMemory<cuda::SliceEdge> edges;
+    ScratchMemory<int32_t> rows;
     std::vector<int32_t> top;
     std::vector<uint8_t> used;
     cuda::Workspace work;
@@ -133,14 +134,14 @@ inline void provide_columns(const cuda::Slices& slices) noexcept {
 }
 
 // Flag closed slices that are shorter than two steps of the clock; return how many. Looks at no row where none can be.
-inline size_t mark_below_resolution(cuda::Slices& slices, int64_t step) {
+inline size_t mark_below_resolution(cuda::Slices& slices, int64_t step, bool is_on_disk) {
     if (slices.shortest >= 2 * step) return 0;
     const size_t rows = slices.size;
     const size_t pieces = parts(rows, records_a_thread);
     std::vector<size_t> found(pieces);
     each_part(pieces, [&](size_t i) {
         const auto from = rows * i / pieces, to = rows * (i + 1) / pieces;
-        provide(slices.flags.data() + from, to - from);
+        if (!is_on_disk) provide(slices.flags.data() + from, to - from);
         found[i] = cuda::mark_below_resolution(slices, from, to, step);
     });
     size_t count = 0;
@@ -195,6 +196,8 @@ nb::tuple decoded(Columns& columns, const cuda::LaneRules& rules, size_t lanes, 
     uint64_t step = 0;
     size_t short_slices = 0;
     bool is_whole = true;
+    // Pages of files are not to be resident all at once.
+    const bool is_on_disk = folder_of_arrays() != nullptr && longest * sizeof(int64_t) > least_on_disk();
     {
         nb::gil_scoped_release nogil;
         std::vector<Scratch<Element>> scratch;
@@ -207,7 +210,7 @@ nb::tuple decoded(Columns& columns, const cuda::LaneRules& rules, size_t lanes, 
         }
         each_part(pieces.size(), [&](size_t i) {
             auto& piece = pieces[i];
-            if (piece.share.slices > 0) provide_columns(piece.slices);
+            if (piece.share.slices > 0 && !is_on_disk) provide_columns(piece.slices);
             cuda::LaneDecoder decoder(rules, scratch[i].work, piece.slices, piece.instants, piece.gaps);
             decode(piece.first, piece.last - piece.first, std::span(scratch[i].records.get(), scratch_size), decoder);
             piece.is_whole = decoder.is_whole();
@@ -224,7 +227,7 @@ nb::tuple decoded(Columns& columns, const cuda::LaneRules& rules, size_t lanes, 
         }
         if (resolution_ticks.distinct() == cuda::TickStep::enough) {
             step = resolution_ticks.step();
-            short_slices = mark_below_resolution(columns.slices, static_cast<int64_t>(step));
+            short_slices = mark_below_resolution(columns.slices, static_cast<int64_t>(step), is_on_disk);
         }
     }
     if (!is_whole) throw nb::value_error("more rows came than were counted");

@@ -82,8 +82,9 @@ def summary(trace: Trace, by: str = "name") -> Table:
 class Summary:
     """An observer whose result is the ``summary`` of the batches joined.
 
-    It keeps the lengths of the slices by key, 8 bytes each. Of the covered time it keeps sums where lanes come in
-    order; where they turn out not to, it takes a second pass and keeps the covered time itself.
+    It keeps the lengths of the slices by key, 8 bytes each, or 16 for each different one where they repeat. Of the
+    covered time it keeps sums where lanes come in order; where they turn out not to, it takes a second pass and keeps
+    the covered time itself.
 
     Args:
         by: as ``summary`` takes it.
@@ -100,7 +101,7 @@ class Summary:
         self._texts = Dictionary()
         self._codes: list[tuple[Dictionary, Int32]] = []
         self._strays: dict[int, int] = {}  # lanes that are no track, or none so far, and their numbers
-        self._lengths: dict[int, array[int]] = {}
+        self._lengths: dict[int, _Lengths] = {}
         self._unfinished: Counter[int] = Counter()
         self._last = Trace(TimeBase(), {})
         self._begin(is_sorted=True)
@@ -132,7 +133,7 @@ class Summary:
         lengths = sorted_within(key, lengths)
         for one in np.flatnonzero(counts).tolist():
             part = lengths[edges[one] - counts[one] : edges[one]]
-            self._lengths.setdefault(one, array("q")).frombytes(part.view(np.uint8).data)
+            self._lengths.setdefault(one, _Lengths()).add(part)
 
     def wants_replay(self) -> bool:
         """Return whether lanes were out of order, or came before their tracks."""
@@ -155,7 +156,8 @@ class Summary:
         groups: dict[int, _Group] = {}
         for key in sorted({*self._lengths, *self._unfinished}):
             group = groups.setdefault(group_of(key), _Group())
-            group.lengths.append(np.frombuffer(self._lengths.get(key, b""), np.int64))
+            if key in self._lengths:
+                group.lengths.append(self._lengths[key].counted())
             group.unfinished += self._unfinished[key]
             group.covered += int(key_time[key]) if key < len(key_time) else 0
         busy = int(lane_time.sum())
@@ -230,17 +232,70 @@ class Summary:
 _RANKS = {"min": (0, 1), "median": (1, 2), "p99": (99, 100), "max": (1, 1)}
 
 
+class _Lengths:
+    """Lengths of slices; where they repeat, each is kept once, with a count."""
+
+    def __init__(self) -> None:
+        self._listed: array[int] = array("q")
+        self._values, self._counts = np.zeros(0, np.int64), np.zeros(0, np.int64)
+        self._most_listed = _LISTED
+
+    def add(self, lengths: Ints) -> None:
+        """Take in some lengths, int64 [n]."""
+        self._listed.frombytes(lengths.view(np.uint8).data)
+        if len(self._listed) < self._most_listed:
+            return
+        values, counts = _counted(np.frombuffer(self._listed, np.int64), None)
+        if _REPEATED * len(values) > len(self._listed):
+            self._most_listed = 2 * len(self._listed)
+            return
+        self._listed = array("q")
+        self._values, self._counts = _counted(*_joined([(self._values, self._counts), (values, counts)]))
+        self._most_listed = max(_LISTED, _REPEATED * len(self._values))
+
+    def counted(self) -> tuple[Ints, Ints]:
+        """Return the lengths, int64 [m] in any order, and how often each occurred there, int64 [m]."""
+        listed = np.frombuffer(self._listed, np.int64)
+        if not len(self._values):
+            return listed, np.broadcast_to(np.int64(1), len(listed))
+        return _joined([(self._values, self._counts), _counted(listed, None)])
+
+
+#: Lengths that are listed before it is looked whether they repeat, and how often they then have to.
+_LISTED, _REPEATED = 1 << 18, 4
+
+
+def _joined(some: list[tuple[Ints, Ints]]) -> tuple[Ints, Ints]:
+    if len(some) == 1:
+        return some[0]
+    return np.concatenate([values for values, _ in some]), np.concatenate([counts for _, counts in some])
+
+
+def _counted(values: Ints, counts: Ints | None) -> tuple[Ints, Ints]:
+    """Return different values, rising, and how often each occurs; ``counts``: how often each does that is given."""
+    if not len(values):
+        return np.zeros(0, np.int64), np.zeros(0, np.int64)
+    if counts is None:
+        values = np.sort(values)
+        first = np.flatnonzero(np.append(True, values[1:] != values[:-1]))
+        return values[first], np.diff(np.append(first, len(values)))
+    order = np.argsort(values, kind="stable")
+    values, counts = values[order], counts[order]
+    first = np.flatnonzero(np.append(True, values[1:] != values[:-1]))
+    return values[first], np.add.reduceat(counts, first)
+
+
 class _Group:
     """Statistics of the slices of one group."""
 
     def __init__(self) -> None:
-        self.lengths: list[Ints] = []
+        self.lengths: list[tuple[Ints, Ints]] = []
         self.unfinished = 0
         self.covered = 0
 
     @property
     def count(self) -> int:
-        return sum(map(len, self.lengths))
+        return sum(int(counts.sum()) for _, counts in self.lengths)
 
     @property
     def slices(self) -> int:
@@ -248,17 +303,21 @@ class _Group:
 
     @property
     def total(self) -> int:
-        return sum(int(lengths.sum()) for lengths in self.lengths)
+        return sum(int((values * counts).sum()) for values, counts in self.lengths)
 
     def ranks(self) -> list[int | None]:
         """Return the lengths that ``_RANKS`` names; None where no length is known."""
         count = self.count
         if not count:
             return [None] * len(_RANKS)
-        lengths = self.lengths[0] if len(self.lengths) == 1 else np.concatenate(self.lengths)
         steps = [max(-(-count * part // whole), 1) - 1 for part, whole in _RANKS.values()]
-        lengths.partition(steps)
-        return [int(lengths[step]) for step in steps]
+        lengths, counts = _joined(self.lengths)
+        if len(lengths) == count:
+            lengths.partition(steps)
+            return [int(lengths[step]) for step in steps]
+        lengths, counts = _counted(lengths, counts)
+        ends = np.cumsum(counts)
+        return [int(lengths[np.searchsorted(ends, step, side="right")]) for step in steps]
 
 
 def sorted_within(group: Ints, lengths: Ints) -> Ints:

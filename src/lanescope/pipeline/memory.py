@@ -1,7 +1,8 @@
 """A limit on the memory of this process: work that needs more ends with a clear error instead of the whole machine's.
 
 What streams holds the limit by itself: batches, and what a sink keeps of them, do not grow with the capture. The rest
-(see ``pipeline.run``) may need more; it is found out by measuring, as no family can tell before it has decoded.
+(see ``pipeline.run``) may need more. Its large arrays are files of the temporary folder; whether what is left still is
+too much is found out by measuring, as no family can tell before it has decoded.
 """
 
 from __future__ import annotations
@@ -16,6 +17,8 @@ from lanescope.errors import UsageError
 LEAST = 192 << 20
 #: The share of the limit, one of so many, that is left for what is allocated between two measurements.
 _RESERVE = 32
+#: Larger arrays than this share of the limit, one of so many, are on disk.
+_LARGE_SHARE = 128
 _SUFFIXES = {"KiB": 10, "MiB": 20, "GiB": 30, "TiB": 40, "": 0}
 
 
@@ -61,15 +64,19 @@ def limited(limit: int | None, message: str, status: int) -> Iterator[None]:
         return
     from lanescope._native import core
     from lanescope.io import atomic_file
+    from lanescope.source.disk_arrays import large_arrays_on_disk
 
     try:
         core.limit_memory(limit - limit // _RESERVE, message.encode("utf-8", "surrogateescape"), status)
     except RuntimeError:
         raise UsageError("--memory requires /proc", hint="remove --memory on this system") from None
     try:
-        with atomic_file.watched(
-            lambda path: core.keep_unfinished(os.fsencode(path), is_unfinished=True),
-            lambda path: core.keep_unfinished(os.fsencode(path), is_unfinished=False),
+        with (
+            atomic_file.watched(
+                lambda path: core.keep_unfinished(os.fsencode(path), is_unfinished=True),
+                lambda path: core.keep_unfinished(os.fsencode(path), is_unfinished=False),
+            ),
+            large_arrays_on_disk(limit // _LARGE_SHARE),
         ):
             yield
     finally:

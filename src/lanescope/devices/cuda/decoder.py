@@ -13,11 +13,13 @@ import numpy as np
 
 from lanescope.devices.cuda.emit.batches import batches
 from lanescope.devices.cuda.formats import layout_detection
+from lanescope.devices.cuda.formats.buffer import Buffer
 from lanescope.devices.cuda.formats.layout import MAX_MHZ, SHORT_NAMES
-from lanescope.devices.cuda.formats.word_source import content_in, content_of
+from lanescope.devices.cuda.formats.word_source import WordSource, content_in, content_of
 from lanescope.devices.cuda.interpret import names
 from lanescope.errors import UsageError, flag
 from lanescope.source import Capture
+from lanescope.source.disk_arrays import large_arrays_on_disk, made_on_disk
 from lanescope.trace import Trace
 from lanescope.trace.streams import TracePart
 
@@ -109,6 +111,12 @@ class CudaDecoder:
             InputError: the file is not an array of words, or does not start with a known header.
             UsageError: an option does not go with the layout.
         """
+        with large_arrays_on_disk():
+            buffer, content = self._read()
+        found = batches(self._capture, self._options, self._names, buffer, content, self._part)
+        return made_on_disk(found)
+
+    def _read(self) -> tuple[Buffer, WordSource]:
         main = self._capture.main
         if self._size or not main.size:
             content = content_of(self._data[: self._size])
@@ -116,8 +124,7 @@ class CudaDecoder:
             content = content_of(main.read())
         else:
             content = content_in(main.reader(), main.size)
-        buffer = layout_detection.read(content, self._options)
-        return batches(self._capture, self._options, self._names, buffer, content, self._part)
+        return layout_detection.read(content, self._options), content
 
 
 def keeps_lanes_whole(capture: Capture, options: Mapping[str, Any]) -> bool:

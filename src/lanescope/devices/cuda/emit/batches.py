@@ -25,6 +25,8 @@ Mask = npt.NDArray[np.bool_]
 
 #: Records that are decoded at a time where the whole does not have to be in memory.
 PART_RECORDS = 1 << 20
+#: Rows of a kind of one batch, of a lane that has many more.
+PIECE_ROWS = 1 << 18
 #: Lanes whose details are rows of one batch.
 PART_LANES = 1 << 16
 #: Of buffers of more parts than this, parts of half the size are decoded: they are decoded twice anyway.
@@ -76,10 +78,16 @@ def batches(
     for number, lanes in enumerate(parts):
         if decoded is None:
             decoded = buffer.decode(lanes, **rules)
-        if decoded.resolution_ticks != step:
-            _mark_below_resolution(decoded, step)
-        _part(making, joined, decoded, wanted)
+        # Records of other lanes may end what begins anywhere in a lane.
+        pieces = iter([decoded]) if buffer.has_special else decoded.pieces(PIECE_ROWS)
         decoded = None  # its rows are those of the batch from now on
+        for at, piece in enumerate(pieces):
+            if at:
+                yield making.builder.batch()
+            if piece.resolution_ticks != step:
+                _mark_below_resolution(piece, step)
+            _part(making, joined, piece, wanted)
+            del piece
         if number + 1 < len(parts):
             yield making.builder.batch()
     lost = gaps.bounds_of(making)

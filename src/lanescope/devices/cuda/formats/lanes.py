@@ -7,8 +7,8 @@ and places the lanes on one time axis.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
@@ -74,6 +74,9 @@ _GAPS = {
     "bad": np.uint32,
 }
 Columns = dict[str, npt.NDArray[Any]]
+
+#: Most slices of a part whose memory is kept for the next one: parts have about a million records, half of them begins.
+MOST_IN_MEMORY = 3 << 18
 
 
 class Rows:
@@ -143,7 +146,8 @@ class Outputs:
         self.sizes = (slices, instants, gaps)
         self.summary = np.zeros((lanes, core.CUDA_SUMMARY_COLUMNS), np.int64)
         self.used = np.zeros(1 << 16, np.uint8)
-        self.slices = _columns(_SLICES, slices, core.large_memory)
+        # Those of a lane that is longer than any part are on disk, where that is asked for (``source.disk_arrays``).
+        self.slices = _columns(_SLICES, slices, core.large_memory if slices <= MOST_IN_MEMORY else _untouched)
         self.slices["flags"].fill(0)
         # Almost always 0, or empty: what comes from the system and is not touched takes no memory.
         self.slices["launch"] = np.zeros(slices, np.uint32)
@@ -228,6 +232,21 @@ class Decoded:
     stamp_wrap: int
     base: int = 0
 
+    def pieces(self, limit: int) -> Iterator[Decoded]:
+        """Yield the rows of a lane that is alone, ``limit`` of a kind at a time, in their order.
+
+        The rows of several lanes are one piece, and so are those that are no more than a part may have.
+        """
+        count = max(len(self.slices), len(self.instants), len(self.gaps["tick"]))
+        if len(self.summary["records"]) != 1 or count <= max(limit, MOST_IN_MEMORY):
+            yield self
+            return
+        for at in range(0, count, limit):
+            slices, instants = (_some(rows, at, at + limit) for rows in (self.slices, self.instants))
+            seen = int(np.bitwise_or.reduce(slices["flags"], initial=0))
+            gaps = {name: column[at : at + limit].copy() for name, column in self.gaps.items()}
+            yield replace(self, summary=dict(self.summary), slices=slices, instants=instants, gaps=gaps, seen=seen)
+
     def move(self, turns: I64) -> None:
         """Move the ticks of each lane by so many, int64 [lanes]; lanes without records have none to move."""
         if not turns.any():
@@ -238,6 +257,12 @@ class Decoded:
         self.slices.columns["begin"] += self.slices.to_rows(turns)
         self.instants.columns["tick"] += self.instants.to_rows(turns)
         self.gaps["tick"] += turns[self.gaps["lane"]]
+
+
+def _some(rows: Rows, first: int, last: int) -> Rows:
+    """Return a copy of some rows of one lane."""
+    found = {name: column[first:last].copy() for name, column in rows.columns.items()}
+    return Rows(found, np.array([len(next(iter(found.values())))], np.int64), rows.base)
 
 
 def turns_of(summary: Mapping[str, I64], anchor: int | None, stamp_bits: int) -> tuple[I64, bool]:

@@ -1,0 +1,45 @@
+"""Large NumPy arrays in unnamed files of the temporary folder: they take disk instead of memory."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import TypeVar
+
+T = TypeVar("T")
+
+#: Larger arrays are on disk. All that is made of a part of a buffer is smaller.
+LARGER_THAN = 8 << 20
+
+
+@contextmanager
+def large_arrays_on_disk(larger_than: int = LARGER_THAN) -> Iterator[None]:
+    """Put arrays of more than so many bytes that are made inside the ``with`` on disk, as long as they live.
+
+    They are used like all others. Where the temporary folder (``TMPDIR``) has no room, they are in memory. Other
+    threads go on as before.
+
+    Args:
+        larger_than: bytes.
+    """
+    from lanescope._native import core
+
+    arrays = core.DiskArrays(os.fsencode(tempfile.gettempdir()), larger_than)
+    arrays.enter()
+    try:
+        yield
+    finally:
+        arrays.leave()
+
+
+def made_on_disk(rows: Iterator[T]) -> Iterator[T]:
+    """Yield what an iterator yields; its own large arrays are on disk, not those of who takes them."""
+    while True:
+        with large_arrays_on_disk():
+            try:
+                row = next(rows)
+            except StopIteration:
+                return
+        yield row

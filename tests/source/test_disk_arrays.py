@@ -1,0 +1,144 @@
+"""Large arrays on disk: they are arrays like all others, and take no memory."""
+
+import gc
+import os
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+
+from lanescope._native import core
+from lanescope.source.disk_arrays import large_arrays_on_disk, made_on_disk
+
+LARGE = 3 << 20
+
+
+def files_of_this_process():
+    """Unnamed files that are mapped here."""
+    with open("/proc/self/maps") as maps:  # noqa: PTH123
+        return sum("(deleted)" in line and ("/#" in line or "lanescope-" in line) for line in maps)
+
+
+pytestmark = pytest.mark.skipif(not os.path.exists("/proc/self/maps"), reason="needs /proc")  # noqa: PTH110
+
+
+def test_arrays_of_all_makings_hold_their_values_and_go_with_the_last_use():
+    before = files_of_this_process()
+    with large_arrays_on_disk(1 << 20):
+        empty, zeros = np.empty(LARGE, np.uint8), np.zeros(LARGE // 8)
+        numbers = np.arange(LARGE // 8)
+        small = np.arange(100)
+        assert files_of_this_process() == before + 3
+    empty[:] = 7
+    assert not zeros.any()
+    assert (numbers * 2)[-1] == 2 * (LARGE // 8 - 1)
+    assert small.sum() == 4950
+    view = numbers[5:9]
+    del empty, zeros, numbers
+    gc.collect()
+    assert view.tolist() == [5, 6, 7, 8]
+    assert files_of_this_process() == before + 1
+    del view
+    gc.collect()
+    assert files_of_this_process() == before
+
+
+def test_an_array_that_grows_or_shrinks_keeps_its_values():
+    with large_arrays_on_disk(1 << 20):
+        array = np.arange(LARGE // 8)
+        array.resize(LARGE, refcheck=False)
+        assert array[: LARGE // 8].tolist() == list(range(LARGE // 8))
+        assert not array[LARGE // 8 :].any()
+        array.resize(10, refcheck=False)
+        small = np.arange(10)
+        small.resize(LARGE, refcheck=False)
+    array.resize(20, refcheck=False)
+    assert array.tolist() == [*range(10), *[0] * 10]
+    assert small[:10].tolist() == list(range(10))
+
+
+def test_outside_and_in_other_threads_nothing_changes():
+    from threading import Thread
+
+    before, counts = files_of_this_process(), []
+
+    def elsewhere():
+        kept = np.empty(LARGE, np.uint8)
+        counts.append(files_of_this_process())
+        del kept
+
+    with large_arrays_on_disk(1 << 20):
+        other = Thread(target=elsewhere)
+        other.start()
+        other.join()
+    kept = np.empty(LARGE, np.uint8)
+    assert counts == [before]
+    assert files_of_this_process() == before
+    del kept
+
+
+def test_a_limit_inside_of_another_gives_way_to_it():
+    before = files_of_this_process()
+    with large_arrays_on_disk(1 << 20):
+        with large_arrays_on_disk(1 << 30):
+            inner = np.empty(LARGE, np.uint8)
+        outer = np.empty(LARGE, np.uint8)
+        assert files_of_this_process() == before + 2
+    del inner, outer
+    with pytest.raises(ZeroDivisionError), large_arrays_on_disk(1 << 20):
+        raise ZeroDivisionError
+    kept = np.empty(LARGE, np.uint8)
+    assert files_of_this_process() == before
+    del kept
+
+
+def test_a_folder_without_room_leaves_arrays_in_memory():
+    arrays = core.DiskArrays(b"/nonexistent", 1 << 20)
+    before = files_of_this_process()
+    arrays.enter()
+    try:
+        kept = np.ones(LARGE, np.uint8)
+    finally:
+        arrays.leave()
+    assert files_of_this_process() == before
+    assert kept.sum() == LARGE
+
+
+def test_what_an_iterator_makes_is_on_disk_and_not_what_its_user_makes():
+    before = files_of_this_process()
+
+    def rows():
+        kept = np.full(9 << 20, 3, np.uint8)
+        yield files_of_this_process()
+        yield int(kept[-1])
+
+    found = made_on_disk(rows())
+    assert next(found) == before + 1
+    kept = np.empty(9 << 20, np.uint8)
+    assert files_of_this_process() == before + 1
+    assert list(found) == [3]
+    assert files_of_this_process() == before
+    del kept
+
+
+def test_arrays_of_gigabytes_take_some_megabytes(tmp_path):
+    code = """
+import numpy as np
+from pathlib import Path
+from lanescope.source.disk_arrays import large_arrays_on_disk
+with large_arrays_on_disk():
+    first = np.arange(40_000_000)
+    second = first * 2
+    second += first
+    assert int(second[-1]) == 3 * 39_999_999 and int(second.sum()) == 3 * sum(range(40_000_000))
+print(next(line for line in Path("/proc/self/status").read_text().splitlines() if line.startswith("VmHWM")).split()[1])
+"""
+    done = subprocess.run(
+        [sys.executable, "-c", code],
+        capture_output=True,
+        text=True,
+        check=True,
+        env={**os.environ, "TMPDIR": str(tmp_path)},
+    )
+    assert int(done.stdout) < 250 << 10
