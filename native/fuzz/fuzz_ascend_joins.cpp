@@ -79,6 +79,34 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
         for (const auto& [pair, first] : pairs) require(firsts[i++] == first);
     }
 
+    // The latest of what each task waits for; ends that are no task are refused.
+    std::vector<int64_t> ends(tasks), latest(tasks), plain_latest(tasks);
+    for (size_t t = 0; t < tasks; ++t) ends[t] = static_cast<int64_t>(data[t % size] % 16);
+    bool are_tasks = true;
+    for (size_t i = 0; i < n; ++i) {
+        are_tasks = are_tasks && static_cast<size_t>(task[i]) < tasks && static_cast<size_t>(other[i]) < tasks;
+    }
+    require(latest_before(task, other, ends, latest) == are_tasks);
+    for (size_t i = 0; are_tasks && i < n; ++i) {
+        auto& best = plain_latest[static_cast<size_t>(other[i])];
+        best = std::max(best, ends[static_cast<size_t>(task[i])]);
+    }
+    require(!are_tasks || latest == plain_latest);
+
+    // Entries of ids in a table of two rings, of which the second one begins where the first one ends.
+    const std::vector<int64_t> shift{0, 300};
+    std::vector<int32_t> table(400);
+    for (size_t i = 0; i < table.size(); ++i) table[i] = static_cast<int32_t>(7 * i) - 1;
+    std::vector<int64_t> entries(n), plain_entries(n);
+    bool are_there = true;
+    for (size_t i = 0; i < n; ++i) {
+        const uint64_t ring = ids[i] >> 32, at = (ids[i] & 0xffffffff) + (ring == 1 ? 300 : 0);
+        are_there = are_there && ring < 2 && at < table.size();
+        if (are_there) plain_entries[i] = table[static_cast<size_t>(at)];
+    }
+    require(places_of(ids, shift, table, entries) == are_there);
+    require(!are_there || entries == plain_entries);
+
     std::vector<uint64_t> united;
     const std::span<const uint64_t> all(ids), lists[] = {all.first(n / 2), all.subspan(n / 2)};
     const std::set<uint64_t> distinct(ids.begin(), ids.end());

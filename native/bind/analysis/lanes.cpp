@@ -184,6 +184,23 @@ void lanescope::bind::lanes(nb::module_& m) {
         "Return the number of known lengths, and the first and the last of the begins and of the ends that are known. "
         "Empty lengths: none is known; an empty mask: all are.");
     m.def(
+        "lanes_known_ends",
+        [](const Ints& begin, const Ints& length, const Array<const uint8_t>& is_closed, const Ints& last_seen,
+           const Array<const uint8_t>& is_seen, const Array<int64_t>& out) {
+            const auto fits = [&](size_t size) { return size == 0 || size == begin.size(); };
+            if (!fits(length.size()) || !fits(is_closed.size()) || !fits(last_seen.size()) || !fits(is_seen.size()) ||
+                out.size() != begin.size()) {
+                throw nb::value_error("columns of different lengths");
+            }
+            nb::gil_scoped_release release;
+            ::lanes::known_ends(span_of(begin), {span_of(length), span_of(is_closed)}, {span_of(last_seen), span_of(is_seen)},
+                                span_of(out));
+        },
+        "begin"_a.noconvert(), "length"_a.noconvert(), "is_closed"_a.noconvert(), "last_seen"_a.noconvert(),
+        "is_seen"_a.noconvert(), "out"_a.noconvert(),
+        "Fill out with the time up to which each interval is known to last. Empty values: none is known; an empty mask: all "
+        "are. None is negative, and none ends beyond 63 bits.");
+    m.def(
         "lanes_sums",
         [](const Ints& group, const Ints& value, const Array<int64_t>& out) {
             if (group.size() != value.size()) throw nb::value_error("columns of different lengths");

@@ -132,6 +132,29 @@ nb::object union_or_none(const std::vector<Ids>& lists, uint64_t most) {
     return nb::cast(lanescope::bind::to_numpy(std::move(found)));
 }
 
+Int64s latest(Tasks pred, Tasks succ, Tasks value) {
+    if (pred.size() != succ.size()) throw nb::value_error("an edge has two ends");
+    std::vector<int64_t> best(value.size());
+    bool is_inside = false;
+    {
+        nb::gil_scoped_release release;
+        is_inside = latest_before({pred.data(), pred.size()}, {succ.data(), succ.size()}, {value.data(), value.size()}, best);
+    }
+    if (!is_inside) throw nb::value_error("no such task");
+    return lanescope::bind::to_numpy(std::move(best));
+}
+
+Int64s places(Ids ids, Tasks shift, nb::ndarray<const int32_t, nb::ndim<1>, nb::c_contig, nb::device::cpu> table) {
+    std::vector<int64_t> found(ids.size());
+    bool is_inside = false;
+    {
+        nb::gil_scoped_release release;
+        is_inside = places_of({ids.data(), ids.size()}, {shift.data(), shift.size()}, {table.data(), table.size()}, found);
+    }
+    if (!is_inside) throw nb::value_error("an id without an entry");
+    return lanescope::bind::to_numpy(std::move(found));
+}
+
 nb::list task_names(nb::ndarray<const uint64_t, nb::ndim<1>, nb::c_contig, nb::device::cpu> ids) {
     nb::list found;
     std::array<char, 32> room;
@@ -287,6 +310,11 @@ void lanescope::bind::ascend(nb::module_& m) {
           nb::sig("def ascend_union(lists: list[numpy.typing.NDArray], most: int) -> numpy.typing.NDArray | None"),
           "Return the distinct ids of lists (uint64), rising; None where rings (upper halves) together span more numbers "
           "than `most`.");
+    m.def("ascend_latest_before", &latest, "pred"_a.noconvert(), "succ"_a.noconvert(), "value"_a.noconvert(),
+          "Return the largest value (of tasks, none below 0) of those that each task waits for, 0 without any.");
+    m.def("ascend_places", &places, "ids"_a.noconvert(), "shift"_a.noconvert(), "table"_a.noconvert(),
+          "Return what a table (int32) says of ids (uint64): its entries are at the number of an id, the lower half, plus "
+          "the shift of its ring, the upper half.");
     m.def("ascend_task_names", &task_names, "ids"_a.noconvert(), nb::sig("def ascend_task_names(ids: numpy.typing.NDArray) -> list[str]"),
           "Return the names of tasks: t5 in ring 0, else r2t5.");
     m.def("ascend_encoded_names", &names_as_bytes, "ids"_a.noconvert(),

@@ -47,24 +47,10 @@ def known_extents(slices: Table) -> Intervals:
 
     Up to its end; an open slice up to ``last_known_ts``, or not at all. Never negative, never beyond 63 bits.
     """
-    ts = slices.values("ts")
-    dur = slices.values("dur")
-    closed = slices.valid("dur")
-    end = _ends(ts, dur)
-    if not closed.all():
-        seen = np.where(slices.valid("last_known_ts"), slices.values("last_known_ts"), ts)
-        end = np.where(closed, end, np.maximum(seen, ts))
+    ts = _ints(slices.values("ts"))
+    end = np.empty(len(ts), np.int64)
+    core.lanes_known_ends(ts, *slices.nullable("dur"), *slices.nullable("last_known_ts"), end)
     return Intervals(slices.values("track_id"), ts, end)
-
-
-def _ends(ts: Ints, dur: Ints) -> Ints:
-    """Return where lengths end, the negative ones at their begin, none beyond 63 bits."""
-    if int(dur.min(initial=0)) < 0:
-        dur = np.maximum(dur, 0)
-    if int(ts.max(initial=0)) + int(dur.max(initial=0)) > INT64_MAX:
-        dur = np.minimum(dur, INT64_MAX - np.maximum(ts, 0))
-    ends: Ints = ts + dur
-    return ends
 
 
 def order(group: Ints, begin: Ints, end: Ints | None = None) -> Ints:

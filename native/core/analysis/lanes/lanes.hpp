@@ -94,6 +94,18 @@ struct Hull {
 // length: empty: none is known. known: empty: all are.
 Hull hull(std::span<const int64_t> begin, std::span<const int64_t> length, std::span<const uint8_t> known);
 
+// Values that may be unknown. values: empty: none is known. known: empty: all are.
+struct Nullable {
+    std::span<const int64_t> values;
+    std::span<const uint8_t> known;
+
+    bool has(size_t i) const { return !values.empty() && (known.empty() || known[i] != 0); }
+};
+
+// Up to when each interval is known to last: its end; without a length, the time at which it was last seen, or its begin.
+// None is negative, and none ends beyond 63 bits.
+void known_ends(std::span<const int64_t> begin, const Nullable& length, const Nullable& seen, std::span<int64_t> end);
+
 // Add each value to the sum of its group, as the machine adds. False: a group has no sum, and some sums are changed.
 bool add_up(std::span<const int64_t> group, std::span<const int64_t> value, std::span<int64_t> sums);
 

@@ -183,6 +183,18 @@ Hull hull(std::span<const int64_t> begin, std::span<const int64_t> length, std::
     return found;
 }
 
+void known_ends(std::span<const int64_t> begin, const Nullable& length, const Nullable& seen, std::span<int64_t> end) {
+    constexpr int64_t most = std::numeric_limits<int64_t>::max();
+    for (size_t i = 0; i < begin.size(); ++i) {
+        if (length.has(i)) {
+            const int64_t room = most - std::max<int64_t>(begin[i], 0);
+            end[i] = begin[i] + std::clamp<int64_t>(length.values[i], 0, room);
+        } else {
+            end[i] = seen.has(i) ? std::max(seen.values[i], begin[i]) : begin[i];
+        }
+    }
+}
+
 bool add_up(std::span<const int64_t> group, std::span<const int64_t> value, std::span<int64_t> sums) {
     for (size_t i = 0; i < group.size(); ++i) {
         const auto at = static_cast<uint64_t>(group[i]);

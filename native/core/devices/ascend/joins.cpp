@@ -180,4 +180,27 @@ bool union_of_ids(std::span<const std::span<const uint64_t>> lists, uint64_t mos
     return true;
 }
 
+bool latest_before(std::span<const int64_t> pred, std::span<const int64_t> succ, std::span<const int64_t> value,
+                   std::span<int64_t> best) {
+    std::fill(best.begin(), best.end(), 0);
+    for (size_t i = 0; i < pred.size(); ++i) {
+        const auto from = static_cast<uint64_t>(pred[i]), to = static_cast<uint64_t>(succ[i]);
+        if (from >= value.size() || to >= best.size()) return false;
+        best[to] = std::max(best[to], value[from]);
+    }
+    return true;
+}
+
+bool places_of(std::span<const uint64_t> ids, std::span<const int64_t> shift, std::span<const int32_t> table,
+               std::span<int64_t> found) {
+    for (size_t i = 0; i < ids.size(); ++i) {
+        const uint64_t ring = ids[i] >> 32;
+        if (ring >= shift.size()) return false;
+        const uint64_t at = static_cast<uint32_t>(ids[i]) + static_cast<uint64_t>(shift[ring]);
+        if (at >= table.size()) return false;
+        found[i] = table[at];
+    }
+    return true;
+}
+
 }  // namespace lanescope::ascend

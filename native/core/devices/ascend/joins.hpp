@@ -25,4 +25,13 @@ bool first_of_pairs(std::span<const int64_t> key, std::span<const int64_t> other
 // all numbers marks those that are there. False: such a table would have more than `most` entries.
 bool union_of_ids(std::span<const std::span<const uint64_t>> lists, uint64_t most, std::vector<uint64_t>& found);
 
+// The largest value of the tasks that each task waits for, 0 without any; no value is below 0. False: there is no such task.
+bool latest_before(std::span<const int64_t> pred, std::span<const int64_t> succ, std::span<const int64_t> value,
+                   std::span<int64_t> best);
+
+// What a table says of ids: `shift` is added to the number (lower half) of an id by its ring (upper half). False: an id has
+// no entry.
+bool places_of(std::span<const uint64_t> ids, std::span<const int64_t> shift, std::span<const int32_t> table,
+               std::span<int64_t> found);
+
 }  // namespace lanescope::ascend

@@ -64,8 +64,10 @@ bool Scanner::read_plain_cell(const Cell& cell, uint64_t* out, size_t stride) {
         ++at;
         if (*at == ' ') ++at;
         uint64_t* const value = out + i * stride;
-        at = plain_number(at, end_, value);
+        const bool is_negative = *at == '-' && cell.kind == Kind::integer;
+        at = plain_number(at + is_negative, end_, value);
         if (at == nullptr || *value > cell.limit) return false;
+        if (is_negative) *value = -*value;
     }
     if (*at != ']') return false;
     at_ = at + 1;

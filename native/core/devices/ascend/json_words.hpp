@@ -63,8 +63,13 @@ inline bool is_same(const char* at, std::string_view bytes) {
 // The number of at most 15 digits that comes next; where it ends, null for anything else.
 inline const char* plain_number(const char* at, const char* end, uint64_t* out) {
     if (end - at <= 2 * kWord) return nullptr;
-    uint64_t digits = word_at(at);
     const char first = *at;
+    const auto digit = static_cast<unsigned char>(first - '0');
+    if (digit < 10 && (at[1] == ',' || at[1] == ']' || at[1] == '}')) {  // most counts have one digit
+        *out = digit;
+        return at + 1;
+    }
+    uint64_t digits = word_at(at);
     int count = digits_first(&digits);
     if (count == 0) return nullptr;
     uint64_t value = number_of(digits, count);

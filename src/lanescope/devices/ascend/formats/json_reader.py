@@ -15,8 +15,8 @@ from lanescope.devices.ascend.formats.records import Bytes, Int32, Int64, Sectio
 from lanescope.errors import InputError
 from lanescope.trace.column import Array
 
-#: Columns that the scanner fills before those of the cells: begin, end, group, present.
-_FIXED = 4
+#: Columns that the scanner fills before those of the cells.
+_BEGIN, _END, _GROUP, _PRESENT, _FIXED = range(5)
 #: Texts of a list that have a code; above it stands the offset of the text.
 _MAX_TEXTS = 256
 _ROWS_AT_ONCE = 8192
@@ -212,7 +212,7 @@ class Reader:
         shape = _shape(layout.name)
         # The scanner fills one buffer that stays in the caches; from there each column goes to its own array.
         buffer = np.empty((shape.columns, _ROWS_AT_ONCE), np.uint64)
-        columns = _columns(layout, len(self._text))
+        columns = _Columns(layout, len(self._text))
         rows, done, first = 0, False, self._scanner.offset
         while not done:
             count, done = self._scanner.take(shape, layout.depth, buffer)
@@ -221,36 +221,26 @@ class Reader:
                 done = True
             rows += count
             self._reached[0] = self._scanner.offset
-            if rows > len(columns[0]):
+            if rows > columns.room:
                 # As many rows as the rest of the file can hold; pages that are never written cost nothing.
                 room = (len(self._text) - first) * rows // (self._scanner.offset - first)
-                room = max(rows, min(room, 2 * rows + _MAX_GROWTH))
-                for place, column in enumerate(columns):  # each is let go before the next one grows
-                    columns[place] = _grown(column, room)
-            for column, values in zip(columns, buffer, strict=True):
-                column[rows - count : rows] = values[:count]
+                columns.grow(max(rows, min(room, 2 * rows + _MAX_GROWTH)))
+            columns.put(buffer[:, :count], rows - count)
         self._read = self._scanner.offset
-        for column in columns:
-            column.resize(rows, refcheck=False)  # pages behind the last row go back
-        return self._collect(layout, columns)
+        return self._collect(layout, columns.cut(rows))
 
     def _collect(self, layout: Layout, filled: list[Array]) -> Section:
         begin, end, group, present = filled[:_FIXED]
         everywhere, anywhere = np.bitwise_and.reduce(present), np.bitwise_or.reduce(present)
         columns: dict[str, Array] = {}
         texts: list[str] = []
-        at = _FIXED
-        for cell in layout.cells:
-            parts, bit = filled[at : at + cell.count], np.uint32(layout.bit(cell.name))
-            at += cell.count
+        for cell, values in zip(layout.cells, filled[_FIXED:], strict=True):
+            bit = np.uint32(layout.bit(cell.name))
+            if not anywhere & bit and cell.kind != "text":  # one 0 for all
+                columns[cell.name] = np.broadcast_to(np.zeros((), values.dtype), values.shape)
+                continue
             if not everywhere & bit:
-                if not anywhere & bit and cell.kind != "text":  # one 0 for all
-                    shape = (len(present),) if cell.count == 1 else (len(present), cell.count)
-                    columns[cell.name] = np.broadcast_to(np.zeros((), parts[0].dtype), shape)
-                    continue
-                for part in parts:
-                    part[(present & bit) == 0] = 0
-            values = parts[0] if cell.count == 1 else np.stack(parts).T  # a cell's parts are read one by one
+                values[(present & bit) == 0] = 0
             if cell.kind == "text":
                 values, texts = self._texts(values)
             columns[cell.name] = values
@@ -289,19 +279,78 @@ class Reader:
         return text.encode("utf-8", "backslashreplace").decode()
 
 
-def _columns(layout: Layout, size: int) -> list[Array]:
-    offset = np.int64 if size >> 32 else np.uint32
-    dtypes: list[np.dtype[Any]] = [np.dtype(kind) for kind in (offset, offset, np.int32, np.uint32)]
-    for cell in layout.cells:
+class _Columns:
+    """The columns of a list while it is read.
+
+    Memory that is written for the first time costs more than what fills it, as the system clears it. So what is the
+    same in all rows, or is not there, is not written.
+
+    Args:
+        layout: the list.
+        size: bytes of the file.
+
+    Attributes:
+        room: rows that there is memory for.
+    """
+
+    def __init__(self, layout: Layout, size: int) -> None:
+        offset = np.int64 if size >> 32 else np.uint32
+        dtypes: list[Any] = [offset, offset, np.int32, np.uint32]
         # Codes of texts beyond the table hold an offset.
-        dtypes += [np.dtype(np.int64) if cell.kind == "text" else dtype_of(cell)] * cell.count
-    return [np.empty(0, dtype) for dtype in dtypes]
+        dtypes += [np.int64 if cell.kind == "text" else dtype_of(cell) for cell in layout.cells]
+        self._counts = [1] * _FIXED + [cell.count for cell in layout.cells]
+        self._bits = [layout.bit(cell.name) for cell in layout.cells]
+        self._arrays: list[Array] = [
+            np.empty((count, 0), dtype) for count, dtype in zip(self._counts, dtypes, strict=True)
+        ]
+        self._is_flat = layout.depth == 1
+        self._present: int | None = 0  # what is there of all rows so far; None: not the same of all
+        self.room = 0
 
+    def grow(self, room: int) -> None:
+        """Make room for so many rows."""
+        for place, array in enumerate(self._arrays):  # each is let go before the next one grows
+            grown = np.empty((len(array), room), array.dtype)
+            grown[:, : self.room] = array
+            self._arrays[place] = grown
+        self.room = room
 
-def _grown(column: Array, rows: int) -> Array:
-    grown = np.empty(rows, column.dtype)
-    grown[: len(column)] = column
-    return grown
+    def put(self, values: Array, first: int) -> None:
+        """Put rows, uint64 [columns, n], behind the ``first`` ones."""
+        rows = slice(first, first + values.shape[1])
+        begin, end, group, present = self._arrays[:_FIXED]
+        begin[0, rows], end[0, rows] = values[_BEGIN], values[_END]
+        if not self._is_flat:
+            group[0, rows] = values[_GROUP]
+        some, every = (int(reduce(values[_PRESENT])) for reduce in (np.bitwise_or.reduce, np.bitwise_and.reduce))
+        if first == 0 and some == every:
+            self._present = some
+        if self._present is not None and (some != self._present or every != self._present):
+            present[0, :first] = self._present
+            self._present = None
+        if self._present is None:
+            present[0, rows] = values[_PRESENT]
+        at = _FIXED
+        for array, bit in zip(self._arrays[_FIXED:], self._bits, strict=True):
+            if some & bit:  # of rows without it, whatever the memory holds is 0 in the end
+                array[:, rows] = values[at : at + len(array)]
+            at += len(array)
+
+    def cut(self, rows: int) -> list[Array]:
+        """Return so many rows, all that there are: [rows] of each column, [rows, count] of cells that are lists."""
+        arrays: list[Array] = []
+        for count, array in zip(self._counts, self._arrays, strict=True):
+            if count > 1:  # each of its columns stays in one piece, as they are read one by one
+                some = array[:, :rows]
+                arrays.append((some if self.room < 2 * rows else some.copy()).T)
+                continue
+            array.resize(rows, refcheck=False)  # pages behind the last row go back
+            arrays.append(array)
+        if self._is_flat:
+            arrays[_GROUP] = np.broadcast_to(np.int32(0), rows)
+        if self._present is not None:
+            arrays[_PRESENT] = np.broadcast_to(np.uint32(self._present), rows)
+        return arrays
 
 
 def _pair(span: Any) -> tuple[int, int] | None:

@@ -348,7 +348,8 @@ def ready(graph: Graph, last_end: Int64) -> Int64:
         graph: the task graph.
         last_end: int64 [tasks], largest end of the task's rows, 0 without rows.
     """
-    return extreme(graph.succ, last_end[graph.pred], len(graph), largest=True)[0]
+    found: Int64 = core.ascend_latest_before(graph.pred, graph.succ, last_end)
+    return found
 
 
 def by_lane_and_time(lane: Int64, time: Int64) -> bool:

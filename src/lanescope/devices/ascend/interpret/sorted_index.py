@@ -62,9 +62,7 @@ class SortedIndex:
         """Return the place of each id, int64 [n]; all of them are in the list."""
         if self.shift is None or self.table is None:
             return np.searchsorted(self.ids, ids)
-        number = (ids & _LOW).astype(np.int64)
-        shift = self.shift[0] if len(self.shift) == 1 else self.shift[(ids >> _HALF).astype(np.int64)]
-        found: Int64 = self.table[number + shift].astype(np.int64)
+        found: Int64 = core.ascend_places(np.ascontiguousarray(ids), self.shift, self.table)
         return found
 
 
