@@ -25,7 +25,7 @@ bool first_of_pairs(std::span<const int64_t> key, std::span<const int64_t> other
 // all numbers marks those that are there. False: such a table would have more than `most` entries.
 bool union_of_ids(std::span<const std::span<const uint64_t>> lists, uint64_t most, std::vector<uint64_t>& found);
 
-// The largest value of the tasks that each task waits for, 0 without any; no value is below 0. False: there is no such task.
+// The largest value of the tasks that each task waits for, 0 without any; no value is below 0. False: a task does not exist.
 bool latest_before(std::span<const int64_t> pred, std::span<const int64_t> succ, std::span<const int64_t> value,
                    std::span<int64_t> best);
 
