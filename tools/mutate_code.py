@@ -48,7 +48,7 @@ ROOMS = {
         ["tests/analysis/test_check.py", "tests/analysis/test_check_streaming.py",
          "tests/analysis/test_stat_findings.py",
          "tests/analysis/test_evidence_sql.py", "tests/cli/test_check_show.py", "tests/test_findings.py",
-         "tests/plausibility/test_impact.py"],
+         "tests/plausibility/test_impact.py", "tests/pipeline/test_suspect_marks.py"],
     ),
     "ascend": ("devices/ascend/interpret", ["tests/devices/ascend", "tests/scenarios"]),
 }  # fmt: skip

@@ -91,8 +91,6 @@ def test_a_window_of_merged_captures_is_on_their_timeline(call, tmp_path):
         (("summary", "k.npy", "--lane", "nowhere*"), "no lane matches 'nowhere*'"),
         (("summary", "k.npy", "--where", "duration > 3"), "invalid condition 'duration > 3'"),
         (("summary", "k.npy", "--where", "true) or (false"), "invalid condition 'true) or (false'"),
-        (("critical-path", "k.npy", "--name", "qk"), "critical-path requires all slices: --name"),
-        (("critical-path", "k.npy", "--min-dur", "1us"), "critical-path requires all slices: --min-dur"),
         (("critical-path", "k.npy", "--window", "qk#0", "--start", "3"), "mutually exclusive"),
         (("summary", "k.npy", "--by", "idle", "--min-dur", "1us"), "summary --by idle requires all slices of a lane"),
         (("dump", "k.npy", "--stage", "record", "--end", "3"), "a window requires rows"),

@@ -154,3 +154,8 @@ def test_contradictory_structs_are_refused(members, message):
 def test_contradictory_members_are_refused(arguments):
     with pytest.raises(ValueError, match=r"^m: "):
         Member("m", **{"offset": 0, **arguments})
+
+
+def test_a_member_is_named_as_a_column():
+    with pytest.raises(ValueError, match="invalid field name 'M 1'"):
+        Member("M 1", "u8", 0)

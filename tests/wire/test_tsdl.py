@@ -184,6 +184,13 @@ REFUSED = {
 }
 
 
+def test_escapes_in_texts_are_those_of_c():
+    text = TEXT + r'env { said = "a\tb\n\"\\\x41\101\?"; };'
+    assert tsdl.describe(tsdl.metadata_text(text.encode())).environment["said"] == 'a\tb\n"\\AA?'
+    with pytest.raises(tsdl.TsdlError, match=r"line \d+ .*invalid escape \\q"):
+        tsdl.describe(tsdl.metadata_text((TEXT + r'env { said = "a\q"; };').encode()))
+
+
 @pytest.mark.parametrize("case", REFUSED)
 def test_what_cannot_be_read_is_refused_by_line(case):
     change, message = REFUSED[case]

@@ -26,7 +26,7 @@ def large_arrays_on_disk(larger_than: int = LARGER_THAN) -> Iterator[None]:
     """
     from lanescope._native import core
 
-    arrays = core.DiskArrays(os.fsencode(tempfile.gettempdir()), larger_than)
+    arrays = core.DiskArrays(os.fsencode(_folder()), larger_than)
     arrays.enter()
     try:
         yield
@@ -43,3 +43,10 @@ def made_on_disk(rows: Iterator[T]) -> Iterator[T]:
             except StopIteration:
                 return
         yield row
+
+
+def _folder() -> str:
+    """Return where temporary files go, as ``tempfile`` has it; it is not tried, as most captures need no such file."""
+    named = (os.environ.get(name, "") for name in ("TMPDIR", "TEMP", "TMP"))
+    folders = [folder for folder in (*named, "/tmp", "/var/tmp") if folder and os.access(folder, os.W_OK)]
+    return tempfile.tempdir or next(iter(folders), os.curdir)
