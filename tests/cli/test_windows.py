@@ -138,3 +138,15 @@ def test_phases_and_gaps_of_a_window(call, kernel):
     assert len(lengths) == 3
     assert len(call("gaps", "k.npy", "--limit", 3, "--csv").out.splitlines()) == 4
     assert "requires all slices" in call("gaps", "k.npy", "--min-dur", "1us").err
+
+
+@pytest.mark.parametrize("table", ["phases", "longest_gaps", "idle", "idle_causes", "occupancy", "utilization"])
+def test_tables_about_lanes_are_refused_where_slices_are_left_out(call, kernel, table):
+    """Time of slices that are left out would be called idle."""
+    done = call("sql", "k.npy", f"select count(*) from {table}", "--name", "qk")
+    assert done.status == 2
+    assert f"the table {table} requires all slices of a lane" in done.err
+    assert call("sql", "k.npy", f"select count(*) from {table}", "--start", "1us").status == 0
+    part = kernel.window(name="qk")
+    with pytest.raises(lanescope.UsageError, match="requires all slices"):
+        part.sql(f"select count(*) from {table}")

@@ -13,6 +13,7 @@ from lanescope.analysis import idle, occupancy, overlap, phases, region_stats
 from lanescope.analysis.analysis_cache import AnalysisCache, once
 from lanescope.analysis.critical_path import tables as path_tables
 from lanescope.analysis.instances import PARENT
+from lanescope.analysis.windows.report import require_all_slices
 from lanescope.declaration import replace
 from lanescope.errors import LanescopeError
 from lanescope.trace import Column, ColumnSpec, Dictionary, LazyTable, Table, TableSpec
@@ -135,6 +136,10 @@ ANALYSES: dict[str, Analysis] = {
     "critical_path_waits": _path_table(path_tables.waits_spec, lambda path: path.waits),
     "slack": _path_table(path_tables.slack_spec, lambda path: path.slack),
 }
+#: Those about the slices that are there. Others are about lanes, whose idle time is wrong without all slices.
+_OF_ANY_SLICES = {"overlap", "overlap_each", "region_stats", "suspects"}
+#: Paths are found over all slices, whatever a window leaves out.
+_OF_PATHS = ("critical_path_", "slack")
 #: Those that every trace has as a table, lanes of one group being an instance.
 GENERIC = (
     "overlap",
@@ -181,6 +186,7 @@ def as_table(
 
     Raises:
         KeyError: unknown analysis, or unknown column of it.
+        UsageError: when the table is read: it needs slices that a window leaves out.
     """
     declared = ANALYSES[analysis].spec(shared.trace.time.time_unit)
     spec = rename_spec(declared, name, doc=doc, columns=columns)
@@ -189,6 +195,8 @@ def as_table(
         role = shared.first_known(wanted)
         if role is None:
             return Table.empty(spec)
+        if analysis not in _OF_ANY_SLICES and not analysis.startswith(_OF_PATHS):
+            require_all_slices(shared.trace, f"the table {name}")
         table = ANALYSES[analysis].make(shared, role)
         kept = [column for column in table.spec.names if columns.get(column, column) is not None]
         return Table(spec, {new: table.column(old) for new, old in zip(spec.names, kept, strict=True)})

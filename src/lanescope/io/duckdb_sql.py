@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
-from lanescope.errors import UsageError
+from lanescope.errors import LanescopeError, UsageError
 from lanescope.io import connected, require_duckdb_memory
 from lanescope.trace import ColumnSpec, LazyTable, Table, TableSpec, Trace
 
@@ -20,13 +20,18 @@ class _OnRequest:
     """Stands for a table in the database; makes it when a query reads it."""
 
     def __init__(self, lazy: LazyTable) -> None:
-        self._lazy = lazy
+        self.name, self._lazy = lazy.spec.name, lazy
         self.is_registered = False
+        self.refused: LanescopeError | None = None
 
     def __arrow_c_stream__(self, requested_schema: object = None) -> object:
         # DuckDB asks once for the columns when it learns the name: no rows are needed for that.
         source = self._lazy if self.is_registered else Table.empty(self._lazy.spec)
-        return source.__arrow_c_stream__(requested_schema)
+        try:
+            return source.__arrow_c_stream__(requested_schema)
+        except LanescopeError as error:
+            self.refused = error  # DuckDB makes one of its own of it
+            raise
 
 
 @contextmanager
@@ -42,6 +47,9 @@ def connect(
         views: further tables, each made when a query names it first; a table of the trace of the same name wins.
         is_repeatable: rows come in the same order each time, also where a query asks for none: with one thread.
 
+    Raises:
+        LanescopeError: a query reads a further table that cannot be made.
+
     Example:
         >>> from lanescope.trace import TimeBase, TraceBuilder
         >>> with connect(TraceBuilder(TimeBase()).finish()) as connection:
@@ -51,15 +59,20 @@ def connect(
     with connected(enable_external_access=False) as connection:
         for name, table in trace.tables().items():
             connection.register(name, table)
-        for lazy in views:
-            if lazy.spec.name not in trace.tables():
-                stand_in = _OnRequest(lazy)
-                connection.register(lazy.spec.name, stand_in)
-                stand_in.is_registered = True
+        stand_ins = [_OnRequest(lazy) for lazy in views if lazy.spec.name not in trace.tables()]
+        for stand_in in stand_ins:
+            connection.register(stand_in.name, stand_in)
+            stand_in.is_registered = True
         if is_repeatable:
             connection.execute("set threads = 1")
         connection.execute("set lock_configuration = true")
-        yield connection
+        try:
+            yield connection
+        except (duckdb.Error, UsageError):
+            refused = next((each.refused for each in stand_ins if each.refused is not None), None)
+            if refused is None:
+                raise
+            raise refused from None
 
 
 #: Column types for those of DuckDB; all others are text.

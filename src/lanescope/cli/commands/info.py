@@ -201,11 +201,11 @@ def _zero(kind: str, ns: int) -> str:
     """Return in words what times are counted from."""
     if kind == "first_event":
         return "counted from the first event" + (f", {ns:,} ns on its clock" if ns else "")
-    if kind == "unix" and ns > 0:
-        seconds, rest = divmod(ns, 10**9)
-        return f"counted from {datetime.fromtimestamp(seconds, UTC):%Y-%m-%d %H:%M:%S}.{rest:09} UTC"
-    clock = {"unix": "1970-01-01 UTC", "host_monotonic": "the start of the host's clock"}
+    clock = {"host_monotonic": "the start of the host's clock"}
     since = clock.get(kind, "the zero of the device's clock")
+    if kind == "unix":
+        seconds, ns = divmod(ns, 10**9)
+        since = f"{datetime.fromtimestamp(seconds, UTC):%Y-%m-%d %H:%M:%S} UTC"
     return f"counted from {since}" + (f" + {ns:,} ns" if ns else "")
 
 
