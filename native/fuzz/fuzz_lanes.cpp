@@ -158,12 +158,12 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
     const std::vector<uint8_t> all_known;
     for (const bool has_lengths : {false, true}) {
         for (const bool has_seen : {false, true}) {
-            const Nullable length{has_lengths ? std::span<const int64_t>(end) : none, known};
+            const Nullable length{has_lengths ? std::span<const int64_t>(end) : none, closed};
             const Nullable last_seen{has_seen ? std::span<const int64_t>(end) : none, all_known};
             known_ends(begin, length, last_seen, last);
             for (size_t i = 0; i < n; ++i) {
                 __int128 stop = begin[i];
-                if (has_lengths && known[i] != 0) stop += std::max<int64_t>(end[i], 0);
+                if (has_lengths && closed[i] != 0) stop += std::max<int64_t>(end[i], 0);
                 else if (has_seen) stop = std::max(stop, __int128{end[i]});
                 require(last[i] == static_cast<int64_t>(std::min<__int128>(stop, std::numeric_limits<int64_t>::max())));
             }

@@ -15,8 +15,10 @@ from lanescope.errors import UsageError
 
 #: Smallest limit: interpreter and libraries take most of it.
 LEAST = 192 << 20
-#: The share of the limit, one of so many, that is left for what is allocated between two measurements.
-_RESERVE = 32
+#: Left for what is allocated between two measurements and until the process has ended, bytes: up to 9 MiB were seen.
+_RESERVE = 16 << 20
+#: At least this share of the limit, one of so many.
+_RESERVE_SHARE = 32
 #: Larger arrays than this share of the limit, one of so many, are on disk.
 _LARGE_SHARE = 128
 _SUFFIXES = {"KiB": 10, "MiB": 20, "GiB": 30, "TiB": 40, "": 0}
@@ -67,7 +69,7 @@ def limited(limit: int | None, message: str, status: int) -> Iterator[None]:
     from lanescope.source.disk_arrays import large_arrays_on_disk
 
     try:
-        core.limit_memory(limit - limit // _RESERVE, message.encode("utf-8", "surrogateescape"), status)
+        core.limit_memory(limit - max(_RESERVE, limit // _RESERVE_SHARE), message.encode("utf-8", "surrogateescape"), status)
     except RuntimeError:
         raise UsageError("--memory requires /proc", hint="remove --memory on this system") from None
     try:
