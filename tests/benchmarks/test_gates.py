@@ -70,6 +70,24 @@ def test_a_gate_fails_beyond_its_tolerance_and_not_before(gates):
     assert "--renew" in rows["less"].note, "an improvement has to be kept, or half of it may be lost unseen"
 
 
+def test_a_gate_that_fails_is_counted_again_and_its_least_count_is_judged(
+    gates, without_references, tmp_path, monkeypatch
+):
+    kept = kept_file(gates, tmp_path, quiet=1_000_000, disturbed=1_000_000, worse=1_000_000)
+    turns = {
+        "quiet": [1_000_000],
+        "disturbed": [1_500_000, "no callgrind", 1_010_000],
+        "worse": [1_030_000, 1_040_000, 1_030_000],
+    }
+    monkeypatch.setattr(
+        gates, "counts", lambda chosen: counts(gates, {gate.name: turns[gate.name].pop(0) for gate in chosen})
+    )
+    rows = {row.name: row for row in gates.run(kept, [gates.Gate(name, WORK) for name in turns])}
+    assert {name for name, row in rows.items() if row.fails} == {"worse"}
+    assert rows["disturbed"].value == pytest.approx(1.01)
+    assert turns == {"quiet": [], "disturbed": [], "worse": []}
+
+
 def test_what_is_not_kept_or_cannot_be_counted_fails(gates):
     rows = judge(gates, {"new": 1, "broken": "no callgrind"}, {"broken": 5})
     assert rows["new"].fails
