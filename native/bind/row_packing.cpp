@@ -9,6 +9,7 @@
 #include <memory>
 #include <numeric>
 #include <optional>
+#include <stdexcept>
 #include <string>
 #include <utility>
 #include <vector>
@@ -55,10 +56,9 @@ NumpyInt64 place(const Array<const int64_t>& track, const Array<const int64_t>& 
                                 {span_of(order), span_of(row), span_of(begins), span_of(ends), span_of(rows)}, row_start);
     }
     if (outcome.status != layout::Status::ok) {
-        const std::string what = outcome.status == layout::Status::bad_track
-                                     ? "lies on no known track"
-                                     : "ends before it begins, or after the last time that there is";
-        throw nb::value_error(("interval " + std::to_string(outcome.where) + " " + what).c_str());
+        const std::string what = "interval " + std::to_string(outcome.where);
+        if (outcome.status == layout::Status::bad_track) throw nb::value_error((what + " lies on no known track").c_str());
+        throw std::overflow_error(what + " ends before it begins, or after the last time that there is");
     }
     return to_numpy(std::move(row_start));
 }
@@ -195,7 +195,8 @@ void lanescope::bind::layout(nb::module_& m) {
           "known"_a.noconvert(), "nested"_a.noconvert(), "order"_a.noconvert(), "row"_a.noconvert(),
           "begins"_a.noconvert(), "ends"_a.noconvert(), "rows"_a.noconvert(),
           "Fill order, row (by interval), begins and ends (along order) and rows (by lane); return where each row begins "
-          "in order, int64 [rows + 1].");
+          "in order, int64 [rows + 1]. Raises OverflowError for an interval that ends before it begins, or later than 64 bits "
+          "count.");
     m.def("layout_lane_after_lane", lane_after_lane, "track"_a.noconvert(), "begin"_a.noconvert(), "length"_a.noconvert(),
           "known"_a.noconvert(), "nested"_a.noconvert(), "rows"_a.noconvert(), "counts"_a.noconvert(),
           "Fill rows (by lane); return order (empty: it counts up) and where each row begins in it, where the intervals come "

@@ -9,6 +9,7 @@
 #include <deque>
 #include <memory>
 #include <optional>
+#include <stdexcept>
 #include <string>
 
 #include "bind/events.hpp"
@@ -90,7 +91,7 @@ struct Writer {
             case pf::Status::ok: break;
             case pf::Status::bad_index: throw nb::value_error("an index or code lies outside its table");
             case pf::Status::bad_nesting: throw nb::value_error("slices of a row cross or go back in time");
-            case pf::Status::bad_time: throw nb::value_error("a time lies before the epoch");
+            case pf::Status::bad_time: throw std::overflow_error("a time lies before the epoch");
         }
         auto* bytes = const_cast<char*>(reinterpret_cast<const char*>(block.data()));
         if (block.empty()) {
@@ -237,5 +238,5 @@ void lanescope::bind::perfetto(nb::module_& m) {
         .def("fill", &Writer::fill, "target"_a, "keeps_last"_a = false,
              nb::sig("def fill(self, target: int, keeps_last: bool = False) -> memoryview"),
              "Return a view of the next whole packets, about `target` bytes; empty at the end. It is valid until the next call; where "
-             "that `keeps_last`, until the one after it.");
+             "that `keeps_last`, until the one after it. Raises OverflowError for a time before the epoch.");
 }

@@ -382,7 +382,7 @@ def _in_time(track: Int64, ts: Int64, tracks: int) -> InTime:
     flat, none = np.zeros(tracks, np.uint8), np.empty(0, np.uint8)
     try:  # what has no length shares no time, so each track stays on one row
         core.layout_place(track, ts, np.zeros(count, np.int64), none, flat, order, row, begin, end, rows)
-    except ValueError as error:
+    except (ValueError, OverflowError) as error:
         raise InternalError(f"instants cannot be placed: {error}") from error
     start = np.zeros(tracks + 1, np.int64)
     np.cumsum(np.bincount(track, minlength=tracks), out=start[1:])

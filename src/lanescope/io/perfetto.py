@@ -193,10 +193,10 @@ def _filled(encoder: core.PerfettoEncoder, *, keeps_last: bool = False) -> Itera
 def _filled_block(encoder: core.PerfettoEncoder, size: int, *, keeps_last: bool = False) -> memoryview:
     try:
         return encoder.fill(size, keeps_last)
+    except OverflowError:
+        hint = "use --start 0, or write .json or .parquet"
+        raise UsageError("cannot write times before 0: Perfetto has none", hint=hint) from None
     except ValueError as error:
-        if "before the epoch" in str(error):
-            hint = "use --start 0, or write .json or .parquet"
-            raise UsageError("cannot write times before 0: Perfetto has none", hint=hint) from None
         raise InternalError(f"the trace cannot be drawn: {error}") from error
 
 

@@ -187,11 +187,11 @@ def place_intervals(intervals: Intervals, tracks: Table) -> RowPacking:
     row = np.empty(count, np.int32)
     try:
         start = core.layout_place(intervals.track, *times, nested, order, row, begin, end, rows)
+    except OverflowError:  # what a trace that users made themselves may have
+        raise UsageError(
+            "cannot draw the trace: a slice has a negative length, or ends later than 64 bits count"
+        ) from None
     except ValueError as error:
-        if "last time" in str(error):  # what a trace that users made themselves may have
-            raise UsageError(
-                "cannot draw the trace: a slice has a negative length, or ends later than 64 bits count"
-            ) from None
         raise InternalError(f"cannot pack slices into rows: {error}") from error
     return RowPacking(intervals, rows, start, order, (row, begin, end))
 
