@@ -6,8 +6,8 @@ import json
 import numpy as np
 import pytest
 
-from devices.ascend.helpers import decode
 import lanescope
+from devices.ascend.helpers import decode
 from lanescope import cli
 from lanescope.analysis import check
 from lanescope.devices.ascend.family import FAMILY
