@@ -61,7 +61,7 @@ FAMILY_COMMANDS = {
 #: Commands that show themselves how far they are, or serve until they are told to end.
 _OWN_PROGRESS = {"ingest", "view", "mcp"}
 #: Allocations between two garbage collections: more than a start makes, and few compared with a capture in memory.
-_GARBAGE_THRESHOLD = 50_000
+_GARBAGE_THRESHOLD = 100_000
 
 _EXAMPLES = """\
 examples:

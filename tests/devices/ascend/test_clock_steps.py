@@ -125,8 +125,65 @@ def test_two_odd_rows_are_no_step():
     assert decode(content, deps=deps).details["ascend_runs"]["clock_steps"].tolist() == [0]
 
 
-def test_without_an_impossible_stamp_nothing_is_concluded():
+def test_what_is_hardly_late_is_no_step():
     content, deps = chain(-5, 5, 20)
     trace = decode(content, deps=deps)
     assert not suspects(trace)
     assert not len(trace.details["ascend_clock_steps"])
+
+
+def late(cores, first, last, *, by=60, length=200):
+    """Return a capture in which ends of some cores are seen late for a while, and no stamp is impossible."""
+    aicore, aicpu = [], []
+    for n in range(length):
+        for core in range(12):
+            begin, tail = 10_000 + 300 * n, 10 + (7 * n + core) % 5
+            off = by if core in cores and first <= n < last else 0
+            aicore.append([core, n * 12 + core, n + 1, begin + 100 - off, begin + 180 - off, 4])
+            aicpu.append([core, n + 1, begin, begin + 180 + tail])
+    content = records(aicore, aicpu, cores=("aic",) * 12)
+    return decode(content, deps=graph(dict.fromkeys(range(length * 12), (0, -1, -1)), []))
+
+
+@pytest.mark.parametrize(("first", "last"), [(40, 100), (150, 200), (0, 30)])
+def test_a_step_without_an_impossible_stamp_is_found_where_one_core_alone_is_late(first, last):
+    trace = late({3}, first, last)
+    assert suspects(trace) == {(3, n + 1) for n in range(first, last)}
+    (size,) = trace.details["ascend_clock_steps"]["size_ticks"].tolist()
+    assert abs(size + 60) <= 4
+
+
+@pytest.mark.parametrize(
+    ("cores", "first", "last"),
+    [
+        ({3, 4, 5}, 40, 100),  # a scheduler that is late
+        ({3}, 0, 200),  # a core whose ends are always seen late
+        ({3}, 40, 46),  # a few
+    ],
+)
+def test_lateness_that_may_be_a_schedulers_is_no_step(cores, first, last):
+    assert not suspects(late(cores, first, last))
+
+
+def test_short_steps_of_any_core_are_found(corpus, tmp_path):
+    """Steps back by 2 to 9 us, also those that leave no impossible stamp: no consequence is a real violation."""
+    folder = corpus / "repro/ascend/clock_step_back_5us"
+    content = json.loads((folder / "l2_swimlane_records.json").read_text())
+    step = json.loads((folder / "truth.json").read_text())["faults"]["clock_step"]
+    (tmp_path / "deps.json").write_bytes((folder / "deps.json").read_bytes())
+
+    def shifted(rows, core, first, cycles):
+        return [
+            [*row[:3], row[3] + cycles, row[4] + cycles, *row[5:]] if row[0] == core and row[2] >= first else row
+            for row in rows
+        ]
+
+    sound = shifted(content["aicore_tasks"], step["core"], step["first_reg_task_id"], -step["cycles"])
+    for core, first, us in ((5, 30, 2), (2, 34, 2), (5, 30, 3), (5, 30, 9), (None, 0, 0)):
+        content["aicore_tasks"] = shifted(sound, core, first, -50 * us)
+        path = tmp_path / "l2_swimlane_records.json"
+        path.write_text(json.dumps(content))
+        trace = decode_file(path)
+        assert trace.details["ascend_clock_steps"]["core"].tolist() == ([] if core is None else [core])
+        edges = trace.details["ascend_edges"]
+        assert not (edges["is_violated"] & ~edges["follows_clock_step"]).any()

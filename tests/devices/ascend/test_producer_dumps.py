@@ -6,6 +6,7 @@ import json
 import numpy as np
 import pytest
 
+import lanescope
 from devices.ascend.helpers import decode
 from lanescope import cli
 from lanescope.analysis import check
@@ -114,6 +115,25 @@ def test_nothing_of_a_dump_is_lost(runs, capsys):
         rows = expected(told)
         assert sum(attempted for attempted, _ in counted.values()) == sum(map(len, rows.values()))
         assert all(attempted == collected for attempted, collected in counted.values())
+
+
+def test_task_graphs_beside_a_dump_name_tasks_of_a_single_function(runs, tmp_path):
+    # A dump does not say of what type a core is; which function such a task ran is known without it.
+    for path, content, _ in runs:
+        (graph,) = (path.parent.parent / path.name.removesuffix(".bin.gz")).glob("*/deps.json")
+        used = {
+            int(task["task_id"]): [kernel for kernel in task["kernel_ids"] if kernel >= 0]
+            for task in json.loads(graph.read_bytes())["tasks"]
+        }
+        assert {len(kernels) for kernels in used.values()} == {1}
+        (tmp_path / "deps.json").write_bytes(graph.read_bytes())
+        dump = tmp_path / path.name.removesuffix(".gz")
+        dump.write_bytes(content)
+        labels = {row["task_id"]: row["label"] for row in lanescope.open(dump).details["ascend_tasks"].rows()}
+        assert len(labels) == 5
+        for task, label in labels.items():
+            (kernel,) = used[task]
+            assert label.startswith(f"func_{kernel}_{'abc'[kernel]}(")
 
 
 def test_entries_and_buffers_without_the_header_hold_the_same_rows(runs):

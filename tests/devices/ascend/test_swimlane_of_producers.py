@@ -9,9 +9,8 @@ names of lanes. The projection, and why:
   before its producers end, and starts after them.
 * Counters hold one value each. The converter writes three in one event, which Perfetto refuses.
 * The converter names lanes of threads without a record.
-* The converter says of passes how many executions it joined with them, and of dependencies how many tasks both ends
-  have. With other arrows it writes the number of a bar. Arrows here end in bars by process, lane and time, which is
-  what viewers read.
+* The converter says of dependencies how many tasks both ends have. With other arrows it writes the number of a bar.
+  Arrows here end in bars by process, lane and time, which is what viewers read.
 * The converter repeats the metadata of a host's clock.
 """
 
@@ -58,12 +57,9 @@ def projected(events):
 
 
 def plain(value):
-    """Return an argument without rounding errors, and tasks in no order: the converter's follows no rule."""
+    """Return an argument without rounding errors."""
     if isinstance(value, list):
         return tuple(value)
-    if isinstance(value, str) and value.endswith("]"):
-        count, _, names = value.partition(": ")
-        return count, *sorted(names.strip("[]").split(", "))
     return round(value, 6) if isinstance(value, float) else value
 
 
@@ -88,17 +84,13 @@ def test_swimlanes_are_those_of_the_converter(corpus):
     assert violations == 5
 
 
-#: Arguments that only the converter writes: how many executions it joined with a pass.
-LEFT_OUT = {"finish_rows_attributed"}
-
-
 def arguments(events):
     """Return the arguments, color and category of each bar, by process, lane, name, begin and length."""
     found = defaultdict(list)
     for event in events:
         if event["ph"] == "X":
             key = (*lane(event), event["name"], ns(event["ts"]), ns(event["dur"]))
-            values = {name: plain(value) for name, value in event.get("args", {}).items() if name not in LEFT_OUT}
+            values = {name: plain(value) for name, value in event.get("args", {}).items()}
             found[key].append((sorted(values.items(), key=str), event.get("cname"), event["cat"]))
     return {key: sorted(values, key=str) for key, values in found.items()}
 
@@ -113,4 +105,11 @@ def test_arguments_of_all_bars_are_those_of_the_converter(corpus):
         for key, values in expected.items():
             assert found[key] == values, (folder.parent.name, key)
         met |= {name for event in theirs if event["ph"] == "X" for name in event.get("args", {})}
-    assert {"event-hint", "predicated_pass", "shared_at_start (aic,aiv,mix)", "visible_node_count", "bytes"} < met
+    assert {
+        "event-hint",
+        "predicated_pass",
+        "finish_rows_attributed",
+        "shared_at_start (aic,aiv,mix)",
+        "visible_node_count",
+        "bytes",
+    } < met

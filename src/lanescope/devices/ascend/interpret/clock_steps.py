@@ -4,7 +4,8 @@ The scheduler stamps when it sends an execution and when it sees it finished, th
 ends. A core whose clock stepped back receives before the dispatch and seems to be seen late; one that stepped ahead
 ends after it was seen. How long an execution waits at the core varies by far more than a step, how soon its end is seen
 hardly varies: so an impossible stamp says that there is a step, and the time from end to finish where it begins and
-ends.
+ends. A short step back may leave no impossible stamp. Then a scheduler may be late as well: it is a step only where the
+ends of one core alone are seen later than any usual, one after the other, and those of all others meanwhile are not.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from lanescope.common.distinct import distinct
+from lanescope.common.intervals import order as in_order
 from lanescope.declaration import frozen_class
 from lanescope.devices.ascend.interpret.execution_table import Executions
 from lanescope.trace.column import Mask
@@ -25,6 +27,14 @@ Int64 = npt.NDArray[np.int64]
 _LEAST_ROWS = 3
 #: A stretch has ended when rows that look sound have taken this much from its score; each takes at most 1.
 _PATIENCE = 8
+#: Executions that make a step without an impossible stamp, and the share of them that is seen unusually late.
+_LEAST_LATE, _LATE_SHARE = 8, 0.9
+#: What is unusually late: so many times as far from the median as nine of ten executions are, and twice the median.
+_UNUSUAL = 2
+#: Executions whose lateness is looked at for that, at least half as many of longer captures.
+_SAMPLED = 1 << 15
+#: Share of a step by which another core may be late meanwhile.
+_MEANWHILE = 0.3
 #: Mean score that sound rows have at most (-1: none looks stepped). Where it is larger, the step is too short to tell.
 _SOUND_SCORE = -0.4
 
@@ -51,7 +61,7 @@ def clock_steps(runs: Executions) -> Steps:
     """Find cores whose clock stepped, and the executions that this concerns.
 
     Such a core has stamps that cannot be, other cores have none, and its executions before and behind are seen as soon
-    as those of other cores. Without an impossible stamp nothing is concluded: a scheduler may be late.
+    as those of other cores. Without an impossible stamp, it alone is late for long.
 
     Args:
         runs: the executions.
@@ -62,14 +72,17 @@ def clock_steps(runs: Executions) -> Steps:
     took = np.where(runs.receive > 0, runs.receive, runs.start)
     is_back = took < runs.dispatch
     is_ahead = (runs.finish > 0) & (runs.end > runs.finish) & (runs.dispatch > 0)
-    if not (is_back.any() or is_ahead.any()):
+    is_seen = (runs.dispatch > 0) & (runs.finish > 0)
+    latency = runs.finish - runs.end
+    is_late = _unusually_late(runs.core, latency, is_seen)
+    if not (is_back.any() or is_ahead.any() or is_late.any()):
         return nothing
-    seen = np.flatnonzero((runs.dispatch > 0) & (runs.finish > 0))
+    seen = np.flatnonzero(is_seen)
     if not len(seen):
         return nothing
     # The schedulers' stamps are of another clock: their order stands.
-    seen = seen[np.lexsort((runs.dispatch[seen], runs.core[seen]))]
-    core, latency = runs.core[seen], (runs.finish - runs.end)[seen]
+    seen = seen[in_order(runs.core[seen], runs.dispatch[seen])]
+    core, latency = runs.core[seen], latency[seen]
     odd_cores = distinct(core[(is_back | is_ahead)[seen]])
     if len(odd_cores) > max(1, len(distinct(core)) // 2):
         return nothing  # not the clock of a core: this chip stamps so
@@ -82,11 +95,62 @@ def clock_steps(runs: Executions) -> Steps:
         for odd, sign in ((is_back, 1), (is_ahead, -1)):
             for begin, end, size in _stretches(late, odd[seen[first:last]], sound - level, sign):
                 found.append((first + begin, first + end, -size))
-                _mark(suspect, runs, seen[first + begin : first + end], is_last=end == last - first)
+        if is_late[seen[first:last]].any() and core[first] not in odd_cores:
+            for begin, end, size in _stretches(late, is_late[seen[first:last]], sound - level, 1):
+                part = slice(first + begin, first + end)
+                if _is_alone(runs.dispatch[seen], core, latency - level, is_late[seen], part, size):
+                    found.append((part.start, part.stop, -size))
+    for begin, end, _ in found:
+        _mark(suspect, runs, seen[begin:end], is_last=end in edges)
     if not found:
         return nothing
     first_rows, _, sizes = np.array(sorted(found), np.int64).T
     return Steps(suspect, core[first_rows], seen[first_rows], sizes)
+
+
+def _unusually_late(core: Int64, latency: Int64, is_seen: Mask) -> Mask:
+    """Return the executions whose ends were seen unusually late, of cores with several of them, bool [rows].
+
+    Args:
+        core: int64 [rows].
+        latency: int64 [rows] cycles, from the end to the moment when it was seen.
+        is_seen: bool [rows], ``latency`` is known.
+    """
+    nothing = np.zeros(len(core), np.bool_)
+    known = latency if is_seen.all() else latency[is_seen]
+    if len(known) < _LEAST_LATE:
+        return nothing
+    known = known[:: len(known) // _SAMPLED + 1]
+    at = len(known) // 2, len(known) * 9 // 10
+    middle, most = np.partition(known, at)[list(at)].tolist()
+    is_late: Mask = is_seen & (latency > middle + max(_UNUSUAL * (most - middle), middle))
+    cores = np.bincount(core[is_late]) >= _LEAST_LATE
+    if not cores.any() or np.count_nonzero(cores) > len(distinct(core)) // 2:
+        return nothing
+    return is_late & np.append(cores, np.zeros(int(core.max()) + 1 - len(cores), np.bool_))[core]
+
+
+def _is_alone(dispatch: Int64, core: Int64, late: Int64, is_late: Mask, part: slice, size: int) -> bool:
+    """Return whether a stretch of a core is unusually late throughout, not always so, and no other core is meanwhile.
+
+    Args:
+        dispatch: int64 [rows], cycles; all rows are by core and dispatch.
+        core: int64 [rows].
+        late: int64 [rows] cycles, how much later than usual the end of each was seen.
+        is_late: bool [rows], that is unusual.
+        part: the rows of the stretch.
+        size: cycles by which it is late.
+    """
+    length, mine = part.stop - part.start, int(np.count_nonzero(core == core[part.start]))
+    if length < _LEAST_LATE or is_late[part].mean() < _LATE_SHARE or mine - length < _LEAST_ROWS:
+        return False
+    span = dispatch[part]
+    others = np.flatnonzero((dispatch >= span[0]) & (dispatch <= span[-1]) & (core != core[part.start]))
+    cores, counts = np.unique(core[others], return_counts=True)
+    cores = cores[counts >= _LEAST_ROWS]
+    if 2 * len(cores) < len(distinct(core)):
+        return False  # too few to tell
+    return all(float(np.median(late[others[core[others] == one]])) < _MEANWHILE * size for one in cores.tolist())
 
 
 def _stretches(late: Int64, odd: Mask, sound: Int64, sign: int) -> list[tuple[int, int, int]]:

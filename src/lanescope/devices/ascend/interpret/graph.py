@@ -281,7 +281,8 @@ def _of_run(graph: Graph, task: Int64, number: UInt64) -> Int64:
 def functions(graph: Graph, task: Int64, core_type: npt.NDArray[np.uint8]) -> Int64:
     """Return the function that each row ran, int64 [rows]; -1 where it is not known.
 
-    A task with two vector slots shows the first one's function on both: which core ran which is not recorded.
+    A task with two vector slots shows the first one's function on both: which core ran which is not recorded. Where the
+    type of a core is not known (raw dumps), a task of a single function has run it.
 
     Args:
         graph: the task graph.
@@ -291,7 +292,11 @@ def functions(graph: Graph, task: Int64, core_type: npt.NDArray[np.uint8]) -> In
     kernels = graph.kernels
     vector = np.where(kernels[:, 1] >= 0, kernels[:, 1], kernels[:, 2])
     found = np.where(core_type == AIC, kernels[:, 0][task], vector[task])
-    return np.where(core_type == UNKNOWN, -1, np.maximum(found, -1))
+    is_unknown = core_type == UNKNOWN
+    if is_unknown.any():
+        only = np.where(np.count_nonzero(kernels >= 0, axis=1) == 1, kernels.max(axis=1, initial=-1), -1)
+        found = np.where(is_unknown, only[task], found)
+    return np.maximum(found, -1)
 
 
 def is_spmd(graph: Graph, task: Int64, core_type: npt.NDArray[np.uint8]) -> Mask:

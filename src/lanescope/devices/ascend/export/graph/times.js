@@ -45,7 +45,7 @@ function paintTimes(ctx, s) {
         ctx.lineWidth = t === focus ? 2 : 1;
         ctx.strokeRect(x, y + 2, wide, LANE - 4);
       }
-      if (wide > 44) { ctx.fillStyle = faint ? css.dim : '#10151c'; ctx.fillText(cut(ctx, `${title(t)} ${T.name[t]}`, wide - 8), x + 4, y + LANE / 2); }
+      if (wide > 44) { ctx.fillStyle = faint ? css.dim : fill(t) === css.none ? css.ink : '#10151c'; ctx.fillText(cut(ctx, `${title(t)} ${T.name[t]}`, wide - 8), x + 4, y + LANE / 2); }
       drawn = x + wide;
     }
   });

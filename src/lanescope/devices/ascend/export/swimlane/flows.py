@@ -19,6 +19,7 @@ from lanescope.devices.ascend.export.swimlane.trace_view import (
     Int64,
     bare_tids,
     by_group,
+    passes,
     scheduler_tid,
     worker_tid,
 )
@@ -280,23 +281,10 @@ def _extremes(content: Content) -> tuple[Int64, Int64]:
 
 
 def _retired(content: Content, last: Int64) -> Int64:
-    """Return the complete phase that retired each task, int64 [tasks], -1 where none can be told.
-
-    It is the first one of the core's thread to end when the last row of the task was seen to finish, or later.
-    """
-    c, phases = content, content.phases
-    found = np.full(len(c.known), -1, np.int64)
-    complete = np.flatnonzero(phases.is_named("complete"))
-    thread = phases.integers("thread")[complete]
+    """Return the complete phase that retired each task, int64 [tasks], -1 where none can be told."""
+    found = np.full(len(content.known), -1, np.int64)
     tasks = np.flatnonzero(last >= 0)
-    of_task = c.thread_of[c.core[last[tasks]]]
-    for number in distinct(thread).tolist():
-        mine = complete[thread == number]
-        mine = mine[np.argsort(phases.end[mine], kind="stable")]
-        some = tasks[of_task == number]
-        at = np.searchsorted(phases.end[mine], c.finish[last[some]])
-        inside = at < len(mine)
-        found[some[inside]] = mine[at[inside]]
+    found[tasks] = passes(content, last[tasks])
     return found
 
 

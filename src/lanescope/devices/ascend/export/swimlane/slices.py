@@ -21,6 +21,7 @@ from lanescope.devices.ascend.export.swimlane.trace_view import (
     Int64,
     bare_lanes,
     bare_tids,
+    passes,
     scheduler_tid,
     worker_tid,
 )
@@ -161,10 +162,20 @@ def _kernels(content: Content, numbers: Numbers) -> Iterator[bytes]:
 
 
 def _hints(content: Content) -> list[str]:
-    """Return the argument texts that list consumers and producers, by task: their ids, with newer naming names."""
+    """Return the argument texts that list consumers and producers, by task: their ids, with newer naming names.
+
+    Consumers are in the order of their edges. Producers are in that of the first edge of each, whoever consumes it.
+    """
     pred, succ = content.edges
     known = (content.texts if content.is_chip else content.ids.astype(str)).tolist()
     out_first, out_item = _listed(content, pred, succ)
+    count = len(pred)
+    seen = np.zeros(len(known), np.int64)
+    seen[pred[::-1]] = np.arange(count - 1, -1, -1)
+    rank = seen[pred]
+    if not bool((rank[1:] >= rank[:-1]).all()):
+        order = np.argsort(rank, kind="stable")
+        pred, succ = pred[order], succ[order]
     in_first, in_item = _listed(content, succ, pred)
     return core.ascend_hints(known, out_first, out_item, in_first, in_item)
 
@@ -225,14 +236,19 @@ def _phases(content: Content) -> Iterator[bytes]:
             depths.append(f',"{where}_at_{when} (aic,aiv,mix)":[{", ".join("$" + name for name in names)}]')
     is_complete = phases.is_named("complete")[rows]
     kind_of = 2 * has_depths + is_complete
+    finished = ',"finishes_processed":$tasks'
+    if content.is_chip:
+        seen = passes(content, np.flatnonzero(content.is_joined))
+        columns["seen"] = np.bincount(seen[seen >= 0], minlength=len(phases))[rows]
+        finished += ',"finish_rows_attributed":$seen'
     counts = np.bincount(kind_of)
     kinds = np.flatnonzero(counts)
     which = (np.cumsum(counts > 0) - 1)[kind_of]
     for kind in kinds.tolist():
-        finished = ',"finishes_processed":$tasks' if kind & 1 else ""
-        shown = "".join(text for place, text in enumerate(depths) if kind >> (len(depths) - place) & 1)
+        shown = finished if kind & 1 else ""
+        shown += "".join(text for place, text in enumerate(depths) if kind >> (len(depths) - place) & 1)
         texts.append(
-            f'{{"args":{{"phase":"$name","loop_iter":$loop,"tasks_processed":$tasks{finished}{shown}}},'
+            f'{{"args":{{"phase":"$name","loop_iter":$loop,"tasks_processed":$tasks{shown}}},'
             '"cat":"scheduler",$color"name":"$name($tasks)","ph":"X",'
             f'"pid":{SCHEDULER},"tid":$tid,"ts":$begin,"dur":$length}}'
         )

@@ -285,3 +285,26 @@ def bare_tids(content: Content) -> Int64:
     keys = np.array([code * len(content.trace.tracks) + track for code, track in lanes], np.int64)
     numbers = np.array([number for number, _ in lanes.values()], np.int64)
     return numbers[np.searchsorted(keys, _bare_keys(content))]
+
+
+def passes(content: Content, rows: Int64) -> Int64:
+    """Return the complete phase that saw each execution end, int64 [rows], -1 where none can be told.
+
+    It is the first one of the core's thread to end when the execution was seen to finish, or later.
+
+    Args:
+        content: the trace.
+        rows: int64 [rows], executions that were seen to finish.
+    """
+    c, phases = content, content.phases
+    found = np.full(len(rows), -1, np.int64)
+    complete = np.flatnonzero(phases.is_named("complete"))
+    thread, thread_of = phases.integers("thread")[complete], c.thread_of[c.core[rows]]
+    for number in distinct(thread).tolist():
+        mine = complete[thread == number]
+        mine = mine[np.argsort(phases.end[mine], kind="stable")]
+        some = np.flatnonzero(thread_of == number)
+        at = np.searchsorted(phases.end[mine], c.finish[rows[some]])
+        inside = at < len(mine)
+        found[some[inside]] = mine[at[inside]]
+    return found
