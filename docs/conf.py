@@ -18,6 +18,8 @@ myst_heading_anchors = 3
 html_theme = "furo"
 # Outputs have up to 90 columns: with letters of this size they fit.
 html_theme_options = {"light_css_variables": {"code-font-size": "var(--font-size--small--3)"}}
+html_static_path = ["static"]
+html_css_files = ["pages.css"]
 html_show_copyright = False
 html_title = f"lanescope {version}"
 autodoc_member_order = "bysource"

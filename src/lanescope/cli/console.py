@@ -107,13 +107,13 @@ def remarks(*, is_quiet: bool) -> Iterator[None]:
 def echo(message: str) -> None:
     """Print a remark on standard error, unless the user wants none."""
     if not _is_quiet:
-        print(message, file=sys.stderr)
+        _print(message)
 
 
 def print_error(message: str, hint: str = "", *, kind: str = "error") -> None:
     """Print an error, and on a second line what to do next."""
     with suppress(OSError):  # standard error may be closed; the exit status remains
-        print(error_text(message, hint, kind=kind), file=sys.stderr)
+        _print(error_text(message, hint, kind=kind))
 
 
 def error_text(message: str, hint: str = "", *, kind: str = "error") -> str:
@@ -124,7 +124,19 @@ def error_text(message: str, hint: str = "", *, kind: str = "error") -> str:
 
 def warn(message: str) -> None:
     """Print a warning."""
-    print(f"lanescope: warning: {_on_one_line(message)}", file=sys.stderr)
+    _print(f"lanescope: warning: {_on_one_line(message)}")
+
+
+def _print(text: str) -> None:
+    """Print lines on standard error: on a terminal, which would break them inside numbers, as many as they take."""
+    stream = sys.stderr
+    if stream is not None and stream.isatty():
+        from lanescope.view.table_output import is_terminal, terminal_width
+        from lanescope.view.tables.layout import wrapped
+
+        width = terminal_width(stream) if is_terminal(stream) else 0
+        text = "\n".join(line for each in text.split("\n") for line in wrapped(each, width, "    "))
+    print(text, file=stream)
 
 
 def print_written(path: str, *content: str, size: int) -> None:

@@ -56,7 +56,8 @@ def print_findings(
         look = look_of(args)
         room = look.room(sys.stdout)
         width = 0 if room.is_wide else room.width
-        for line in blocks(findings, findings if is_all else limit_per_rule(findings), args.input, unit, width):
+        shown, is_colored = findings if is_all else limit_per_rule(findings), look.has_color(sys.stdout)
+        for line in blocks(findings, shown, args.input, unit, width, is_colored=is_colored):
             print(room.encoded(line))
         if findings:
             print(sums(findings, rules))

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import argparse
 import os
+import sys
 from collections.abc import Iterator, Sequence
 from functools import cached_property
 from itertools import islice
@@ -15,8 +16,10 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from lanescope.cli.arguments import positive
 from lanescope.cli.console import echo
+from lanescope.cli.context import is_for_people
 from lanescope.errors import UsageError
 from lanescope.view.formatting import format_count
+from lanescope.view.table_output import is_terminal
 
 if TYPE_CHECKING:
     from lanescope import Table
@@ -25,6 +28,8 @@ Row = TypeVar("Row")
 
 #: Characters of a digest.
 _DIGITS = 12
+#: Rows that a person at a terminal is given where nobody says how many; the largest are first.
+_SCREEN = 30
 #: What the command line says of the form of an answer, not of the question.
 _FORM = (
     "limit", "cursor", "json", "csv", "wide", "unit", "color", "format", "all", "sarif", "force", "strict", "fail_on",
@@ -42,11 +47,22 @@ class Page:
         offset: position of the first row.
         rows: how many are given.
         total: how many there are.
+        is_screenful: whether it ends where a screen does, not where the user says.
     """
 
-    def __init__(self, args: argparse.Namespace, verb: str, of: str, offset: int, rows: int, total: int) -> None:
+    def __init__(
+        self,
+        args: argparse.Namespace,
+        verb: str,
+        of: str,
+        offset: int,
+        rows: int,
+        total: int,
+        *,
+        is_screenful: bool = False,
+    ) -> None:
         self._question = args, verb
-        self.of, self.offset, self.rows, self.total = of, offset, rows, total
+        self.of, self.offset, self.rows, self.total, self.is_screenful = of, offset, rows, total, is_screenful
 
     @cached_property
     def digest(self) -> str:
@@ -73,12 +89,13 @@ class Page:
         """State on standard error what is left."""
         if self.next is not None:
             one = f"more {self.of.removesuffix('s')}"
-            echo(f"{format_count(self.left, one)}: use --cursor {self.next}")
+            how = f"--limit {self.total}, --json or --csv" if self.is_screenful else f"--cursor {self.next}"
+            echo(f"{format_count(self.left, one)}: use {how}")
 
 
-def add_paging(parser: argparse.ArgumentParser, default: int = 0) -> None:
-    """Add the arguments; ``default`` rows are given, 0: all."""
-    text = f"rows (default: {default or 'all'})"
+def add_paging(parser: argparse.ArgumentParser, default: int = 0, *, is_screenful: bool = False) -> None:
+    """Add the arguments; ``default`` rows are given, 0: all, or what a person reads (``part``)."""
+    text = f"rows (default: {default or 'all'}{f', on a terminal {_SCREEN}' if is_screenful else ''})"
     parser.add_argument("--limit", metavar="N", type=positive, default=default, help=text)
     parser.add_argument("--cursor", metavar="CURSOR", default="", help="continue the answer that printed this cursor")
 
@@ -107,15 +124,38 @@ def start(args: argparse.Namespace, verb: str) -> int:
     return int(offset)
 
 
-def part(args: argparse.Namespace, verb: str, rows: Sequence[Row], *, of: str = "rows") -> tuple[list[Row], Page]:
-    """Return the rows that the user asks for, and which they are; errors as ``start``."""
-    first = start(args, verb)
-    found = list(rows[first : first + args.limit] if args.limit else rows[first:])
-    return found, Page(args, verb, of, first, len(found), len(rows))
+def _limit(args: argparse.Namespace, *, is_screenful: bool) -> int:
+    """Return how many rows are given at most, 0: all."""
+    if args.limit or not is_screenful or not is_for_people(args) or not is_terminal(sys.stdout):
+        return int(args.limit or 0)
+    return _SCREEN
+
+
+def part(
+    args: argparse.Namespace, verb: str, rows: Sequence[Row], *, of: str = "rows", is_screenful: bool = False
+) -> tuple[list[Row], Page]:
+    """Return the rows that the user asks for, and which they are; errors as ``start``.
+
+    Args:
+        args: the command line.
+        verb: name of the command.
+        rows: all of the answer.
+        of: see ``Page``.
+        is_screenful: whether a terminal is given the first ones only where the user does not say how many.
+    """
+    first, limit = start(args, verb), _limit(args, is_screenful=is_screenful)
+    found = list(rows[first : first + limit] if limit else rows[first:])
+    return found, Page(args, verb, of, first, len(found), len(rows), is_screenful=limit != args.limit)
 
 
 def table_part(
-    args: argparse.Namespace, verb: str, table: Table, *, of: str = "rows", total: int | None = None
+    args: argparse.Namespace,
+    verb: str,
+    table: Table,
+    *,
+    of: str = "rows",
+    total: int | None = None,
+    is_screenful: bool = False,
 ) -> tuple[list[dict[str, Any]], Page]:
     """Return the rows of a table that the user asks for, and which they are; errors as ``start``.
 
@@ -125,13 +165,15 @@ def table_part(
         table: the answer, up to the last row that is asked for at least.
         of: see ``Page``.
         total: how many rows the answer has; None: those of the table.
+        is_screenful: as of ``part``.
     """
     import numpy as np
 
-    first = start(args, verb)
-    last = min(first + args.limit, len(table)) if args.limit else len(table)
+    first, limit = start(args, verb), _limit(args, is_screenful=is_screenful)
+    last = min(first + limit, len(table)) if limit else len(table)
     found = list(table.take(np.arange(min(first, last), last)).rows())
-    return found, Page(args, verb, of, first, len(found), len(table) if total is None else total)
+    total = len(table) if total is None else total
+    return found, Page(args, verb, of, first, len(found), total, is_screenful=limit != args.limit)
 
 
 def streamed_part(args: argparse.Namespace, verb: str, rows: Iterator[Row]) -> tuple[list[Row], Page]:

@@ -102,6 +102,16 @@ def empty_inputs(trace: Trace) -> Iterator[Empty]:
             yield Empty(file["path"], row["count"], stat_meanings(registry.family(file["family"]))[row["name"]])
 
 
+def meanings_of(trace: Trace) -> dict[str, str]:
+    """Return what the stats of a trace mean, whichever families decoded it."""
+    found = stat_meanings(None)
+    for name in dict.fromkeys(trace.inputs.values("family").tolist()):
+        # A folder of Parquet files may be of a family that is not installed here.
+        with suppress(UsageError, MissingDependencyError):
+            found |= stat_meanings(registry.family(name))
+    return found
+
+
 def stat_meanings(family: Family | None) -> dict[str, str]:
     """Return what each stat that a family may count means, by name; None: those that any family may count."""
     return {spec.name: spec.doc for spec in (*CORE_STATS, *(() if family is None else family.stats))}

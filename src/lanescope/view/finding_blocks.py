@@ -20,10 +20,18 @@ _INDENT, _LEAST_PATH = 4, 24
 _LEAST_TEXT = 30
 #: Below this share one decimal shows nothing.
 _SMALL = 0.0005
+#: Colors of terminals: red, yellow, cyan.
+_COLORS = {"error": 31, "warning": 33, "notice": 36}
 
 
 def blocks(
-    findings: Sequence[Finding], shown: Sequence[Finding], capture: str, unit: str, width: int = 0
+    findings: Sequence[Finding],
+    shown: Sequence[Finding],
+    capture: str,
+    unit: str,
+    width: int = 0,
+    *,
+    is_colored: bool = False,
 ) -> Iterator[str]:
     """Yield the lines.
 
@@ -33,18 +41,29 @@ def blocks(
         capture: path of the capture: findings about the whole of it do not repeat it.
         unit: unit of times.
         width: columns of a line; 0: any number, and nothing is shortened.
+        is_colored: whether severities have their color.
     """
     hidden = Counter(finding.code for finding in findings) - Counter(finding.code for finding in shown)
     yield escape(capture)
     for code in dict.fromkeys(finding.code for finding in findings):
         of_rule = [finding for finding in findings if finding.code == code]
-        yield from wrapped(_heading(of_rule), width, " " * _INDENT)
+        heading, *rest = wrapped(_heading(of_rule), width, " " * _INDENT)
+        yield _colored(heading) if is_colored else heading
+        yield from rest
         yield from _locations([finding for finding in shown if finding.code == code], capture, unit, width)
         if hidden[code]:
             more = f"{' ' * _INDENT}... {hidden[code]:,} more locations (use --all or --json)"
             yield from wrapped(more, width, " " * _INDENT)
         for help in dict.fromkeys(finding.help for finding in of_rule):
             yield from wrapped(f"  help: {escape(help)}", width, " " * 8)
+
+
+def _colored(heading: str) -> str:
+    """Return a heading whose severities, which come before its colon, have their colors."""
+    severities, colon, title = heading.partition(":")
+    for severity, color in _COLORS.items():
+        severities = severities.replace(severity, f"\x1b[{color}m{severity}\x1b[0m")
+    return severities + colon + title
 
 
 def _heading(findings: Sequence[Finding]) -> str:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import shutil
 import sys
-import textwrap
 from collections.abc import Iterator, Sequence
 from html import escape as html_escape
 from typing import TYPE_CHECKING, Any
@@ -14,7 +13,7 @@ from lanescope.view.formatting import escape, format_count, format_duration
 from lanescope.view.table_output import Look
 from lanescope.view.tables.cells import cell, headline
 from lanescope.view.tables.columns import Col, declared
-from lanescope.view.tables.layout import Layout, Room
+from lanescope.view.tables.layout import Layout, Room, wrapped
 
 if TYPE_CHECKING:
     from lanescope.trace import Table, Trace
@@ -76,7 +75,7 @@ def table_text(table: Table, width: int | None = None) -> str:
 def _sentences(table: Table, room: Room) -> Iterator[str]:
     """Yield the sentences of a table, whole, and the command of each below it."""
     for row in table.take(range_of(min(len(table), ROWS))).rows():
-        yield from textwrap.wrap(room.encoded(escape(row[_SENTENCE])), room.width, subsequent_indent="  ")
+        yield from wrapped(room.encoded(escape(row[_SENTENCE])), room.width)
         if row.get(_COMMAND):
             yield f"    {room.encoded(escape(row[_COMMAND]))}"
 

@@ -20,7 +20,8 @@ from lanescope.cli.console import echo, print_json
 from lanescope.cli.tables import print_table
 from lanescope.errors import UsageError
 from lanescope.families.family import Family
-from lanescope.view.formatting import escape
+from lanescope.view.formatting import escape, format_count
+from lanescope.view.tables.cells import Measured
 
 EXAMPLES = (
     "lanescope baseline add baseline run1.bin run2.bin run3.bin run4.bin",
@@ -57,7 +58,7 @@ def _add(args: argparse.Namespace) -> int:
     runs = Runs(args)
     for each in runs.read(args.inputs):
         path = comparing.add_to_baseline(args.folder, each, overwrite=args.force)
-        echo(f"wrote {escape(str(path))} ({len(each.groups):,} groups)")
+        echo(f"wrote {escape(str(path))} ({format_count(len(each.groups), 'group')})")
     return runs.status
 
 
@@ -69,8 +70,19 @@ def _list(args: argparse.Namespace) -> int:
     rows = [[one.name, one.sha256, one.unit, one.span, one.total, len(one.groups), ",".join(one.by)] for one in kept]
     if args.json:
         print_json("lanescope.baseline/1", runs=[dict(zip(columns, row, strict=True)) for row in rows])
-    else:
+    elif args.csv:
         print_table(args, columns, rows)
+    else:
+        # Times of ns say their unit; those of other runs have it beside them.
+        kept_columns = [
+            at for at, name in enumerate(columns) if name != "unit" or any(one.unit != "ns" for one in kept)
+        ]
+        kinds = [("duration" if one.unit == "ns" else "count") for one in kept]
+        shown = [
+            [Measured(row[at], kind) if columns[at] in ("span", "busy") else row[at] for at in kept_columns]
+            for row, kind in zip(rows, kinds, strict=True)
+        ]
+        print_table(args, [columns[at] for at in kept_columns], shown)
     return 0
 
 

@@ -14,7 +14,7 @@ from lanescope.cli.context import close, window_of
 from lanescope.cli.paging import add_paging, is_paged, part
 from lanescope.cli.reading import is_dataset, opened, passed
 from lanescope.cli.settings import FAIL_ON, Settings
-from lanescope.cli.tables import add_formats
+from lanescope.cli.tables import add_formats, print_wrapped
 from lanescope.errors import UsageError
 from lanescope.families.declaration import UPDATE
 from lanescope.families.family import Family
@@ -79,7 +79,7 @@ def configure(parser: argparse.ArgumentParser, families: Sequence[Family], argum
 def run(args: argparse.Namespace) -> int:
     """Print the findings."""
     if args.explain:
-        _explain(args.explain)
+        _explain(args)
         return 0
     if is_dataset(args.input):
         from lanescope.cli import dataset_answers
@@ -122,11 +122,14 @@ def run(args: argparse.Namespace) -> int:
     return close(last, args, int(any(finding.severity in fails for finding in findings)))
 
 
-def _explain(code: str) -> None:
+def _explain(args: argparse.Namespace) -> None:
     from lanescope.analysis import check
 
-    for rule in check.rules([code]):
-        print(f"{rule.code} {rule.title} ({rule.severity})\n\n{rule.description}\n\nhelp: {rule.help}\n")
+    for rule in check.rules([args.explain]):
+        for text in (f"{rule.code} {rule.title} ({rule.severity})", rule.description, f"help: {rule.help}"):
+            for line in text.split("\n"):
+                print_wrapped(args, line, "")
+            print()
 
 
 def settings_of(args: argparse.Namespace) -> CheckSettings:

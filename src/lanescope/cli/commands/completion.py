@@ -8,6 +8,7 @@ from __future__ import annotations
 import argparse
 import re
 from collections.abc import Sequence
+from functools import cache
 from importlib import import_module
 from typing import Any
 
@@ -27,6 +28,8 @@ EXAMPLES = (
 
 #: Words of the name of an argument that say that it is a file, or a folder.
 _FILES, _FOLDERS = {"FILE", "BUFFER", "WAVE"}, {"DIR", "FOLDER", "DATASET"}
+#: Names of arguments that are rules, and the values at the end of a line of help.
+_CODES, _LIST = ("CODE", "CODES"), re.compile(r": [\w-]+(, [\w-]+)+$")
 _SHELLS = ("bash", "zsh", "fish", "tcsh")
 
 
@@ -78,15 +81,27 @@ def full_parser() -> Parser:
     return parser
 
 
+@cache
+def rule_codes() -> list[str]:
+    """Return the codes of all rules."""
+    from lanescope.analysis import check
+
+    return [rule.code for rule in check.rules(families=registry.BUILTIN)]
+
+
 def _hint_all(parser: Parser, families: Sequence[str]) -> None:
     for action in parser._actions:  # argparse offers no other way to all arguments of a parser
         hint(action, families)
 
 
 def hint(action: Any, families: Sequence[str]) -> None:
-    """Set the completion of an argument: families, files."""
+    """Set the completion of an argument: families, rules, files; beside values, what they are without their list."""
+    if action.choices is not None and action.help:
+        action.help = _LIST.sub("", action.help)
     if action.dest in ("family", "help_family"):
         action.choices = list(families)
+    elif action.metavar in _CODES:
+        action.choices = rule_codes()
     elif action.choices is None and action.nargs != 0:
         words = set(re.findall(r"[A-Z]+", str(action.metavar)))
         if words & _FOLDERS:

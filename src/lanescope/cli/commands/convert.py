@@ -116,10 +116,9 @@ def run(args: argparse.Namespace) -> int:
             report = passed(source, args.inputs[0], sink=sink, annotate=annotate)
     else:
         report = run_pipeline(_merged(args), sink=sink, annotate=annotate)
+    rows = format_row_counts(report.rows) or "no events"
     if format_ == "parquet":
-        rows = ", ".join(f"{count:,} {name}" for name, count in report.rows.items() if count)
-    else:
-        rows = format_row_counts(report.rows) or "no events"
+        rows += ", " + format_count(sum(map(bool, report.rows.values())), "table")
     assert report.written is not None
     if report.unmarked:
         warn(

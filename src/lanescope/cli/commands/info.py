@@ -21,7 +21,7 @@ from lanescope.cli.reading import is_dataset, opened, passed
 from lanescope.cli.tables import add_formats, echo_left_out, look_of, print_table
 from lanescope.errors import InputError, UsageError
 from lanescope.families.family import Family
-from lanescope.pipeline.diagnostics import empty_inputs, stat_meanings
+from lanescope.pipeline.diagnostics import empty_inputs, meanings_of
 from lanescope.pipeline.observers import Counted, Counts
 from lanescope.view.formatting import escape, format_bytes, format_count, format_duration
 from lanescope.view.tables.columns import Col, column
@@ -73,13 +73,14 @@ def run(args: argparse.Namespace) -> int:
     with opened(args.input, args, hashes=args.json) as source:
         last = passed(source, args.input, refuses=False, observers=[counts, span]).last
         content = _content(counts.result(), span.result(), last, source, () if args.json else _INPUTS)
+        is_made = source.family is None
         # Of a family or a layout that the user gave, recognition may know nothing.
         given = "" if source.match.is_recognized else "as given; recognition: "
     content["stats"], page = part(args, "info", content["stats"], of="stats")
     if args.json:
         print_json("lanescope.info/1", **window_of(last), **page.described(), **content)
     else:
-        _print(content, last, args, given)
+        _print(content, last, args, given, is_made=is_made)
         page.state()
         if not content["rows"]["slices"] and not content["rows"]["instants"] and not any(empty_inputs(last)):
             warn("no events decoded; inspect the bytes with 'lanescope dump --stage packet'")
@@ -113,7 +114,7 @@ def _content(
 ) -> dict[str, Any]:
     """Return the report, with these columns of the inputs, or all."""
     inputs, match = list(last.inputs.rows(*columns)), source.match
-    meanings = stat_meanings(source.family)
+    meanings = meanings_of(last)
     kinds = last.tracks.values("kind").tolist()
     return {
         "family": inputs[0]["family"] if inputs else "",
@@ -139,7 +140,7 @@ def _content(
     }
 
 
-def _print(content: dict[str, Any], last: Trace, args: argparse.Namespace, given: str) -> None:
+def _print(content: dict[str, Any], last: Trace, args: argparse.Namespace, given: str, *, is_made: bool) -> None:
     if args.csv:
         accounting = [[row[name] for name in _ACCOUNTING] for row in content["accounting"]]
         print_table(args, [column(*each) for each in _ACCOUNTING.items()], accounting)
@@ -150,7 +151,8 @@ def _print(content: dict[str, Any], last: Trace, args: argparse.Namespace, given
 
     room = look_of(args).room(sys.stdout)
     main = content["inputs"][0]["path"] if content["inputs"] else args.input
-    print(titled(main, room))
+    # A folder that lanescope wrote says what it was made of.
+    print(titled(f"{args.input}, made of {main}" if is_made else main, room))
     for line in block(_overview(content, last, given), room):
         print(line)
     print()

@@ -23,7 +23,7 @@ def configure(parser: argparse.ArgumentParser, families: Sequence[Family], argum
     add_input(parser, families)
     add_window(parser)
     parser.add_argument("--by", choices=_BY, default="device", help="owner whose lanes are summed (default: device)")
-    add_paging(parser)
+    add_paging(parser, is_screenful=True)
     add_formats(parser, "lanescope.phases/1")
 
 
@@ -35,7 +35,7 @@ def run(args: argparse.Namespace) -> int:
     trace = lanes.trace
     table = trace_queries.phases(lanes, args.by)
     unit = trace.time.time_unit
-    listed, page = table_part(args, "phases", table)
+    listed, page = table_part(args, "phases", table, is_screenful=True)
     rows = [{name: value for name, value in row.items() if name != "id"} for row in listed]
     if args.json:
         rows = [{f"total_{unit}" if name == "total" else name: value for name, value in row.items()} for row in rows]

@@ -57,7 +57,7 @@ def configure(parser: argparse.ArgumentParser, families: Sequence[Family], argum
     choices = dict.fromkeys((*_GROUPS, *_ANALYSES, *_UNITS, *own, *_OF_DATASETS))
     text = f"grouping (default: name; --follow: tally): {', '.join(choices)}"
     parser.add_argument("--by", metavar="WHAT", choices=tuple(choices), help=text)
-    add_paging(parser)
+    add_paging(parser, is_screenful=True)
     parser.add_argument(
         "--within",
         metavar="UNIT",
@@ -247,7 +247,7 @@ def _print_summary(
     """
     unit = "ns" if trace is None else trace.time.time_unit
     window = {} if trace is None else window_of(trace)
-    rows, page = part(args, "summary", list(table.rows()))
+    rows, page = part(args, "summary", list(table.rows()), is_screenful=True)
     columns = [name for name in table.spec.names if name != "id"]
     if args.json:
         if args.by in _GROUPS:
@@ -335,7 +335,7 @@ def _regions(args: argparse.Namespace, shared: AnalysisCache, suspects: Suspects
         if is_text:
             from lanescope.view.analysis_report import region_table, region_title
 
-            found, page = part(args, "summary", list(table.rows()))
+            found, page = part(args, "summary", list(table.rows()), is_screenful=True)
             print_table(args, *region_table(shared, table, role, found), about=above, title=region_title(role))
             page.state()
             return
@@ -382,7 +382,7 @@ def _print(args: argparse.Namespace, tables: Sequence[Table], trace: Trace, more
         ci_output.print_sums(args, tables[0].spec, [row for table in tables for row in table.rows()], trace)
         return
     unit = trace.time.time_unit
-    rows, page = part(args, "summary", [row for table in tables for row in table.rows()])
+    rows, page = part(args, "summary", [row for table in tables for row in table.rows()], is_screenful=True)
     columns = [name for name in tables[0].spec.names if name != "id"]
     if args.json:
         listed = [{name: row[name] for name in columns} for row in rows]
@@ -398,7 +398,7 @@ def _print(args: argparse.Namespace, tables: Sequence[Table], trace: Trace, more
 def _show_units(table: Table, args: argparse.Namespace, unit: str, above: str) -> None:
     from lanescope.view.analysis_report import unit_table, unit_words
 
-    rows, page = part(args, "summary", list(table.rows()))
+    rows, page = part(args, "summary", list(table.rows()), is_screenful=True)
     print_table(args, *unit_table(table, args.by, unit, rows), about=above)
     page.state()
     screen_of(args).paragraph(*unit_words(table, args.by, unit))

@@ -6,6 +6,7 @@ go before names become alike.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -26,6 +27,10 @@ _HEAD_SHARES = (0.5, 0.25)
 _KEPT, _ROUNDS = 4, 3
 #: Characters of a bar: as many as there is room for.
 _BAR, _LEAST_BAR, _LONGEST_BAR = 20, 4, 40
+#: Where lines have any length, longer texts make no column wider: they are shown whole, and move the rest of their row.
+_USUAL_TEXT = 100
+#: A number, which stays on the line of its unit or of what it counts.
+_NUMBER = re.compile(r"[(<~]*[-+]?\d[\d,]*(\.\d+)?")
 #: What a character is where the terminal knows ASCII only.
 _ASCII = str.maketrans({
     "─": "-", "…": "~", "µ": "u", "×": "x", "█": "#", "·": ".", **dict.fromkeys("▏▎▍▌", "-"),  # noqa: RUF001
@@ -76,13 +81,11 @@ class Layout:
             at: [] if column.kind == "bar" else [self._cell(cell(row[at], column, room.unit), column) for row in rows]
             for at, column in self._columns
         }
-        natural = {
-            at: _BAR if column.kind == "bar" else max(map(display_width, [self._heads[at], *self._texts[at]]))
-            for at, column in self._columns
-        }
-        self._widths, self._shown = natural, list(self._columns)
         self._is_cut = False
-        if room.width and not room.is_wide:
+        has_any_length = not room.width or room.is_wide
+        natural = {at: self._natural_width(at, column, has_any_length=has_any_length) for at, column in self._columns}
+        self._widths, self._shown = natural, list(self._columns)
+        if not has_any_length:
             self._fit(natural)
         self.hidden = [self._heads[at] for at, each in self._columns if (at, each) not in self._shown]
         self._shown = [(at, each) for at, each in self._shown if self._widths[at] or each.kind != "bar"]
@@ -92,6 +95,15 @@ class Layout:
         self._cuts = {
             at: distinct_cuts(self._texts[at], self._widths[at], share) for at, share in self._heads_kept.items()
         }
+
+    def _natural_width(self, at: int, column: Col, *, has_any_length: bool) -> int:
+        """Return the width that a column takes: no few long texts fill all rows with blanks."""
+        if column.kind == "bar":
+            return _BAR
+        widths = list(map(display_width, [self._heads[at], *self._texts[at]]))
+        if has_any_length and column.kind == "text":
+            return max((width for width in widths if width <= _USUAL_TEXT), default=_USUAL_TEXT)
+        return max(widths)
 
     def _fit(self, natural: dict[int, int]) -> None:
         """Choose columns and widths."""
@@ -264,11 +276,18 @@ def _common(one: str, other: str) -> int:
 
 
 def wrapped(text: str, width: int, indent: str = "  ", measure: Callable[[str], int] = display_width) -> list[str]:
-    """Return a sentence on lines of a width, the further ones indented; all on one line for 0."""
+    """Return a sentence on lines of a width, the further ones indented; all on one line for 0.
+
+    A number is on the line of the word after it: its unit, or what it counts.
+
+    Example:
+        >>> wrapped("time from 0 to 584,767,000 ns", 27)
+        ['time from 0 to', '  584,767,000 ns']
+    """
     if not width or measure(text) <= width:
         return [text]
     rows: list[str] = []
-    first, *words = text.lstrip(" ").split(" ")
+    first, *words = _kept_together(text.lstrip(" ").split(" "), width - len(indent), measure)
     row = " " * (len(text) - len(text.lstrip(" "))) + first
     for word in words:
         if measure(row) + 1 + measure(word) > width:
@@ -277,3 +296,17 @@ def wrapped(text: str, width: int, indent: str = "  ", measure: Callable[[str], 
         else:
             row = f"{row} {word}"
     return [*rows, row]
+
+
+def _kept_together(words: Sequence[str], width: int, measure: Callable[[str], int]) -> list[str]:
+    """Return words, numbers with the one after them where that fits a line."""
+    kept: list[str] = []
+    is_open = False
+    for word in words:
+        is_number = _NUMBER.fullmatch(word) is not None
+        if is_open and word and not is_number and measure(f"{kept[-1]} {word}") <= width:
+            kept[-1] += f" {word}"
+        else:
+            kept.append(word)
+        is_open = is_number
+    return kept
