@@ -147,6 +147,12 @@ wheel-test: ## build sdist and wheel and run the demo without a compiler; PYTHON
 portable-wheel: .venv/venv.stamp ## build for glibc 2.28, musl and aarch64 with Zig's compiler; auditwheel judges the wheel
 	@tools/portable_wheel
 
+news: venv ## put the files of news into CHANGELOG.md
+	@$(BIN)/python tools/release.py news
+
+release: venv ## collect the news and write VERSION wherever the package has it; commits and publishes nothing
+	@$(BIN)/python tools/release.py version $(or $(VERSION),"")
+
 sbom: wheel ## write what the wheel and its extras bring along to dist/lanescope.cdx.json (CycloneDX)
 	@tools/audit sbom
 
@@ -159,4 +165,4 @@ clean: ## remove everything that is made here
 	rm -f $(STUB)
 	find src tests benchmarks docs tools -name __pycache__ -type d -prune -exec rm -rf {} +
 
-.PHONY: FORCE help venv native demo test test-full hunt power mutate path-fuzz matrix matrix-random matrix-mutants test-tools browser-tools lint docs pages man bench gpu gates bench-check fuzz kill-test test-sanitized mutate-code sanitize wheel wheel-test portable-wheel sbom audit clean
+.PHONY: FORCE help venv native demo test test-full hunt power mutate path-fuzz matrix matrix-random matrix-mutants test-tools browser-tools lint docs pages man bench gpu gates bench-check fuzz kill-test test-sanitized mutate-code sanitize wheel wheel-test portable-wheel news release sbom audit clean

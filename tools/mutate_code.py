@@ -50,6 +50,10 @@ ROOMS = {
          "tests/analysis/test_evidence_sql.py", "tests/cli/test_check_show.py", "tests/test_findings.py",
          "tests/plausibility/test_impact.py", "tests/pipeline/test_suspect_marks.py"],
     ),
+    "chrome": (
+        "foreign/chrome",
+        ["tests/foreign/chrome", "tests/foreign/test_detection.py", "tests/foreign/test_one_timeline.py"],
+    ),
     "ascend": ("devices/ascend/interpret", ["tests/devices/ascend", "tests/scenarios"]),
 }  # fmt: skip
 
@@ -62,8 +66,9 @@ OTHER_OPERATOR = {
     ast.BitAnd: ast.BitOr, ast.BitOr: ast.BitAnd, ast.LShift: ast.RShift, ast.RShift: ast.LShift, ast.Mod: ast.Mult,
 }  # fmt: skip
 OTHER_CALL = {"min": "max", "max": "min", "any": "all", "all": "any", "minimum": "maximum", "maximum": "minimum"}
-#: Seconds of CPU and of any clock that one change may take before it counts as noticed: it hangs.
-MOST_CPU, MOST_SECONDS = 120, 1200
+#: Seconds of CPU, or times what the tests take without a change, and seconds of any clock that one change may take
+#: before it counts as noticed: it hangs.
+MOST_CPU, MOST_TIMES, MOST_SECONDS = 120, 3, 3600
 
 
 @dataclass(frozen=True)
@@ -242,8 +247,14 @@ def tests_of(change: Change | None, room: str) -> list[str]:
     return [str(path) for path in sorted(files, key=lambda path: -len(words & set(path.stem.split("_"))))]
 
 
-def is_noticed(change: Change | None, room: str) -> bool:
-    """Run the tests of a room with a change, in a process of their own; return whether one fails."""
+def is_noticed(change: Change | None, room: str, most_cpu: float = MOST_SECONDS) -> bool:
+    """Run the tests of a room with a change, in a process of their own; return whether one fails.
+
+    Args:
+        change: the change; None: there is none.
+        room: whose tests are run.
+        most_cpu: seconds of CPU after which the change counts as noticed.
+    """
     child = os.fork()
     if not child:
         try:
@@ -252,7 +263,7 @@ def is_noticed(change: Change | None, room: str) -> bool:
             log = os.open(ROOT / "build/mutate_code.log", os.O_WRONLY | os.O_CREAT | os.O_TRUNC)
             os.dup2(log, 1)
             os.dup2(log, 2)
-            resource.setrlimit(resource.RLIMIT_CPU, (MOST_CPU, MOST_CPU))
+            resource.setrlimit(resource.RLIMIT_CPU, (round(most_cpu), round(most_cpu)))
             signal.alarm(MOST_SECONDS)
             if change:
                 sys.meta_path.insert(0, ChangedModule(change))
@@ -324,10 +335,11 @@ def main() -> int:
     tests_of(None, given.room)  # all there, or it ends here
     if is_noticed(None, given.room):
         sys.exit(f"the tests of {given.room} fail without a change: see build/mutate_code.log")
+    most_cpu = max(MOST_CPU, MOST_TIMES * resource.getrusage(resource.RUSAGE_CHILDREN).ru_utime)
     kept = json.loads(KEPT.read_text()) if KEPT.exists() else {"explained": {}, "rooms": {}}
     begin, survivors = time.process_time(), []
     for change in chosen:
-        if is_noticed(change, given.room):
+        if is_noticed(change, given.room, most_cpu):
             continue
         survivors.append(change)
         print(f"{change.key}: survived: {kept['explained'].get(change.key, 'open')}", flush=True)

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from effort import TRACES, some
 from lanescope import TimeBase, TraceBuilder
 from lanescope.analysis import check
-from lanescope.analysis.check.evidence_sql import TERMS, query
+from lanescope.analysis.check.evidence_sql import TERMS, condition, query
 from lanescope.io import duckdb_sql
 from lanescope.testing import strategies
 from lanescope.trace import Flag
@@ -93,6 +93,21 @@ def test_scattered_rows_of_one_flag_are_a_condition_on_it(flag, code):
     for finding in found:
         assert f"flags & {int(flag)} <> 0" in finding.sql
         assert proves(trace, finding)
+
+
+@pytest.mark.parametrize("step", [1, 2])
+def test_a_condition_needs_all_rows_of_the_evidence(step):
+    """Slices in a row and slices with gaps between them are looked up in two ways."""
+    trace, marked, _ = scattered(Flag.BELOW_RESOLUTION)
+    first = int(marked[0])
+    slices, ids = trace.slices.between(first, len(trace.slices)), marked * step
+    positions = np.arange(first, len(trace.slices)) * step + 9000
+    wanted = f"flags & {int(Flag.BELOW_RESOLUTION)} <> 0"
+    assert condition(ids + 9000, positions, slices) == wanted
+    with_gap = np.append(positions[:-1], positions[-1] + 1)  # the last row is not evidence
+    assert condition(ids + 9000, with_gap, slices) == wanted
+    for missing in (0, first * step, int(positions[-1]) + 50):
+        assert condition(np.append(ids[1:] + 9000, missing), positions, slices) == ""
 
 
 def test_scattered_rows_without_a_condition_are_counted(monkeypatch):

@@ -375,6 +375,18 @@ def test_threads_and_processes_of_one_name_are_told_apart_by_their_numbers(tmp_p
     ]
 
 
+def test_flows_of_a_file_without_slices_lead_from_thread_to_thread(tmp_path):
+    events = [
+        {"ph": "s", "pid": 1, "tid": 1, "ts": 1, "id": 7, "name": "a", "cat": "x"},
+        {"ph": "f", "pid": 1, "tid": 2, "ts": 3, "id": 7, "name": "a", "cat": "x"},
+    ]
+    trace = read(tmp_path, json.dumps(events))
+    assert len(trace.slices) == 0
+    (((source, begin, from_slice), (destination, end, to_slice)),) = flows(trace)
+    assert (source != destination, end - begin, from_slice, to_slice) == (True, 2000, None, None)
+    assert_accounted(trace)
+
+
 def test_hostile_nesting_ends_soon(tmp_path):
     for text in ("[" * 200_000, '[{"a":' * 50_000, '{"a":' * 50_000, ',{"ph":"X"' * 50_000):
         trace = read(tmp_path, text)
