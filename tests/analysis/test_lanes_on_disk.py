@@ -9,6 +9,7 @@ import lanescope
 from lanescope import Trace, TraceBuilder
 from lanescope.analysis import lane_parts, lanes_on_disk
 from lanescope.analysis.analysis_cache import AnalysisCache
+from lanescope.analysis.idle_causes import causes
 from lanescope.analysis.lanes_on_disk import LanesOnDisk, SlicesOnDisk
 from lanescope.analysis.phases import BY, gaps, phases
 from lanescope.devices.aie import decoder as aie
@@ -28,6 +29,8 @@ def answers(shared):
     for limit in (1, 3, ALL):
         table, count, *_ = gaps(shared(), limit)
         found.append([count, *table.rows()])
+    for role, each in (("parent", False), ("all", False), ("parent", True)):
+        found.append(list(causes(shared(), role, each=each).rows()))
     return found
 
 

@@ -92,3 +92,12 @@ def test_paths_of_windows_without_the_rest_say_so(call):
     for row in rows:
         if row["topic"] == "path":
             assert f"({path.explained:.1%} of the path is explained)" in row["sentence"]
+
+
+def test_sums_of_families_say_that_they_are_of_selected_slices_alone(call):
+    assert call("sim", "kineto", "--seed", 3, "-O", "steps=2", "-o", "k.json").status == 0
+    said = "sums are of the selected slices alone: in time that is idle here, others may have run"
+    part = ("--where", "dur > 10")
+    assert said in call("summary", "--by", "breakdown", "k.json", *part).err
+    assert said in json.loads(call("summary", "--by", "breakdown", "k.json", *part, "--json").out)["remarks"]
+    assert said not in call("summary", "--by", "breakdown", "k.json", "--start", "+1ms").err

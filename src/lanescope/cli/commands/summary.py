@@ -137,6 +137,8 @@ def run(args: argparse.Namespace) -> int:
         shared = AnalysisCache(trace, _merged(args.classify), settings.islands)
         selecting(shared, source)
     family_table, remarks = _family_summary(args, trace)
+    if family_table is not None and window is not None and window.has_filter:
+        remarks = [*remarks, "sums are of the selected slices alone: in time that is idle here, others may have run"]
 
     def tables_of(part: Trace, kept: Any) -> Sequence[Table]:
         if family_table is None:
