@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any, get_args, get_type_hints
 
-from lanescope.analysis import check, idle, occupancy, overlap, phases, region_stats
+from lanescope.analysis import check, idle_causes, occupancy, overlap, phases, region_stats
 from lanescope.analysis import summary as groups
 from lanescope.analysis.align.answer import ALIGNMENT
 from lanescope.analysis.check.impact import Impact
@@ -114,6 +114,25 @@ WINDOW = record(
 )
 
 
+#: How much of an answer is that of slices that ``--name``, ``--min-dur`` or ``--where`` select.
+SELECTED = {
+    **in_both_units(
+        lambda unit: record(
+            {
+                "slices": COUNT,
+                f"total_{unit}": COUNT,
+                f"whole_{unit}": COUNT,
+                "share": NUMBER,
+                "stretches": COUNT,
+                "whole_stretches": COUNT,
+            },
+            optional=("stretches", "whole_stretches"),
+        )
+    ),
+    "description": "with --name, --min-dur or --where: how much of the answer of all slices is shown",
+}
+
+
 def document(name: str, text: str, properties: Mapping[str, Schema], *, optional: Iterable[str] = ()) -> Schema:
     """A document with the name and version of its schema."""
     body = record({"schema": {"const": name}, **properties}, optional=optional)
@@ -211,7 +230,7 @@ def summary() -> Schema:
     }
     rows[("region",)] = in_both_units(lambda unit: row(region_stats.spec(unit), drops=["id"]))
     rows[("overlap",)] = in_both_units(lambda unit: row(overlap.spec(unit), drops=["id"]))
-    rows[("idle",)] = in_both_units(lambda unit: row(idle.causes_spec(unit), drops=["id"]))
+    rows[("idle",)] = in_both_units(lambda unit: row(idle_causes.causes_spec(unit), drops=["id"]))
     rows[("occupancy",)] = in_both_units(lambda unit: row(occupancy.occupancy_stats_spec(unit), drops=["id"]))
     units = tuple(by for by in summary_command._UNITS)
     rows[units] = in_both_units(lambda unit: row(occupancy.utilization_spec(unit), drops=["id"]))
@@ -231,9 +250,10 @@ def summary() -> Schema:
             "exposure": listed(in_both_units(lambda unit: row(overlap.exposure_spec(unit)))),
             "suspects": listed(suspect, "totals that differ without suspect slices"),
             "suspect_slices": COUNT,
+            "selected": SELECTED,
             "remarks": TEXTS,
         },
-        optional=("window", "within", "exposure", "suspects", "suspect_slices", "remarks"),
+        optional=("selected", "window", "within", "exposure", "suspects", "suspect_slices", "remarks"),
     )
     families = {each.name for family in registry.builtin() for each in family.summaries}
     made["allOf"] = [
@@ -284,9 +304,10 @@ def time_of_lanes() -> Schema:
             "unit": UNIT,
             "window": WINDOW,
             "page": page("rows"),
+            "selected": SELECTED,
             "rows": listed(renamed),
         },
-        optional=["window"],
+        optional=["window", "selected"],
     )
 
 
@@ -296,8 +317,8 @@ def gaps() -> Schema:
     return document(
         "lanescope.gaps/1",
         "lanescope gaps CAPTURE --json",
-        {"unit": UNIT, "window": WINDOW, "page": page("rows"), "rows": listed(rows)},
-        optional=["window"],
+        {"unit": UNIT, "window": WINDOW, "page": page("rows"), "selected": SELECTED, "rows": listed(rows)},
+        optional=["window", "selected"],
     )
 
 

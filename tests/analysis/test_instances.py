@@ -5,7 +5,7 @@ from hypothesis import given
 
 from analysis.crowds import CORES, SCENARIOS, crowds, every_role, simulated
 from analysis.sweep import Sweep
-from lanescope.analysis import idle, occupancy, overlap, region_stats
+from lanescope.analysis import idle, idle_causes, occupancy, overlap, region_stats
 from lanescope.analysis.analysis_cache import AnalysisCache
 from lanescope.analysis.instances import units
 from lanescope.analysis.lane_time import LaneTime
@@ -46,7 +46,7 @@ def durations(trace, role):
         overlap.overlap(shared, role, each=True),
         overlap.exposure(shared, role),
         idle.idle(shared, role),
-        idle.causes(shared, role),
+        idle_causes.causes(shared, role),
         region_stats.regions(shared, role),
         occupancy.lanes(shared),
     ):

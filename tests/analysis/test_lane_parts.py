@@ -9,7 +9,7 @@ import lanescope
 from lanescope import TimeBase, TraceBuilder
 from lanescope.analysis import lane_parts
 from lanescope.analysis.analysis_cache import AnalysisCache
-from lanescope.analysis.phases import BY, counted_gaps, phases
+from lanescope.analysis.phases import BY, gaps, phases
 from lanescope.analysis.producer_votes import ProducerVotes
 from lanescope.testing import strategies
 
@@ -31,7 +31,7 @@ def answers(trace, most):
         patch.setattr(lane_parts, "PER_TRACK", 0)
         found = [list(phases(AnalysisCache(trace), by).rows()) for by in BY]
         for limit in (1, 3, ALL):
-            table, count = counted_gaps(AnalysisCache(trace), limit)
+            table, count, *_ = gaps(AnalysisCache(trace), limit)
             found.append([count, *table.rows()])
         return found, len(lane_parts.of_parts(AnalysisCache(trace), lambda part: None))
 

@@ -9,8 +9,9 @@ import lanescope
 from lanescope import Trace, TraceBuilder
 from lanescope.analysis import lane_parts, lanes_on_disk
 from lanescope.analysis.analysis_cache import AnalysisCache
+from lanescope.analysis.idle_causes import causes
 from lanescope.analysis.lanes_on_disk import LanesOnDisk, SlicesOnDisk
-from lanescope.analysis.phases import BY, counted_gaps, phases
+from lanescope.analysis.phases import BY, gaps, phases
 from lanescope.devices.aie import decoder as aie
 from lanescope.devices.cuda.emit import batches as cuda
 from lanescope.errors import InputError
@@ -26,8 +27,10 @@ def answers(shared):
     """Return all answers of lanes, each of a fresh look."""
     found = [list(phases(shared(), by).rows()) for by in BY]
     for limit in (1, 3, ALL):
-        table, count = counted_gaps(shared(), limit)
+        table, count, *_ = gaps(shared(), limit)
         found.append([count, *table.rows()])
+    for role, each in (("parent", False), ("all", False), ("parent", True)):
+        found.append(list(causes(shared(), role, each=each).rows()))
     return found
 
 

@@ -13,7 +13,7 @@ from analysis import oracles
 from analysis.sweep import NAMES, WAITS, Sweep, runs
 from effort import TRACES
 from lanescope import testing
-from lanescope.analysis import idle, occupancy, overlap, region_stats, work_classes
+from lanescope.analysis import idle, idle_causes, occupancy, overlap, region_stats, work_classes
 from lanescope.analysis.analysis_cache import AnalysisCache
 from lanescope.analysis.instances import roles, units
 from lanescope.analysis.lane_time import LaneTime
@@ -314,10 +314,10 @@ def test_causes_are_the_sums_of_stretches(trace):
     columns = ("count", "total_ns", "blocked_ns", "latency_ns", "inferred")
     found = {
         (row["lane"], row["kind"], row["name"], row["waits_for"]): [row[name] for name in columns]
-        for row in idle.causes(AnalysisCache(trace)).rows()
+        for row in idle_causes.causes(AnalysisCache(trace)).rows()
     }
     assert found == expected
-    lanes_apart = idle.causes(AnalysisCache(trace), each=True)
+    lanes_apart = idle_causes.causes(AnalysisCache(trace), each=True)
     assert sum(lanes_apart["total_ns"]) == sum(row["dur"] for row in rows)
 
 
@@ -327,7 +327,7 @@ def test_any_trace_can_be_asked(trace):
     for table in (
         overlap.overlap(shared), overlap.overlap(shared, each=True), overlap.exposure(shared),
         occupancy.occupancy(shared), occupancy.occupancy(shared, "parent"), occupancy.utilization(shared),
-        idle.idle(shared), idle.causes(shared), region_stats.regions(shared),
+        idle.idle(shared), idle_causes.causes(shared), region_stats.regions(shared),
     ):  # fmt: skip
         assert sum(1 for _ in table.rows()) == len(table)
 

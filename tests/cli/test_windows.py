@@ -92,7 +92,6 @@ def test_a_window_of_merged_captures_is_on_their_timeline(call, tmp_path):
         (("summary", "k.npy", "--where", "duration > 3"), "invalid condition 'duration > 3'"),
         (("summary", "k.npy", "--where", "true) or (false"), "invalid condition 'true) or (false'"),
         (("critical-path", "k.npy", "--window", "qk#0", "--start", "3"), "mutually exclusive"),
-        (("summary", "k.npy", "--by", "idle", "--min-dur", "1us"), "summary --by idle requires all slices of a lane"),
         (("dump", "k.npy", "--stage", "record", "--end", "3"), "a window requires rows"),
         (("summary", "k.npy", "--by", "tally", "--follow", "--end", "3"), "--follow takes the whole capture"),
     ],
@@ -137,16 +136,14 @@ def test_phases_and_gaps_of_a_window(call, kernel):
     assert lengths == sorted(lengths, reverse=True)
     assert len(lengths) == 3
     assert len(call("gaps", "k.npy", "--limit", 3, "--csv").out.splitlines()) == 4
-    assert "requires all slices" in call("gaps", "k.npy", "--min-dur", "1us").err
 
 
-@pytest.mark.parametrize("table", ["phases", "longest_gaps", "idle", "idle_causes", "occupancy", "utilization"])
-def test_tables_about_lanes_are_refused_where_slices_are_left_out(call, kernel, table):
-    """Time of slices that are left out would be called idle."""
-    done = call("sql", "k.npy", f"select count(*) from {table}", "--name", "qk")
-    assert done.status == 2
-    assert f"the table {table} requires all slices of a lane" in done.err
-    assert call("sql", "k.npy", f"select count(*) from {table}", "--start", "1us").status == 0
-    part = kernel.window(name="qk")
-    with pytest.raises(lanescope.UsageError, match="requires all slices"):
-        part.sql(f"select count(*) from {table}")
+@pytest.mark.parametrize(
+    "table", ["phases", "longest_gaps", "idle", "idle_causes", "occupancy", "utilization", "cuda_blocks"]
+)
+def test_tables_about_lanes_are_the_same_from_the_command_line(call, kernel, table):
+    query = f"select * from {table} order by id"
+    found = json.loads(call("sql", "k.npy", query, "--name", "qk", "--json").out)
+    part = kernel.window(name="qk").sql(query)
+    assert found["rows"] == [list(row.values()) for row in part.rows()]
+    assert 0 < len(part) <= len(kernel.sql(query))

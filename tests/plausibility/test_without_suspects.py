@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 import lanescope
 from effort import some
-from lanescope.analysis import check, idle, occupancy, overlap, region_stats
+from lanescope.analysis import check, idle_causes, occupancy, overlap, region_stats
 from lanescope.analysis.analysis_cache import AnalysisCache
 from lanescope.analysis.partition import BUSY, IDLE, LOST
 from lanescope.analysis.plausibility.without_suspects import SuspectRows, changes, suspect_rows, without_suspects
@@ -57,7 +57,7 @@ def answers(trace):
     return [
         region_stats.regions(shared),
         overlap.overlap(shared),
-        idle.causes(shared),
+        idle_causes.causes(shared),
         occupancy.occupancy_stats(shared, levels),
         occupancy.utilization(shared, "block"),
     ]

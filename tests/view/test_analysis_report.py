@@ -10,7 +10,7 @@ from rich.cells import cell_len
 
 from effort import TRACES, some
 from lanescope import testing
-from lanescope.analysis import idle, occupancy, overlap, region_stats
+from lanescope.analysis import idle_causes, occupancy, overlap, region_stats
 from lanescope.analysis.analysis_cache import AnalysisCache
 from lanescope.trace import TimeBase, TraceBuilder
 from lanescope.view import analysis_report
@@ -69,7 +69,7 @@ def test_a_narrow_terminal_shows_what_fits_and_says_so(monkeypatch):
 
 def test_idle_says_who_waits_for_whom(monkeypatch):
     shared = pipeline()
-    table = idle.causes(shared, "block")
+    table = idle_causes.causes(shared, "block")
     builder_text = drawn(lambda stream: analysis_report.idle_causes(table, "ns", stream), monkeypatch=monkeypatch)
     # Nothing ended within the wait, so its cause is unknown.
     assert re.search(r"waits in wait_full +cause unknown +40 ns +33.3%", builder_text)
@@ -80,7 +80,7 @@ def test_idle_says_who_waits_for_whom(monkeypatch):
     builder.append("slices", track_id=[load, compute, compute], ts=[0, 0, 40], dur=[30, 40, 80],
                    name=["load", "wait", "mma"])  # fmt: skip
     shared = AnalysisCache(builder.finish())
-    table = idle.causes(shared, "block")
+    table = idle_causes.causes(shared, "block")
     text = drawn(lambda stream: analysis_report.idle_causes(table, "ns", stream), monkeypatch=monkeypatch)
     assert re.search(r"waits in wait +on load \(inferred\) +40 ns", text)
     assert "most of it: worker waits 40 ns in wait for load, 10 ns of that after load was done" in text
@@ -111,7 +111,7 @@ def test_plain_encodings_get_plain_characters(monkeypatch):
 def test_names_do_nothing_to_a_terminal(monkeypatch):
     shared = pipeline("\x1b]0;owned\x07", "wait\x1b[2J", "[red]mma[/red]")
     monkeypatch.setenv("NO_COLOR", "1")
-    table = idle.causes(shared, "block")
+    table = idle_causes.causes(shared, "block")
     text = drawn(analysis_report.overlap_matrix, shared, "block", columns=200, monkeypatch=monkeypatch)
     text += drawn(lambda stream: analysis_report.idle_causes(table, "ns", stream), columns=200, monkeypatch=monkeypatch)
     assert "\x1b]" not in text
@@ -126,7 +126,7 @@ def test_any_trace_can_be_drawn(trace, role, columns):
     unit = trace.time.time_unit
     with pytest.MonkeyPatch.context() as monkeypatch:
         drawn(analysis_report.overlap_matrix, shared, role, columns=columns, monkeypatch=monkeypatch)
-        causes = idle.causes(shared, role)
+        causes = idle_causes.causes(shared, role)
         drawn(
             lambda stream: analysis_report.idle_causes(causes, unit, stream), columns=columns, monkeypatch=monkeypatch
         )

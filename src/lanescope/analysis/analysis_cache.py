@@ -22,6 +22,7 @@ from lanescope.trace.column import Mask
 
 if TYPE_CHECKING:
     from lanescope.analysis.lanes_on_disk import SlicesOnDisk
+    from lanescope.analysis.windows.selected import SelectedSlices
     from lanescope.common.islands import IslandThresholds
 
 Result = TypeVar("Result")
@@ -37,6 +38,7 @@ class AnalysisCache:
         kept: results of functions that are ``once``, by function and role.
         votes: for which regions waits that are alike mostly wait, where lanes of others tell, too; None: these tell.
         own_votes: what these lanes tell, once waits were attributed.
+        selected: what a window selects of the slices, where analyses look at all of them; None: all are.
         on_disk: the slices, where they are on disk and the trace has none (``lanes_on_disk``); None where it has them.
 
     Args:
@@ -51,6 +53,25 @@ class AnalysisCache:
         self.votes: ProducerVotes | None = None
         self.own_votes = ProducerVotes.joined([])
         self.on_disk: SlicesOnDisk | None = None
+        self.selected: SelectedSlices | None = None
+
+    @cached_property
+    def over_all_slices(self) -> AnalysisCache:
+        """What analyses of lanes take: all slices of the window, and which of them it selects.
+
+        Raises:
+            UsageError: slices were left out by name, duration or condition, and are not in memory.
+        """
+        from lanescope.analysis.windows.selected import over_all_slices
+
+        if self.selected is not None:
+            return self
+        found = over_all_slices(self.trace)
+        if found is None:
+            return self
+        made = AnalysisCache(found[0], self.given, self.time.islands)
+        made.selected = found[1]
+        return made
 
     @property
     def unit(self) -> str:

@@ -2,24 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from lanescope.analysis import idle, occupancy, overlap, phases, region_stats
+from lanescope.analysis import idle, idle_causes, occupancy, overlap, phases, region_stats
 from lanescope.analysis.analysis_cache import AnalysisCache, once
 from lanescope.analysis.critical_path import tables as path_tables
 from lanescope.analysis.instances import PARENT
-from lanescope.analysis.windows.report import require_all_slices
 from lanescope.declaration import replace
 from lanescope.errors import LanescopeError
 from lanescope.trace import Column, ColumnSpec, Dictionary, LazyTable, Table, TableSpec
 
 if TYPE_CHECKING:
     from lanescope.analysis.critical_path.answer import CriticalPath
+    from lanescope.families.family import Family
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,8 +124,8 @@ ANALYSES: dict[str, Analysis] = {
     "residency_each": Analysis(occupancy.residency_spec, occupancy.residency_steps),
     "utilization": Analysis(occupancy.utilization_spec, occupancy.utilization),
     "idle": Analysis(idle.spec, idle.idle),
-    "idle_causes": Analysis(idle.causes_spec, idle.causes),
-    "idle_causes_each": Analysis(partial(idle.causes_spec, each=True), partial(idle.causes, each=True)),
+    "idle_causes": Analysis(idle_causes.causes_spec, idle_causes.causes),
+    "idle_causes_each": Analysis(partial(idle_causes.causes_spec, each=True), partial(idle_causes.causes, each=True)),
     "region_stats": Analysis(region_stats.spec, region_stats.regions),
     "suspects": Analysis(_suspects_spec, _suspects),
     "phases": _for_sql(phases.phases_spec, phases.phases),
@@ -136,7 +136,7 @@ ANALYSES: dict[str, Analysis] = {
     "critical_path_waits": _path_table(path_tables.waits_spec, lambda path: path.waits),
     "slack": _path_table(path_tables.slack_spec, lambda path: path.slack),
 }
-#: Those about the slices that are there. Others are about lanes, whose idle time is wrong without all slices.
+#: Those about the slices that are there. Others are about lanes, whose time is told by all slices of the window.
 _OF_ANY_SLICES = {"overlap", "overlap_each", "region_stats", "suspects"}
 #: Paths are found over all slices, whatever a window leaves out.
 _OF_PATHS = ("critical_path_", "slack")
@@ -158,6 +158,17 @@ GENERIC = (
     "critical_path_waits",
     "slack",
 )
+
+
+def is_of_lanes(analysis: str) -> bool:
+    """Return whether an analysis is about lanes, whose time is told by all slices of the window."""
+    return bool(analysis) and analysis not in _OF_ANY_SLICES and not analysis.startswith(_OF_PATHS)
+
+
+def names_of_lanes(families: Iterable[Family]) -> list[str]:
+    """Return the names of the tables about lanes: those of every trace, and those of families."""
+    own = [derived.name for family in families for derived in family.derived if is_of_lanes(derived.analysis)]
+    return [name for name in GENERIC if is_of_lanes(name)] + own
 
 
 def generic_table(shared: AnalysisCache, name: str) -> LazyTable:
@@ -186,7 +197,7 @@ def as_table(
 
     Raises:
         KeyError: unknown analysis, or unknown column of it.
-        UsageError: when the table is read: it needs slices that a window leaves out.
+        UsageError: when the table is read: it needs slices that a window left out while it was read.
     """
     declared = ANALYSES[analysis].spec(shared.trace.time.time_unit)
     spec = rename_spec(declared, name, doc=doc, columns=columns)
@@ -195,9 +206,7 @@ def as_table(
         role = shared.first_known(wanted)
         if role is None:
             return Table.empty(spec)
-        if analysis not in _OF_ANY_SLICES and not analysis.startswith(_OF_PATHS):
-            require_all_slices(shared.trace, f"the table {name}")
-        table = ANALYSES[analysis].make(shared, role)
+        table = ANALYSES[analysis].make(shared.over_all_slices if is_of_lanes(analysis) else shared, role)
         kept = [column for column in table.spec.names if columns.get(column, column) is not None]
         return Table(spec, {new: table.column(old) for new, old in zip(spec.names, kept, strict=True)})
 

@@ -9,10 +9,10 @@ import numpy as np
 
 from lanescope.analysis.analysis_cache import AnalysisCache, instances, once
 from lanescope.analysis.instances import PARENT
-from lanescope.analysis.partition import BUSY, IDLE, WAITING, LeafIntervals, Partition
+from lanescope.analysis.partition import IDLE, WAITING, LeafIntervals, Partition
 from lanescope.analysis.producer_votes import ProducerVotes
 from lanescope.analysis.work_classes import CLASSES, WAIT
-from lanescope.common.intervals import INT64_MAX, Intervals, Ints, last_before, order, sums
+from lanescope.common.intervals import Intervals, Ints, last_before, order
 from lanescope.trace import Column, ColumnSpec, Dictionary, Table, TableSpec, Trace
 from lanescope.trace.column import Mask
 from lanescope.trace.row_packing import rows_of
@@ -67,32 +67,6 @@ def spec(unit: str = "ns") -> TableSpec:
     )
 
 
-def causes_spec(unit: str = "ns", *, each: bool = False) -> TableSpec:
-    """Return the declaration of sums of idle intervals for a time unit."""
-    where = ColumnSpec("track_id", "int64", "lane") if each else ColumnSpec("lane", "text", "name of the lanes")
-    return TableSpec(
-        "idle_causes",
-        "sum of similar idle intervals of one lane"
-        if each
-        else "sum of similar idle intervals of all lanes of one name",
-        (
-            ColumnSpec("id", "int64", "dense, the longest total of a lane first"),
-            where,
-            ColumnSpec("kind", "text", "`wait` or `bubble`"),
-            ColumnSpec("name", "text", "waiting region, or `between A and B` for a bubble"),
-            ColumnSpec("waits_for", "text", "region that the lanes wait for; NULL if unknown", nullable=True),
-            ColumnSpec("count", "int64", "idle intervals"),
-            ColumnSpec(f"total_{unit}", "int64", "sum of their durations", unit=unit),
-            ColumnSpec(f"blocked_{unit}", "int64", "part of the total before the producer ended", unit=unit),
-            ColumnSpec(f"latency_{unit}", "int64", "part of the total after the producer ended", unit=unit),
-            ColumnSpec("inferred", "int64", "idle intervals with an inferred producer"),
-            ColumnSpec(
-                "share", "float64", "total as a fraction of the recorded time of the lanes", nullable=True, unit="1"
-            ),
-        ),
-    )
-
-
 @dataclass(frozen=True, slots=True, eq=False)
 class Attribution:
     """Causes of idle stretches; int64 [n] each, -1 if unknown."""
@@ -129,6 +103,9 @@ def idle(shared: AnalysisCache, role: str = PARENT) -> Table:
     that works and ends, on another lane of the instance, within it; or, if that is not the one that waits of this name
     are mostly charged to, to the last of those, if there is one.
 
+    Where a window selects slices, this is found of all slices. The rows are the stretches that a selected slice is part
+    of: that it waits in, between it and the slice before or after it, or for whose end the lane waits.
+
     Args:
         shared: the trace.
         role: what an instance is, see ``Instances``.
@@ -154,9 +131,15 @@ def idle(shared: AnalysisCache, role: str = PARENT) -> Table:
     is_exact, has_row = charge.flow >= 0, charge.row >= 0
     has_producer = is_exact | has_row
     done = np.clip(charge.done, start, end)
-    name, names = _names(stretches, shared)
+    name, names, beside = _names(stretches, shared)
     row = np.where(has_row, charge.row, 0)
-    return Table(
+    producer = Column.array(_at(trace.slices.values("id"), row, has_row), valid=has_row)
+    selected = shared.selected
+    if selected is not None:
+        # Ids are those of a trace that has the selected ones only.
+        known = selected.at(charge.row)
+        producer = Column.array(np.where(known, _at(selected.ids, row, has_row), 0).astype(np.int64), valid=known)
+    table = Table(
         spec(unit),
         {
             "id": Column.array(np.arange(len(start))),
@@ -171,7 +154,7 @@ def idle(shared: AnalysisCache, role: str = PARENT) -> Table:
                 dictionary=Dictionary(shared.names.texts),
             ),
             "producer_track_id": Column.array(np.where(has_producer, charge.track, 0), valid=has_producer),
-            "producer_slice_id": Column.array(_at(trace.slices.values("id"), row, has_row), valid=has_row),
+            "producer_slice_id": producer,
             "flow_id": Column.array(np.where(is_exact, charge.flow, 0), valid=is_exact),
             f"blocked_{unit}": Column.array(np.where(has_producer, done - start, 0), valid=has_producer),
             f"latency_{unit}": Column.array(np.where(has_producer, end - done, 0), valid=has_producer),
@@ -180,6 +163,14 @@ def idle(shared: AnalysisCache, role: str = PARENT) -> Table:
             ),
         },
     )
+    if selected is None:
+        return table
+    shown = selected.at(stretches.row) | selected.at(charge.row)
+    for rows in beside:
+        shown |= selected.at(rows)
+    table = table.take(np.flatnonzero(shown))
+    columns = {column: table.column(column) for column in table.spec.names}
+    return Table(table.spec, columns | {"id": Column.array(np.arange(len(table)))})
 
 
 def _at(values: Ints, rows: Ints, known: Mask) -> Ints:
@@ -187,8 +178,11 @@ def _at(values: Ints, rows: Ints, known: Mask) -> Ints:
     return np.where(known, values[rows], 0) if len(values) else np.zeros(len(rows), np.int64)
 
 
-def _names(stretches: Partition, shared: AnalysisCache) -> tuple[Ints, Dictionary]:
-    """Return the name of each stretch, codes int64 [n], and their texts."""
+def _names(stretches: Partition, shared: AnalysisCache) -> tuple[Ints, Dictionary, tuple[Ints, Ints]]:
+    """Return the name of each stretch, codes int64 [n], their texts, and the rows of the slices beside it.
+
+    These are -1 where there is none, or the stretch itself is in a slice.
+    """
     pieces, code, texts = shared.pieces, shared.name_of, shared.names.texts
     gaps = np.flatnonzero(stretches.row < 0)
     track, begin, end = stretches.time.take(gaps)
@@ -211,7 +205,11 @@ def _names(stretches: Partition, shared: AnalysisCache) -> tuple[Ints, Dictionar
     codes = [names.code(_between(pair // (none + 1), pair % (none + 1), texts)) for pair in pairs.tolist()]
     found = code[stretches.row] if len(code) else np.zeros(len(stretches.row), np.int64)
     found[gaps] = np.array(codes, np.int64).reshape(-1)[inverse.reshape(-1)]
-    return found, names
+    beside = np.full((2, len(stretches.row)), -1, np.int64)
+    piece_row = np.append(pieces.row, -1)
+    beside[0, gaps] = piece_row[np.where(before >= 0, before, len(pieces))]
+    beside[1, gaps] = piece_row[np.where(there, after, len(pieces))]
+    return found, names, (beside[0], beside[1])
 
 
 def _between(before: int, after: int, texts: list[str]) -> str:
@@ -388,79 +386,3 @@ def _last_of_another_lane(track: Ints, group: Ints) -> Ints:
     same = run >= 0
     same[same] = group[run[same]] == group[same]
     return np.where(same, run, -1)
-
-
-# --- sums ---------------------------------------------------------------------------------------------------------
-
-
-def causes(shared: AnalysisCache, role: str = PARENT, *, each: bool = False) -> Table:
-    """Return idle stretches summed: why lanes did not work, and for whom they waited.
-
-    Args:
-        shared: the trace.
-        role: what an instance is, see ``Instances``.
-        each: sum each lane by itself; else all lanes of one name together.
-
-    Raises:
-        UsageError: the trace has no such instances, or ``given`` a kind that is none.
-    """
-    rows, unit, tree = idle(shared, role), shared.unit, shared.time.tree
-    lanes = Dictionary()
-    lane_of = np.arange(len(tree)) if each else lanes.codes(tree.names).astype(np.int64)
-    spent = shared.lane_states[shared.lanes]
-    recorded = sums(lane_of[shared.lanes], spent[:, BUSY] + spent[:, IDLE], len(lane_of))
-    producer = np.where(rows.valid("waits_for"), rows.codes("waits_for").astype(np.int64), -1)
-    codes = (rows.codes(column).astype(np.int64) for column in ("kind", "name"))
-    keys: list[Ints] = [lane_of[rows.values("track_id")], *codes, producer + 1]
-    found, inverse = _group_similar(keys)
-
-    def total(values: Ints) -> Ints:
-        return sums(inverse, values, len(found))
-
-    length = total(rows.values("dur"))
-    lane, kind, name = (key[found] for key in keys[:3])
-    producer = producer[found]
-    sort = np.lexsort((-length, lane))
-    has_producer = producer[sort] >= 0
-    of = recorded[lane[sort]]
-    inferred = rows.valid("quality") & (rows.codes("quality") == QUALITIES.index("inferred"))
-
-    def text(codes: Ints, column: str, valid: Mask | None = None) -> Column:
-        return Column.array(codes.astype(np.int32), valid=valid, dictionary=rows.column(column).dictionary)
-
-    return Table(
-        causes_spec(unit, each=each),
-        {
-            "id": Column.array(np.arange(len(sort))),
-            **(
-                {"track_id": Column.array(lane[sort])}
-                if each
-                else {"lane": Column.array(lane[sort].astype(np.int32), dictionary=lanes)}
-            ),
-            "kind": text(kind[sort], "kind"),
-            "name": text(name[sort], "name"),
-            "waits_for": text(np.where(has_producer, producer[sort], 0), "waits_for", has_producer),
-            "count": Column.array(total(np.ones(len(rows), np.int64))[sort]),
-            f"total_{unit}": Column.array(length[sort]),
-            f"blocked_{unit}": Column.array(total(rows.values(f"blocked_{unit}"))[sort]),
-            f"latency_{unit}": Column.array(total(rows.values(f"latency_{unit}"))[sort]),
-            "inferred": Column.array(total(inferred.astype(np.int64))[sort]),
-            "share": Column.array(length[sort] / np.where(of > 0, of, 1), valid=None if (of > 0).all() else of > 0),
-        },
-    )
-
-
-def _group_similar(keys: list[Ints]) -> tuple[Ints, Ints]:
-    """Put rows together that agree in all keys (int64 [n] each, not negative).
-
-    Returns:
-        One row of each group (int64 [groups]), in the order of their keys; and the group of each row (int64 [n]).
-    """
-    code = keys[0]
-    for key in keys[1:]:
-        span = int(key.max(initial=0)) + 1
-        if int(code.max(initial=0)) > INT64_MAX // span - 1:
-            code = np.unique(code, return_inverse=True)[1]
-        code = code * span + key
-    _, first, inverse = np.unique(code, return_index=True, return_inverse=True)
-    return first, inverse

@@ -46,6 +46,7 @@ class _Part(AnalysisCache):
         suspects = whole.time.attested
         self.time.attested = Attested(suspects.window, np.flatnonzero(np.isin(rows, suspects.rows)))
         self.lanes, self.views, self.chosen = lanes, whole.views, whole.chosen
+        self.selected = None if whole.selected is None else whole.selected.take(rows)
         # What waits is told by names alone.
         nothing = np.zeros(len(whole.names), np.int64)
         known = vars(whole).get("kind_of")

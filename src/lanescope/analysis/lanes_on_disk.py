@@ -7,8 +7,8 @@ found while batches come: the window, timestamps apart from all others, and whic
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import Any, NamedTuple
+from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -25,6 +25,9 @@ from lanescope.trace import Column, Dictionary, Table, TableSpec, Trace
 from lanescope.trace.column import Mask
 from lanescope.trace.schema import SLICES
 from lanescope.trace.streams import SinglePass
+
+if TYPE_CHECKING:
+    from lanescope.common.islands import IslandThresholds
 
 #: So many slices are kept in memory, as long as there are no more.
 IN_MEMORY = 1 << 18
@@ -222,9 +225,14 @@ class LanesOnDisk(SinglePass):
 
     A stream of few slices is kept in memory. Of a longer one slices go to disk, and tracks, flows, gaps, coverage and
     the times of instants stay.
+
+    Args:
+        given: patterns of names by kind of work, as ``AnalysisCache`` takes them.
+        islands: thresholds of LS501, likewise.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, given: Mapping[str, str] = {}, islands: IslandThresholds | None = None) -> None:
+        self._given, self._islands = given, islands
         self._kept: list[Trace] = []
         self._stored: SlicesOnDisk | None = None
         self._count = 0
@@ -268,8 +276,9 @@ class LanesOnDisk(SinglePass):
         trace = Trace.concat(self._kept)
         stored = self._stored
         if stored is None:
-            return AnalysisCache(trace)
-        shared = AnalysisCache(Trace(trace.time, {**trace.tables(), "slices": stored.nothing}, trace.details))
+            return AnalysisCache(trace, self._given, self._islands)
+        rest = Trace(trace.time, {**trace.tables(), "slices": stored.nothing}, trace.details)
+        shared = AnalysisCache(rest, self._given, self._islands)
         shared.on_disk, shared.views = stored, self._views
         shared.time.window = self._window
 
@@ -278,5 +287,5 @@ class LanesOnDisk(SinglePass):
             yield np.arange(len(trace.instants)), trace.instants, True
 
         used = distinct(np.concatenate([stored.tracks, trace.instants.values("track_id")]))
-        shared.time.attested = found_by(self._stamps, used, shared.time.tree, None, tables)
+        shared.time.attested = found_by(self._stamps, used, shared.time.tree, self._islands, tables)
         return shared

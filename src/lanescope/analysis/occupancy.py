@@ -10,6 +10,7 @@ from lanescope.analysis.instances import PARENT
 from lanescope.analysis.partition import BUSY, IDLE, LOST, UNRECORDED, VACANT, WAITING, by_state
 from lanescope.analysis.track_tree import text_column
 from lanescope.analysis.work_classes import CLASSES, COMPUTE, LOAD, STORE
+from lanescope.common.distinct import distinct
 from lanescope.common.intervals import Intervals, Ints, covered_length, depth, hulls, sums
 from lanescope.trace import Column, ColumnSpec, Dictionary, Table, TableSpec
 
@@ -136,8 +137,8 @@ def occupancy(shared: AnalysisCache, role: str | None = None) -> Table:
 
     Args:
         shared: the trace.
-        role: count instances of this role (see ``Instances``), each from the first to the last thing known of it;
-            None: count lanes by the region that they are in.
+        role: count instances of this role (see ``Instances``), each from the first to the last thing known of it,
+            whatever slices a window selects; None: count lanes by the region that they are in, a selected one.
 
     Raises:
         UsageError: the trace has no such instances.
@@ -154,6 +155,8 @@ def occupancy(shared: AnalysisCache, role: str | None = None) -> Table:
     if role is None:
         names, pieces = shared.names, shared.pieces
         counted = pieces.time._replace(group=shared.name_of[pieces.row])
+        if shared.selected is not None:
+            counted = counted.take(shared.selected.at(pieces.row))
     else:
         names, counted = Dictionary([f"<{role}>"]), resident(shared, role)
         counted = counted._replace(group=np.zeros(len(counted.group), np.int64))
@@ -239,7 +242,8 @@ def lanes(shared: AnalysisCache) -> Table:
 def utilization(shared: AnalysisCache, role: str = PARENT) -> Table:
     """Return what became of the time of each instance: busy, stalled, unknown, vacant, tail.
 
-    ``busy + stalled + unknown + vacant == window`` for every instance, exactly.
+    ``busy + stalled + unknown + vacant == window`` for every instance, exactly. Where a window selects slices, this is
+    the time of all of them, of those instances in which a selected one runs.
 
     Args:
         shared: the trace.
@@ -268,7 +272,7 @@ def utilization(shared: AnalysisCache, role: str = PARENT) -> Table:
     present = sums(there.group, there.end - there.begin, count)
     busy = sums(ran_there.group, ran_there.end - ran_there.begin, count)
     some = None if attested else np.zeros(count, np.bool_)
-    return Table(
+    table = Table(
         utilization_spec(name),
         {
             "id": Column.array(np.arange(count)),
@@ -292,6 +296,13 @@ def utilization(shared: AnalysisCache, role: str = PARENT) -> Table:
             "share": Column.array(busy / (attested or 1), valid=some),
         },
     )
+    if shared.selected is None:
+        return table
+    track = shared.trace.slices.values("track_id")[shared.selected.mask]
+    of = found.of[track[(track >= 0) & (track < len(found.of))]]
+    table = table.take(distinct(of[of >= 0]))
+    columns = {column: table.column(column) for column in table.spec.names}
+    return Table(table.spec, columns | {"id": Column.array(np.arange(len(table)))})
 
 
 def occupancy_stats(shared: AnalysisCache, table: Table) -> Table:

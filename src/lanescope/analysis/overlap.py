@@ -302,6 +302,9 @@ def overlap(shared: AnalysisCache, role: str = PARENT, *, each: bool = False) ->
 def exposure(shared: AnalysisCache, role: str = PARENT) -> Table:
     """Return how much of the time of loads, stores and waits something computes in the same instance.
 
+    Where a window selects slices, this is found of all of them; the rows are those of names of selected ones, and of
+    their kinds.
+
     Args:
         shared: the trace.
         role: what an instance is, see ``Instances``.
@@ -315,8 +318,11 @@ def exposure(shared: AnalysisCache, role: str = PARENT) -> Table:
     blank = (masks & np.uint64(1 << compute) == 0) & (masks & np.uint64(1 << (found.keys - 1)) != 0)
     masks, times = masks[blank], times[blank]
     rows: list[tuple[str, str | None, int, int, int]] = []
+    names = None if shared.selected is None else set(shared.trace.slices.where(shared.selected.mask)["name"].tolist())
     for number, kind in enumerate(CLASSES):
         members = np.flatnonzero(found.kinds == number).tolist()
+        if names is not None:
+            members = [key for key in members if found.names[key] in names]
         if kind in (COMPUTE, OUTER) or not members:
             continue
         for key in (found.of_class(kind), *members):

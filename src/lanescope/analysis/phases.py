@@ -13,7 +13,7 @@ from lanescope.analysis.analysis_cache import AnalysisCache
 from lanescope.analysis.instances import PARENT
 from lanescope.analysis.lane_parts import of_parts
 from lanescope.analysis.partition import BUSY, IDLE, LOST, UNRECORDED, WAITING, Partition
-from lanescope.common.intervals import INT64_MAX, Ints, sums
+from lanescope.common.intervals import INT64_MAX, Ints, exact_sum, sums
 from lanescope.errors import UsageError
 from lanescope.trace import Column, ColumnSpec, Dictionary, Table, TableSpec, ref
 
@@ -101,6 +101,10 @@ class _Stretches(NamedTuple):
     cause: Ints
     is_exact: Mask
 
+    def take(self, rows: Mask) -> _Stretches:
+        """Return some of them."""
+        return _Stretches(self.parts.take(rows), self.state[rows], self.cause[rows], self.is_exact[rows])
+
 
 def _stretches(shared: AnalysisCache) -> _Stretches:
     """Return the stretches of lanes."""
@@ -125,6 +129,9 @@ def phases(shared: AnalysisCache, by: str = "lane") -> Table:
     behind the last known time of an unfinished slice, or where nothing was recorded. For whom a lane waited is what
     ``idle`` finds: the source of the last flow that ends in the stretch, else the last region to end on another lane.
     Lanes that show what others show (annotations, Python calls, tasks in flight) are no lanes of an owner.
+
+    Where a window selects slices, the states are still those of all of them. What is shown is the time that lanes spend
+    in selected ones: shares stay those of all time, so they add up to the part that the selected ones have.
 
     Args:
         shared: the trace.
@@ -188,9 +195,16 @@ def phases(shared: AnalysisCache, by: str = "lane") -> Table:
     )
 
 
+def selected_time(shared: AnalysisCache, table: Table) -> tuple[int, int]:
+    """Return the time of a table of phases, and all the time that its lanes have."""
+    return exact_sum(table.values("total")), len(shared.lanes) * shared.window
+
+
 def _summed(shared: AnalysisCache, owner_of: Ints, texts: Dictionary, causes: Dictionary) -> tuple[Ints, ...]:
     """Return the time of lanes by owner, state, name, cause and quality: these as codes, their time and stretches."""
     found = _stretches(shared)
+    if shared.selected is not None:
+        found = found.take(shared.selected.at(found.parts.row))
     parts, state = found.parts, found.state
     name = np.where(parts.row >= 0, _name_codes(shared, texts)[parts.row], 0) if len(shared.name_of) else parts.row * 0
     cause = _causes(shared, found, causes)
@@ -205,7 +219,8 @@ def _summed(shared: AnalysisCache, owner_of: Ints, texts: Dictionary, causes: Di
 def longest_gaps(shared: AnalysisCache, limit: int = 20) -> Table:
     """Return the longest stretches in which lanes waited or were idle, each with the last arriver that ended it.
 
-    Time that was not recorded is neither; ``phases`` has it.
+    Time that was not recorded is neither; ``phases`` has it. Where a window selects slices, the stretches are those of
+    all of them; shown are those that a selected one is part of, see ``idle``.
 
     Args:
         shared: the trace.
@@ -214,20 +229,40 @@ def longest_gaps(shared: AnalysisCache, limit: int = 20) -> Table:
     Raises:
         UsageError: the limit is negative.
     """
-    return counted_gaps(shared, limit)[0]
+    return gaps(shared, limit).table
 
 
-def counted_gaps(shared: AnalysisCache, limit: int) -> tuple[Table, int]:
-    """Return what ``longest_gaps`` does, and how many such stretches there are; errors as there."""
+class Gaps(NamedTuple):
+    """Stretches in which lanes waited or were idle.
+
+    Attributes:
+        table: the longest of them, as ``longest_gaps`` returns it.
+        stretches: how many there are; where slices are selected, that these are part of.
+        total: sum of their durations.
+        whole_stretches: how many there are, whatever is selected.
+        whole_total: sum of their durations.
+    """
+
+    table: Table
+    stretches: int
+    total: int
+    whole_stretches: int
+    whole_total: int
+
+
+def gaps(shared: AnalysisCache, limit: int) -> Gaps:
+    """Return what ``longest_gaps`` does, how many such stretches there are, and how long they are; errors as there."""
     if limit < 0:
         raise UsageError(f"invalid limit {limit}: expected 0 or more")
     unit = shared.unit
 
-    def of_part(part: AnalysisCache) -> tuple[Table, int]:
+    def of_part(part: AnalysisCache) -> tuple[Table, int, int, int, int]:
         table = idle.idle(part, PARENT)
-        return _longest(table, limit), len(table)
+        every, _ = idle.attributed(part, PARENT)
+        whole = exact_sum(every.end - every.start)
+        return _longest(table, limit), len(table), exact_sum(table.values("dur")), len(every.lane), whole
 
-    kept, numbers = zip(*of_parts(shared, of_part), strict=True)
+    kept, *numbers = zip(*of_parts(shared, of_part), strict=True)
     found = kept[0] if len(kept) == 1 else _longest(Table.concat(kept), limit)
     is_bubble = found.values("kind") == "bubble"
     state = np.where(is_bubble, STATE_NAMES.index("idle"), STATE_NAMES.index("waiting"))
@@ -246,7 +281,7 @@ def counted_gaps(shared: AnalysisCache, limit: int) -> tuple[Table, int]:
         "latency": found.column(f"latency_{unit}"),
         "quality": found.column("quality"),
     }
-    return Table(longest_spec(unit), columns), sum(numbers)
+    return Gaps(Table(longest_spec(unit), columns), *map(sum, numbers))
 
 
 def _longest(table: Table, limit: int) -> Table:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import shlex
 from collections.abc import Sequence
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
@@ -23,6 +24,8 @@ _OPTION = "option_"
 _DIGITS = 18
 #: Flags whose values may begin with a minus: times before the end.
 _SIGNED = ("--start", "--end", "--from", "--to")
+#: Arguments that ask for a part of the timeline: times and lanes of it, and what is selected of its slices.
+_WINDOW, _FILTERS = ("start", "end", "lane"), ("name", "min_dur", "where")
 #: The flag that shows the options of one family.
 _FAMILY_HELP = "--help-family"
 
@@ -234,13 +237,26 @@ def parse_window(args: argparse.Namespace) -> Window | None:
     Raises:
         UsageError: a time is none.
     """
-    names = ("start", "end", "lane", "name", "min_dur", "where")
-    given = {name: value for name in names if (value := getattr(args, name, None)) is not None}
+    given = {name: value for name in (*_WINDOW, *_FILTERS) if (value := getattr(args, name, None)) is not None}
     if not given:
         return None
     from lanescope.analysis.windows.window import make_window
 
     return make_window(**given)
+
+
+def window_words(args: argparse.Namespace) -> tuple[str, str]:
+    """Return the words of a command line that ask for the same window: its times and lanes, and what it selects."""
+
+    def words(names: Sequence[str]) -> str:
+        found = []
+        for name in names:
+            given = getattr(args, name, None)
+            values = given if isinstance(given, list) else [] if given is None else [given]
+            found += [f"--{name.replace('_', '-')}={value}" for value in values]
+        return shlex.join(found)
+
+    return words(_WINDOW), words(_FILTERS)
 
 
 def _add_family(parser: argparse.ArgumentParser) -> None:

@@ -23,22 +23,25 @@ if TYPE_CHECKING:
 # --- reading ------------------------------------------------------------------------------------------------------
 
 
-def read_all(paths: Sequence[str], args: argparse.Namespace, *, is_windowed: bool = True) -> list[Trace]:
+def read_all(
+    paths: Sequence[str], args: argparse.Namespace, *, is_windowed: bool = True, keeps_whole: bool = False
+) -> list[Trace]:
     """Decode several captures; each takes those options that its family knows.
 
     Args:
         paths: the captures.
         args: the command line.
         is_windowed: False: each is read as a whole, whatever window the user asks for.
+        keeps_whole: where the window selects slices, each keeps the whole, for answers that need all of them.
 
     Raises:
         UsageError: an option that none of their families knows; or standard input twice.
     """
-    return [trace for _, trace in each_read(paths, args, is_windowed=is_windowed)]
+    return [trace for _, trace in each_read(paths, args, is_windowed=is_windowed, keeps_whole=keeps_whole)]
 
 
 def each_read(
-    paths: Sequence[str], args: argparse.Namespace, *, is_windowed: bool = True
+    paths: Sequence[str], args: argparse.Namespace, *, is_windowed: bool = True, keeps_whole: bool = False
 ) -> Iterator[tuple[str, Trace]]:
     """Do what ``read_all`` does, one capture after the other: yields names and traces; errors as there."""
     from lanescope import Trace
@@ -47,9 +50,10 @@ def each_read(
     if paths.count("-") > 1:
         raise UsageError("standard input is specified twice", hint="use - once")
     given, known, window = parse_options(args), set[str](), parse_window(args) if is_windowed else None
+    keeps = keeps_whole and window is not None and window.has_filter
     for path in paths:
         if session.is_parquet_dataset(path):
-            yield path, trace_queries.windowed(session.open(path), window)
+            yield path, trace_queries.windowed(session.open(path), window, keeps_whole=keeps)
             continue
         with session.capture(path) as capture, progress.reading(path) as shown:
             family = _family_of(capture, args.family, given)
@@ -58,7 +62,7 @@ def each_read(
             own = {name: value for name, value in given.items() if name in names}
             trace = Trace.concat(session.decode(capture, family, own, progress=shown))
         readable.refuse_unreadable(trace, path)
-        yield path, trace_queries.windowed(trace, window)
+        yield path, trace_queries.windowed(trace, window, keeps_whole=keeps)
     for name in given:
         if name not in known:
             raise UsageError(f"unknown option {name!r} (available: {', '.join(sorted(known)) or 'none'})")

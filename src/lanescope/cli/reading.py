@@ -10,10 +10,13 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from lanescope.cli import progress
 from lanescope.cli.arguments import parse_options, parse_window
+from lanescope.cli.console import echo
+from lanescope.view.formatting import escape
 
 if TYPE_CHECKING:
     from lanescope import Trace
     from lanescope.analysis.analysis_cache import AnalysisCache
+    from lanescope.analysis.lanes_on_disk import LanesOnDisk
     from lanescope.pipeline.observers import Counted
     from lanescope.pipeline.run import RunReport
     from lanescope.pipeline.sources import CaptureSource
@@ -26,7 +29,11 @@ def is_dataset(path: str) -> bool:
 
 @contextmanager
 def opened(
-    path: str, args: argparse.Namespace, *, hashes: bool | Literal["parts"] = True, is_windowed: bool = True
+    path: str,
+    args: argparse.Namespace,
+    *,
+    hashes: bool | Literal["parts"] = True,
+    is_windowed: bool = True,
 ) -> Iterator[CaptureSource]:
     """Open a capture with the options and the window that the user gave.
 
@@ -58,15 +65,76 @@ def collected(args: argparse.Namespace, *, is_windowed: bool = True) -> Trace:
     return whole.result()
 
 
+def with_rest(args: argparse.Namespace) -> Trace:
+    """Decode the capture that the user names into one trace; its part in the window keeps the whole, for causes."""
+    from lanescope.pipeline.trace_queries import windowed
+
+    window = parse_window(args)
+    return windowed(collected(args, is_windowed=window is None), window, keeps_whole=True)
+
+
 def lanes_of(args: argparse.Namespace) -> tuple[AnalysisCache, Counted]:
-    """Decode the capture that the user names for analyses of lanes, its slices on disk if there are many, and count."""
+    """Decode the capture that the user names for analyses of lanes, see ``lanes_in``, and count."""
     from lanescope.analysis.lanes_on_disk import LanesOnDisk
+
+    with opened(args.input, args) as source:
+        return lanes_in(source, args.input, LanesOnDisk())
+
+
+def lanes_in(source: CaptureSource, path: str, lanes: LanesOnDisk, *others: Any) -> tuple[AnalysisCache, Counted]:
+    """Run a pipeline for analyses of lanes: the slices are on disk if there are many.
+
+    They are all slices of the window; what it selects of them by name, duration or condition is told beside.
+
+    Args:
+        source: the opened capture.
+        path: its name, for messages.
+        lanes: gets the batches.
+        *others: further observers.
+    """
     from lanescope.pipeline.observers import Counts
 
-    lanes, counts = LanesOnDisk(), Counts()
-    with opened(args.input, args) as source:
-        passed(source, args.input, observers=[lanes, counts])
-    return lanes.result(), counts.result()
+    counts = Counts()
+    source.keep_filtered()
+    passed(source, path, observers=[lanes, counts, *others])
+    return selecting(lanes.result(), source), counts.result()
+
+
+def selecting(shared: AnalysisCache, source: CaptureSource) -> AnalysisCache:
+    """Return what analyses take with what the window of a source selects, after a pass that kept all slices."""
+    if source.selected is not None:
+        from lanescope.analysis.windows.selected import SelectedSlices
+
+        shared.selected = SelectedSlices.of(source.selected)
+    return shared
+
+
+def selected_part(shared: AnalysisCache, what: str, total: int, whole: int, **more: int) -> dict[str, Any]:
+    """Say how much of an answer is that of selected slices, and return it as JSON documents have it.
+
+    Args:
+        shared: what the analysis looked at.
+        what: what the whole is, in words.
+        total: time of the answer, in the trace's unit.
+        whole: time of the answer of all slices.
+        **more: further counts of the JSON document.
+
+    Returns:
+        ``selected``; empty where no slices are selected by name, duration or condition.
+    """
+    if shared.selected is None:
+        return {}
+    from lanescope.analysis.windows.report import filter_in_words
+    from lanescope.view.formatting import format_count, format_duration
+
+    count, unit = int(shared.selected.mask.sum()), shared.unit
+    share = total / whole if whole else 0.0
+    echo(
+        f"selected: {escape(filter_in_words(shared.trace))}: {format_count(count, 'slice')}, "
+        f"{format_duration(total, unit)} of {format_duration(whole, unit)} {what} ({share:.1%}); "
+        "the answer is that of all slices, and this is the part of the selected ones"
+    )
+    return {"selected": {"slices": count, f"total_{unit}": total, f"whole_{unit}": whole, "share": share, **more}}
 
 
 def passed(source: CaptureSource, path: str, *, refuses: bool = True, **stages: Any) -> RunReport:

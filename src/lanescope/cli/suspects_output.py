@@ -68,7 +68,7 @@ def of_groups(table: Table, by: str, limit: int, suspects: Mapping[str, Sequence
 
 def of_tables(
     trace: Trace,
-    tables_of: Callable[[Trace], Sequence[Table]],
+    tables_of: Callable[[Trace, Any], Sequence[Table]],
     thresholds: Thresholds | None,
     codes: Sequence[str] | None,
 ) -> Suspects:
@@ -76,7 +76,8 @@ def of_tables(
 
     Args:
         trace: the trace.
-        tables_of: makes the tables of a summary, of this trace or of one without suspect rows.
+        tables_of: makes the tables of a summary: of this trace, and None; or of one without suspect rows, and the
+            slices that it has, bool [slices].
         thresholds: of the rules; None: the defaults.
         codes: rules that count; None: all.
     """
@@ -92,9 +93,10 @@ def of_tables(
     suspects = suspect_rows(trace, thresholds, codes)
     if not suspects:
         return Suspects()
-    tables = tables_of(trace)
+    tables = tables_of(trace, None)
     for suspect in suspects:
-        for table, other in zip(tables, tables_of(without_suspects(trace, suspect)), strict=True):
+        others = tables_of(without_suspects(trace, suspect), ~suspect.slices)
+        for table, other in zip(tables, others, strict=True):
             has_both = "suspect" in table.spec.names
             compared = busy_changes if has_both else partial(changes, unit=trace.time.time_unit)
             for one in compared(table, other, rules=suspect.rules):

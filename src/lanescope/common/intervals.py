@@ -309,6 +309,11 @@ def sums(group: Ints, value: Ints, groups: int) -> Ints:
     return found
 
 
+def exact_sum(value: Ints) -> int:
+    """Return the sum of numbers, which may take more than 64 bits."""
+    return (int((value >> 32).sum()) << 32) + int((value & 0xFFFFFFFF).sum())
+
+
 def hulls(intervals: Intervals, groups: int) -> tuple[Ints, Ints]:
     """Return the first begin and the last end of each group, int64 [groups] each.
 

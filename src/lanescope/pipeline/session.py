@@ -236,28 +236,35 @@ def summary(trace: Trace, by: str = "name") -> Table:
     return summarized(trace, by)
 
 
-def explain(trace: Trace, path: str = "FILE", *, shared: AnalysisCache | None = None) -> Table:
+def explain(trace: Trace, path: str = "FILE", *, shared: AnalysisCache | None = None, filters: str = "") -> Table:
     """Return what bounds a run, what is exposed, uncertain and not recorded, as the command ``explain`` does.
 
+    Of a window that selects slices (``name``, ``min_dur``, ``where``), the first sentence is on these, and the others
+    are on all slices of the window.
+
     Args:
-        trace: the whole trace.
+        trace: the whole trace, or that of a window.
         path: how commands that show more name the capture.
         shared: intermediate results of the trace, where there are any.
+        filters: how these commands select slices.
 
     Returns:
         At most five rows: a sentence each, with the part of the time that it rests on and the command that shows it.
 
     Raises:
-        UsageError: slices were excluded by name, duration or condition.
+        UsageError: slices were left out by name, duration or condition while the trace was read.
     """
     from lanescope.analysis import explain as verdicts
-    from lanescope.analysis.windows.report import require_all_slices
+    from lanescope.analysis.analysis_cache import AnalysisCache
 
-    require_all_slices(trace, "explain")
+    given = AnalysisCache(trace) if shared is None else shared
+    all_slices = given.over_all_slices
+    shared = shared if all_slices is given else all_slices
+    asked, trace = trace, all_slices.trace
     bounds = [bound for family in _families_of(trace) for bound in family.bounds(trace)]
     severities = [str(finding.severity) for finding in check(trace)]
     findings = {severity: severities.count(severity) for severity in set(severities)}
-    return verdicts.explain(verdicts.Evidence(trace, bounds, findings, shared), path)
+    return verdicts.explain(verdicts.Evidence(trace, bounds, findings, shared, asked), path, filters)
 
 
 def _families_of(trace: Trace) -> list[Family]:

@@ -20,6 +20,8 @@ if TYPE_CHECKING:
     from lanescope.analysis.windows.window import Window
     from lanescope.io.dataset.parquet_folder import ParquetFolder
     from lanescope.pipeline.detection import Openable
+    from lanescope.pipeline.windowed import WindowedSource
+    from lanescope.trace.column import Mask
 
 
 def decode(
@@ -143,6 +145,16 @@ class CaptureSource:
         """Whether its batches are cut to a window."""
         return self._windowed is not None
 
+    def keep_filtered(self) -> None:
+        """Have slices stay that the window leaves out by name, duration or condition: ``selected`` tells the others."""
+        if self._windowed is not None:
+            self._windowed.keep_filtered()
+
+    @property
+    def selected(self) -> Mask | None:
+        """Which slices of the last pass the window selects by name, duration or condition; None: all that it has."""
+        return None if self._windowed is None else self._windowed.selected
+
     @property
     def whole_info(self) -> StreamInfo:
         """Properties of its stream of batches before it is cut to the window."""
@@ -244,7 +256,7 @@ class _Whole:
         return self._source.all_batches(progress, part)
 
 
-def _windowed(source: TraceSource, window: Window, folder: Callable[[], ParquetFolder | None]) -> TraceSource:
+def _windowed(source: TraceSource, window: Window, folder: Callable[[], ParquetFolder | None]) -> WindowedSource:
     from lanescope.pipeline.windowed import WindowedSource  # only what has a window pays for it
 
     return WindowedSource(source, window, folder)

@@ -133,6 +133,9 @@ def windowed(trace: Trace, window: Window | None, *, keeps_whole: bool = False) 
 def phases(trace: Trace | AnalysisCache, by: str = "lane") -> Table:
     """Return where the time of lanes went: busy by name, waiting by cause, idle, not recorded.
 
+    Of a window that selects slices (``name``, ``min_dur``, ``where``), it is the time in selected ones, as all slices
+    of the window tell it: shares are of all time.
+
     Args:
         trace: the trace; or what an observer of its batches kept of it, ``LanesOnDisk``.
         by: whose lanes are added up: ``lane``, ``group``, ``device`` or ``all``.
@@ -142,15 +145,19 @@ def phases(trace: Trace | AnalysisCache, by: str = "lane") -> Table:
         number of its lanes, exactly.
 
     Raises:
-        UsageError: ``by`` is something else; or slices were excluded by name, duration or condition.
+        UsageError: ``by`` is something else; or slices were left out by name, duration or condition while the trace was
+            read.
     """
     from lanescope.analysis import phases as analysis
 
-    return analysis.phases(_of_all_slices(trace, "phases"), by)
+    return analysis.phases(_shared(trace).over_all_slices, by)
 
 
 def longest_gaps(trace: Trace, limit: int = 20) -> Table:
     """Return the longest stretches in which lanes waited or were idle, each with what ended it.
+
+    Of a window that selects slices (``name``, ``min_dur``, ``where``), they are the stretches that a selected one is
+    part of: that it waits in, that lie between it and another one, or for whose end a lane waits.
 
     Args:
         trace: the trace.
@@ -160,30 +167,17 @@ def longest_gaps(trace: Trace, limit: int = 20) -> Table:
         The longest first. ``ended_by`` is the last region to end that the lane waited for.
 
     Raises:
-        UsageError: slices were excluded by name, duration or condition.
+        UsageError: slices were left out by name, duration or condition while the trace was read.
     """
-    return counted_gaps(trace, limit)[0]
+    from lanescope.analysis.phases import longest_gaps as longest
+
+    return longest(_shared(trace).over_all_slices, limit)
 
 
-def counted_gaps(trace: Trace | AnalysisCache, limit: int) -> tuple[Table, int]:
-    """Return what ``longest_gaps`` does, of what ``phases`` takes, and how many such stretches there are."""
-    from lanescope.analysis import phases as analysis
-
-    return analysis.counted_gaps(_of_all_slices(trace, "gaps"), limit)
-
-
-def _of_all_slices(trace: Trace | AnalysisCache, what: str) -> AnalysisCache:
-    """Return what an analysis that needs all slices takes.
-
-    Raises:
-        UsageError: slices were excluded by name, duration or condition.
-    """
+def _shared(trace: Trace | AnalysisCache) -> AnalysisCache:
     from lanescope.analysis.analysis_cache import AnalysisCache
-    from lanescope.analysis.windows.report import require_all_slices
 
-    shared = AnalysisCache(trace) if isinstance(trace, Trace) else trace
-    require_all_slices(shared.trace, what)
-    return shared
+    return AnalysisCache(trace) if isinstance(trace, Trace) else trace
 
 
 def critical_path(
@@ -237,7 +231,7 @@ def critical_path(
     from lanescope.analysis.windows.window import make_window
 
     if trace.origin is None:
-        require_all_slices(trace, "critical-path")
+        require_all_slices(trace)
     part = trace
     if any(given is not None for given in (lane, name, min_dur, where)):
         made = make_window(lane=lane, name=name, min_dur=min_dur, where=where)

@@ -51,6 +51,17 @@ class WindowedSource:
         self._window = window
         self._limits: Limits | None = None
         self._kept: KeptIds | None = None
+        self._keeps_filtered = False
+        self._selected: Mask | None = None
+
+    def keep_filtered(self) -> None:
+        """Have slices stay that the window leaves out by name, duration or condition: ``selected`` tells the others."""
+        self._keeps_filtered = self._window.has_filter
+
+    @property
+    def selected(self) -> Mask | None:
+        """Which slices of the last pass the window selects, bool [slices]; None: the others did not stay."""
+        return self._selected
 
     @property
     def info(self) -> StreamInfo:
@@ -75,9 +86,10 @@ class WindowedSource:
         limits = self._limits
         folder = None if decoded or self._window.where else self._folder()
         if folder is not None and (limits.begin != LOWEST or limits.end != HIGHEST):
-            yield cut_folder(folder, limits)
+            cut = WindowCut(limits, at_once=False, keeps_filtered=self._keeps_filtered)
+            yield self._done(cut, cut_folder(folder, limits, cut))
             return
-        cut = WindowCut(limits, at_once=self._is_at_once)
+        cut = WindowCut(limits, at_once=self._is_at_once, keeps_filtered=self._keeps_filtered)
         self._kept = cut.kept_slices
         part: TracePart | None = None
         near = getattr(self._source, "batches_near", None)
@@ -101,7 +113,13 @@ class WindowedSource:
                 del found
         if part is not None:
             cut.leave_out(part.rows, Intervals(*part.hulls()))
-        yield cut.finish()
+        yield self._done(cut, cut.finish())
+
+    def _done(self, cut: WindowCut, last: Trace) -> Trace:
+        """Return the last batch, and keep which slices of all of them are selected."""
+        if self._keeps_filtered:
+            self._selected = cut.selected
+        return last
 
     def origin(self, whole: Trace) -> Origin:
         """Return what the only batch of a source that is a trace is the window of, once it was cut."""
@@ -109,8 +127,7 @@ class WindowedSource:
         assert limits is not None, "batches are cut first"
         start = None if limits.begin == LOWEST else limits.begin
         end = None if limits.end == HIGHEST else limits.end
-        has_filter = bool(window.names or limits.min_dur or window.where)
-        return Origin(whole, start, end, window.lanes, has_filter, self._kept)
+        return Origin(whole, start, end, window.lanes, window.has_filter, self._kept)
 
     def _resolved(self, decoded: list[Trace], progress: Progress | None) -> Limits:
         """Return the window with the times that it asks for.
@@ -149,12 +166,12 @@ class WindowedSource:
         return Limits(window, begin, end, 0 if window.min_dur is None else window.min_dur.offset)
 
 
-def cut_folder(folder: ParquetFolder, limits: Limits) -> Trace:
-    """Return the window of a folder of Parquet files, of which only what is near it is read."""
+def cut_folder(folder: ParquetFolder, limits: Limits, cut: WindowCut | None = None) -> Trace:
+    """Return the window of a folder of Parquet files, of which only what is near it is read; ``cut`` cuts it."""
     near, left_out = folder.between(
         None if limits.begin == LOWEST else limits.begin, None if limits.end == HIGHEST else limits.end
     )
-    cut = WindowCut(limits, at_once=False)
+    cut = cut or WindowCut(limits, at_once=False)
     cut.leave_out(left_out.rows, Intervals(left_out.track, left_out.first, left_out.last))
     cut.add(near)
     return cut.finish()

@@ -432,14 +432,6 @@ def test_the_page_shows_what_the_command_prints(tmp_path, capsys, monkeypatch):
     assert capsys.readouterr().out == page.partition("```text\n")[2].partition("```")[0]
 
 
-@pytest.mark.parametrize("part", [{"name": "qk"}, {"min_dur": 400}, {"where": "dur > 400"}])
-def test_a_window_that_leaves_slices_out_is_refused(tmp_path, part):
-    trace = simulated(tmp_path, "cuda")
-    with pytest.raises(lanescope.UsageError):
-        lanescope.explain(trace.window(**part))
-    assert len(lanescope.explain(trace.window(end=9000)))
-
-
 def test_sentences_print_whole(monkeypatch):
     """Tables shorten texts that do not fit; sentences are what this one is about."""
     trace = cores(work((0, 500), (510, 1000)), work((0, 980))).finish()

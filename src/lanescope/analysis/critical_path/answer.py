@@ -12,7 +12,7 @@ import numpy as np
 from lanescope.analysis.analysis_cache import AnalysisCache
 from lanescope.analysis.critical_path import tables
 from lanescope.analysis.critical_path.event_graph import BOUNDS, CAUSES, ENOUGH, FREE, LAGS, PathParts
-from lanescope.analysis.critical_path.selected_parts import Selection
+from lanescope.analysis.critical_path.selected_parts import Selection, is_alone
 from lanescope.analysis.critical_path.trace_graph import EdgeCounts, TraceGraph
 from lanescope.analysis.critical_path.windows import PathWindow, WindowChoice, windows
 from lanescope.common.distinct import distinct
@@ -170,6 +170,7 @@ class CriticalPath:
         part = ""
         if self.selection is not None:
             part = f", {self.selected_of(shown)} of it shown ({self.selection.asked})"
+        part += ", of a window alone: causes outside of it are not followed" if is_alone(self.trace) else ""
         return f"<CriticalPath: {length}, {shown.explained:.1%} explained{more}{part}>\n{self.summary!r}"
 
     def _repr_html_(self) -> str:

@@ -6,9 +6,18 @@ from typing import NamedTuple
 
 import numpy as np
 
+from lanescope.analysis.windows.report import described
 from lanescope.common.intervals import Ints
 from lanescope.trace import Trace
 from lanescope.trace.column import Mask
+
+
+def is_alone(trace: Trace) -> bool:
+    """Return whether a trace is that of a window that was read without the rest.
+
+    Causes outside of the window are then not known, nor followed.
+    """
+    return trace.origin is None and described(trace) is not None
 
 
 class Selection(NamedTuple):

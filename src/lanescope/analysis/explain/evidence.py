@@ -12,10 +12,12 @@ import numpy as np
 
 from lanescope.analysis import idle
 from lanescope.analysis.analysis_cache import AnalysisCache, instances, resident
+from lanescope.analysis.explain.facts import PathWork, SelectedWork
 from lanescope.analysis.instances import Instances
 from lanescope.analysis.lane_parts import of_parts
 from lanescope.analysis.lane_time import on_tracks
-from lanescope.analysis.partition import BUSY, LOST, UNRECORDED
+from lanescope.analysis.partition import BUSY, LOST, UNRECORDED, WAITING
+from lanescope.analysis.windows.report import filter_in_words
 from lanescope.analysis.work_classes import CLASSES, COMPUTE, LOAD
 from lanescope.common.distinct import distinct
 from lanescope.common.intervals import (
@@ -24,6 +26,7 @@ from lanescope.common.intervals import (
     complement,
     covered_length,
     depth,
+    exact_sum,
     hulls,
     join,
     subtract,
@@ -139,6 +142,7 @@ class Evidence:
         bounds: what its families know, ``lanescope.families.bounds``.
         findings: how many findings of each severity ``check`` has, None: it was not asked.
         shared: intermediate results of the trace, where there are any.
+        asked: what is asked about: the trace, or a window of which it has all slices.
     """
 
     def __init__(
@@ -147,8 +151,10 @@ class Evidence:
         bounds: Sequence[Bound] = (),
         findings: dict[str, int] | None = None,
         shared: AnalysisCache | None = None,
+        asked: Trace | None = None,
     ) -> None:
         self.trace = trace
+        self.asked = trace if asked is None else asked
         self.bounds = tuple(bounds)
         self.findings = findings or {}
         self.shared, self._is_own = shared or AnalysisCache(trace), shared is None
@@ -355,12 +361,35 @@ class Evidence:
         return shared.time.tree.path(lane), int(spent[lane]), shared.window
 
     @cached_property
-    def path_work(self) -> tuple[str, float, float]:
-        """The work that takes most of the critical path: its name, its share of it, and how much of it is explained.
+    def selected(self) -> SelectedWork | None:
+        """The slices that a window selects; None where it selects all."""
+        shared, found = self.shared, self.shared.selected
+        if found is None:
+            return None
+        is_lane = np.zeros(len(self.roles), np.bool_)
+        is_lane[shared.lanes] = True
+        parts = shared.partition
+        mine = parts.take(is_lane[parts.lane] & found.at(parts.row))
+        length = mine.end - mine.start
+        busy, waiting = (exact_sum(length[mine.state == state]) for state in (BUSY, WAITING))
+        return SelectedWork(
+            filter_in_words(self.asked),
+            int(np.count_nonzero(found.mask)),
+            busy,
+            waiting,
+            len(shared.lanes) * shared.window,
+        )
+
+    @cached_property
+    def path_work(self) -> PathWork:
+        """The work that takes most of the critical path.
 
         A path that stays on one lane, for want of causes, says no more than the lane does: nothing is returned of it.
+        That of a window is its part of the path of the whole, where the whole is in memory.
         """
         from lanescope.analysis.critical_path.answer import WORK, CriticalPath
+        from lanescope.analysis.critical_path.selected_parts import is_alone
+        from lanescope.analysis.critical_path.selection import path_of
         from lanescope.analysis.critical_path.windows import WindowChoice
 
         if self._is_own:
@@ -368,19 +397,24 @@ class Evidence:
             _ = self.workers, self.unrecorded, self.load_waits, self.exposed_loads, self.starvation, self.host_lane
             self.shared.forget()
         try:
-            path = CriticalPath(self.shared, WindowChoice())
+            if self.asked.origin is None:
+                path = CriticalPath(self.shared, WindowChoice())
+            else:
+                path = path_of(AnalysisCache(self.asked, self.shared.given), WindowChoice())
         except LanescopeError:  # the family records no causes, or the trace has no slices
-            return "", 0.0, 0.0
-        longest, graph = path.longest, path.made.graph
+            return PathWork()
+        longest, graph, names = path.longest, path.made.graph, path.made.cache.names
         parts = longest.parts
         if len(distinct(graph.rows.lane[parts.row])) < 2:
-            return "", 0.0, 0.0
+            return PathWork()
         work = np.flatnonzero(parts.cause == WORK)
-        spent = sums(graph.rows.name[parts.row[work]], (parts.end - parts.begin)[work], max(len(self.shared.names), 1))
-        top = int(spent.argmax())
+        spent = sums(graph.rows.name[parts.row[work]], (parts.end - parts.begin)[work], max(len(names), 1))
+        top, length = int(spent.argmax()), max(longest.length, 1)
         if not spent[top]:
-            return "", 0.0, longest.explained
-        return self.shared.names.texts[top], int(spent[top]) / max(longest.length, 1), longest.explained
+            return PathWork(explained=longest.explained)
+        selected = path.selected_of(longest) / length
+        alone = is_alone(self.asked)
+        return PathWork(names.texts[top], int(spent[top]) / length, longest.explained, selected, alone)
 
     @cached_property
     def not_exact(self) -> tuple[int, int]:

@@ -61,7 +61,9 @@ VERDICTS = TableSpec(
     "one sentence on a run, with the figure that it rests on",
     (
         ColumnSpec("id", "int64", "dense, in the order in which to read them"),
-        ColumnSpec("topic", "utf8", "`bound`, `exposed`, `path`, `uncertain`, `not recorded`, or `nothing` of these"),
+        ColumnSpec(
+            "topic", "utf8", "`selected` slices, `bound`, `exposed`, `path`, `uncertain`, `not recorded`, or `nothing`"
+        ),
         ColumnSpec(
             "cause",
             "utf8",
@@ -103,22 +105,24 @@ class Verdict(NamedTuple):
 Rule = Callable[[Evidence], Iterator[Verdict]]
 
 
-def explain(evidence: Evidence, path: str = "FILE") -> Table:
+def explain(evidence: Evidence, path: str = "FILE", filters: str = "") -> Table:
     """Return what bounds a run, what of it is exposed, uncertain and not recorded.
 
     Args:
         evidence: facts of the trace.
-        path: how the capture is named in commands.
+        path: how the capture, and the window of time and lanes, are named in commands.
+        filters: how commands name what is selected of it.
     """
     path_said = list(on_the_path(evidence))  # needs most memory: first, before others keep what they found
     bounds = sorted((found for rule in BOUNDS for found in rule(evidence)), key=lambda found: -found.share)
     bounds = list({found.cause: found for found in reversed(bounds)}.values())[::-1][:_MOST_BOUNDS]
-    said = bounds or list(nothing_stands_out(evidence))
+    said = [*selected(evidence), *(bounds or nothing_stands_out(evidence))]
     for rule in REMARKS:
         said.extend(path_said if rule is on_the_path else rule(evidence))
     said = said[:MOST]
     columns = {name: [getattr(found, name) for found in said] for name in Verdict._fields if name != "shown_by"}
-    command = [f"lanescope {_with_path(found.shown_by, path)}" for found in said]
+    paths = [f"{path} {filters}".strip() if found.topic == "selected" else path for found in said]
+    command = [f"lanescope {_with_path(found.shown_by, path)}" for found, path in zip(said, paths, strict=True)]
     return Table.from_arrays(VERDICTS, {"id": range(len(said)), **columns, "command": command})
 
 
@@ -133,6 +137,27 @@ def _percent(share: float) -> str:
 def _limit(share: float) -> str:
     """Return an upper bound: it is not rounded down."""
     return f"{ceil(round(share * 1000, 6)) / 1000:.1%}"
+
+
+def selected(evidence: Evidence) -> Iterator[Verdict]:
+    """What the slices are that a window selects by name, duration or condition: the other sentences are on all."""
+    found = evidence.selected
+    if found is None:
+        return
+    busy, waiting = (time / found.time if found.time else 0.0 for time in (found.busy, found.waiting))
+    path = evidence.path_work
+    on_path = f" and are {_percent(path.selected)} of the critical path" if path.explained >= _PATH_KNOWN else ""
+    waits = f", wait {_percent(waiting)}" if waiting else ""
+    yield Verdict(
+        "selected",
+        "selection",
+        found.asked,
+        busy,
+        None,
+        f"The selected slices ({found.slices:,}: {found.asked}) work {_percent(busy)} of the lanes' time{waits}"
+        f"{on_path}: all else said here is of all slices.",
+        "phases",
+    )
 
 
 # --- what bounds the run ------------------------------------------------------------------------------------------
@@ -386,7 +411,8 @@ def exposed(evidence: Evidence) -> Iterator[Verdict]:
 
 def on_the_path(evidence: Evidence) -> Iterator[Verdict]:
     """Work that makes up much of a path that is known."""
-    name, share, explained = evidence.path_work
+    name, share, explained, _, is_alone = evidence.path_work
+    outside = "; causes outside of the window were not read, so it follows those inside only" if is_alone else ""
     if explained >= _PATH_KNOWN and share >= _ON_PATH:
         yield Verdict(
             "path",
@@ -395,7 +421,7 @@ def on_the_path(evidence: Evidence) -> Iterator[Verdict]:
             share,
             share,
             f"{name} takes {_percent(share)} of the path that decided the length of the run ({_percent(explained)} of "
-            f"the path is explained): without it the run would be shorter by at most that.",
+            f"the path is explained{outside}): without it the run would be shorter by at most that.",
             "critical-path",
         )
 

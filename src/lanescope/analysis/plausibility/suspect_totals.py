@@ -101,6 +101,11 @@ class SuspectTotals:
             elif name == "slices":
                 self._add(self._suspects, (positions, table))
 
+    def has_some(self) -> bool:
+        """Return whether rules suspect any rows, of instants also; after ``result`` it is known for sure."""
+        self.result()
+        return self._suspects is not None and bool(self._suspects.codes)
+
     def result(self) -> dict[str, list[SuspectSum]]:
         """Return the suspects of each group that has some, by its text: rule by rule, then of all of them."""
         if self._suspects is None:

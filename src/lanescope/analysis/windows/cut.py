@@ -51,10 +51,14 @@ class WindowCut:
         limits: the window.
         at_once: rows of a batch refer to no later batch: each batch comes out when it has gone in. Else all come out
             together, at the end.
+        keeps_filtered: slices and instants that the window leaves out by name, duration or condition stay, and
+            ``selected`` tells the others.
     """
 
-    def __init__(self, limits: Limits, *, at_once: bool) -> None:
+    def __init__(self, limits: Limits, *, at_once: bool, keeps_filtered: bool = False) -> None:
         self._limits = limits
+        self._keeps_filtered = keeps_filtered
+        self._selected: list[Mask] = []
         self._begin, self._end = np.int64(limits.begin), np.int64(limits.end)
         self._at_once = at_once
         self._names = SelectedNames(limits.window.names)
@@ -79,6 +83,11 @@ class WindowCut:
     def kept_slices(self) -> KeptIds:
         """New ids of the slices that the window has."""
         return self._ids["slices"]
+
+    @property
+    def selected(self) -> Mask:
+        """Which slices, of those that came out, the window selects; bool [slices], in their order."""
+        return np.concatenate([np.empty(0, np.bool_), *self._selected])
 
     def leave_out(self, rows: int, lanes: Intervals) -> None:
         """Take into account what a reader left out.
@@ -208,9 +217,12 @@ class WindowCut:
             kept &= (end - begin) >= self._limits.min_dur
         if matching is not None:
             kept &= matching
-        rows = np.flatnonzero(kept)
         self._count["window_excluded"] += len(slices) - int(np.count_nonzero(inside))
-        self._count["window_filtered_slices"] += int(np.count_nonzero(inside)) - len(rows)
+        self._count["window_filtered_slices"] += int(np.count_nonzero(inside)) - int(np.count_nonzero(kept))
+        if self._keeps_filtered:
+            self._selected.append(kept[inside])
+            kept = inside
+        rows = np.flatnonzero(kept)
         found = slices if len(rows) == len(slices) else slices.take(rows)
         begin, end = begin[rows], end[rows]
         closed = found.valid("dur")
@@ -241,7 +253,7 @@ class WindowCut:
         ts = instants.values("ts")
         kept = self._inside(ts, ts) & self._is_chosen(instants.values("track_id"))
         self._count["window_excluded"] += len(instants) - int(np.count_nonzero(kept))
-        if self._limits.window.names:
+        if self._limits.window.names and not self._keeps_filtered:
             kept &= self._names.of(instants)
         return instants if kept.all() else instants.take(np.flatnonzero(kept))
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -91,10 +92,19 @@ def in_words(trace: Trace) -> str:
         words.append(f"{first} to {'end' if end is None else f'{end:,} {unit}'}")
     for asked in found["asked"]:
         words += [f"lane {glob}" for glob in asked.get("lane", ())]
-        words += [f"name {glob}" for glob in asked.get("name", ())]
-        words += [f"at least {asked['min_dur']}"] if "min_dur" in asked else []
-        words += [f"where {asked['where']}"] if "where" in asked else []
+        words += _filter_words(asked)
     return ", ".join(words)
+
+
+def filter_in_words(trace: Trace) -> str:
+    """Return what windows of a trace select slices by, ``name mma*, at least 5us``; empty where they have all."""
+    return ", ".join(word for asked in _asked(trace) for word in _filter_words(asked))
+
+
+def _filter_words(asked: Mapping[str, Any]) -> list[str]:
+    words = [f"name {glob}" for glob in asked.get("name", ())]
+    words += [f"at least {asked['min_dur']}"] if "min_dur" in asked else []
+    return words + ([f"where {asked['where']}"] if "where" in asked else [])
 
 
 def remark(trace: Trace) -> str:
@@ -127,12 +137,8 @@ def marked(inputs: Table, window: Window) -> Table:
     return Table(inputs.spec, columns)
 
 
-def require_all_slices(trace: Trace, what: str) -> None:
+def require_all_slices(trace: Trace) -> None:
     """Refuse an analysis that needs all slices of a lane where a window left some of them out.
-
-    Args:
-        trace: the trace.
-        what: the analysis, for the message.
 
     Raises:
         UsageError: slices were left out by name, duration or condition.
@@ -140,6 +146,7 @@ def require_all_slices(trace: Trace, what: str) -> None:
     found = described(trace)
     if found is not None and found["filtered_slices"]:
         raise UsageError(
-            f"{what} requires all slices of a lane, and the window excludes {found['filtered_slices']:,}",
-            hint="remove --name, --min-dur and --where",
+            "time of lanes is told by all of their slices, and this trace was read without "
+            f"{found['filtered_slices']:,} of them",
+            hint="read all of it, then select: open(path).window(name=...)",
         )

@@ -65,6 +65,11 @@ class Window:
     min_dur: Moment | None = None
     where: str = ""
 
+    @property
+    def has_filter(self) -> bool:
+        """Whether it selects slices by name, duration or condition."""
+        return bool(self.names or self.where or (self.min_dur is not None and self.min_dur.offset))
+
     def as_asked(self) -> dict[str, object]:
         """Return what was asked for, by the name of the option."""
         asked: dict[str, object] = {

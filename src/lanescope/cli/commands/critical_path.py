@@ -136,6 +136,7 @@ def _title(path: CriticalPath, chosen: WindowPath) -> str:
 def _lines(path: CriticalPath, chosen: WindowPath) -> list[str]:
     """Return how the path was found, what it leaves open, and what it rests on."""
     from lanescope.analysis.critical_path.event_graph import CAUSES
+    from lanescope.analysis.critical_path.selected_parts import is_alone
 
     made, window, unit = path.made, chosen.window, path.made.cache.unit
     tree = made.cache.time.tree
@@ -152,6 +153,8 @@ def _lines(path: CriticalPath, chosen: WindowPath) -> list[str]:
             f"selected: {path.selection.asked}: {dur:,} {unit}, {dur / max(chosen.length, 1):.1%} of the window;"
             " the path is that of all slices, shares are of the window",
         )
+    if is_alone(path.trace):
+        lines.append("the input is that of a window, without the rest: causes outside of it are not followed")
     for kind, count in chosen.at_ends.items():
         lines.append(
             f"estimated: {count:,} times on the path a cause of kind {kind!r} counts from the end of its slice,"
@@ -243,7 +246,7 @@ def _print_json(args: argparse.Namespace, path: CriticalPath, answers: Table | N
         "lanescope.critical_path/1",
         unit=made.cache.unit,
         **page.described(),
-        **({} if path.selection is None else window_of(path.selection.trace)),
+        **window_of(path.trace if path.selection is None else path.selection.trace),
         windows=windows,
         summary=summary,
         edges=list(path.edges.rows()),

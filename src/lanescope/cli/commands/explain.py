@@ -6,10 +6,10 @@ import argparse
 import shlex
 from collections.abc import Sequence
 
-from lanescope.cli.arguments import add_dataset, add_input, add_window
+from lanescope.cli.arguments import add_dataset, add_input, add_window, window_words
 from lanescope.cli.console import print_json
 from lanescope.cli.context import close, window_of
-from lanescope.cli.reading import is_dataset, opened, passed
+from lanescope.cli.reading import is_dataset, with_rest
 from lanescope.cli.tables import add_formats, print_table, print_wrapped
 from lanescope.families.family import Family
 from lanescope.view.formatting import escape
@@ -32,13 +32,10 @@ def run(args: argparse.Namespace) -> int:
 
         return dataset_explain.explain(args)
     from lanescope.pipeline import session
-    from lanescope.pipeline.observers import Collect
 
-    whole = Collect()
-    with opened(args.input, args) as source:
-        passed(source, args.input, observers=[whole])
-    trace = whole.result()
-    table = session.explain(trace, shlex.quote(args.input))
+    trace = with_rest(args)
+    window, filters = window_words(args)
+    table = session.explain(trace, f"{shlex.quote(args.input)} {window}".strip(), filters=filters)
     rows = list(table.rows())
     if args.json:
         listed = [{name: value for name, value in row.items() if name != "id"} for row in rows]

@@ -9,7 +9,7 @@ from lanescope.cli.arguments import add_input, add_window
 from lanescope.cli.console import print_json
 from lanescope.cli.context import about, close, state_views, window_of
 from lanescope.cli.paging import add_paging, table_part
-from lanescope.cli.reading import lanes_of
+from lanescope.cli.reading import lanes_of, selected_part
 from lanescope.cli.tables import add_formats, print_table, values_of
 from lanescope.families.family import Family
 
@@ -29,6 +29,7 @@ def configure(parser: argparse.ArgumentParser, families: Sequence[Family], argum
 
 def run(args: argparse.Namespace) -> int:
     """Print the phases."""
+    from lanescope.analysis.phases import selected_time
     from lanescope.pipeline import trace_queries
 
     lanes, counted = lanes_of(args)
@@ -36,10 +37,13 @@ def run(args: argparse.Namespace) -> int:
     table = trace_queries.phases(lanes, args.by)
     unit = trace.time.time_unit
     listed, page = table_part(args, "phases", table, is_screenful=True)
+    part = selected_part(lanes, "that the lanes have", *selected_time(lanes, table))
     rows = [{name: value for name, value in row.items() if name != "id"} for row in listed]
     if args.json:
         rows = [{f"total_{unit}" if name == "total" else name: value for name, value in row.items()} for row in rows]
-        print_json("lanescope.phases/1", by=args.by, unit=unit, **window_of(trace), **page.described(), rows=rows)
+        print_json(
+            "lanescope.phases/1", by=args.by, unit=unit, **window_of(trace), **page.described(), **part, rows=rows
+        )
     else:
         columns = [column for column in table.spec.columns if column.name not in ("id", "track_id")]
         values = values_of(rows, [column.name for column in columns])

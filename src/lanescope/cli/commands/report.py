@@ -6,10 +6,10 @@ import argparse
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from lanescope.cli.arguments import add_input, add_window
+from lanescope.cli.arguments import add_input, add_window, parse_window
 from lanescope.cli.console import check_output, is_stdout, print_written, warn
 from lanescope.cli.context import close, read_all
-from lanescope.cli.reading import collected
+from lanescope.cli.reading import collected, with_rest
 from lanescope.errors import UsageError
 from lanescope.families.family import Family
 
@@ -83,6 +83,7 @@ def run(args: argparse.Namespace) -> int:
 
 def _read(args: argparse.Namespace) -> list[Trace]:
     if len(args.inputs) == _CAPTURES:
-        return read_all(args.inputs, args)
+        return read_all(args.inputs, args, keeps_whole=True)
     args.input = args.inputs[0]
-    return [collected(args)]
+    window = parse_window(args)
+    return [with_rest(args) if window is not None and window.has_filter else collected(args)]

@@ -13,13 +13,13 @@ from lanescope.cli.arguments import add_dataset, add_input, add_window, parse_wi
 from lanescope.cli.console import print_json
 from lanescope.cli.context import close, window_of
 from lanescope.cli.paging import add_paging, is_paged, streamed_part
-from lanescope.cli.reading import collected, is_dataset
+from lanescope.cli.reading import collected, is_dataset, with_rest
 from lanescope.cli.signals import ending_at_once
 from lanescope.cli.tables import add_formats, print_table
 from lanescope.errors import UsageError
+from lanescope.families import registry
 from lanescope.families.family import Family
 from lanescope.pipeline import session
-from lanescope.pipeline.trace_queries import windowed
 from lanescope.view.formatting import format_count
 from lanescope.view.tables.columns import Col, is_id
 
@@ -83,11 +83,20 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _read(args: argparse.Namespace) -> Trace:
-    """Return the trace, or its part in the window; with the rest of it where the query is about causes."""
+    """Return the trace, or its part in the window; with the rest of it where the query needs that.
+
+    Causes lead out of a window, and the time of lanes is told by slices that it does not select, too.
+    """
     window = parse_window(args)
-    if window is None or not re.search(r"\b(critical_path_|slack\b)", args.query or "", re.IGNORECASE):
+    if window is None or not args.query:
         return collected(args)
-    return windowed(collected(args, is_windowed=False), window, keeps_whole=True)
+    needed = r"critical_path_|slack\b"
+    if window.has_filter:
+        from lanescope.analysis.derived import names_of_lanes
+
+        families = (*registry.builtin(), *registry.plugin_families())
+        needed += "".join(rf"|{re.escape(name)}\b" for name in names_of_lanes(families))
+    return with_rest(args) if re.search(rf"\b({needed})", args.query, re.IGNORECASE) else collected(args)
 
 
 def _run_on_dataset(args: argparse.Namespace) -> int:

@@ -15,7 +15,7 @@ from lanescope.cli.check_settings import add_settings, check_settings
 from lanescope.cli.console import echo, print_json
 from lanescope.cli.context import about, close, is_for_people, window_of
 from lanescope.cli.paging import add_paging, part
-from lanescope.cli.reading import is_dataset, opened, passed
+from lanescope.cli.reading import is_dataset, lanes_in, opened, passed, selected_part, selecting, with_rest
 from lanescope.cli.suspects_output import Suspects, described, of_groups, of_tables, print_suspects
 from lanescope.cli.tables import add_formats, echo_left_out, look_of, print_table
 from lanescope.errors import UsageError
@@ -26,6 +26,9 @@ from lanescope.view.tables.columns import Col, columns_of
 if TYPE_CHECKING:
     from lanescope import Table, Trace
     from lanescope.analysis.analysis_cache import AnalysisCache
+    from lanescope.cli.check_settings import CheckSettings
+    from lanescope.pipeline.observers import Counted
+    from lanescope.pipeline.sources import CaptureSource
     from lanescope.view.analysis_report import Screen
 
 EXAMPLES = ("lanescope summary capture.bin", "lanescope summary --by overlap capture.bin")
@@ -112,22 +115,39 @@ def run(args: argparse.Namespace) -> int:
             if not args.json:
                 print_suspects(suspects, unit)
             return close(last, args)
+        from lanescope.analysis.analysis_cache import AnalysisCache
         from lanescope.pipeline.observers import Collect
 
-        whole = Collect()
-        passed(source, args.input, observers=[whole])
-        trace = whole.result()
-    from lanescope.analysis.analysis_cache import AnalysisCache
-
+        is_of_lanes = not _families(args.by, source.info.families) and args.by in ("idle", "occupancy", *_UNITS)
+        if is_of_lanes and args.by == "idle":
+            found = _lanes_without_suspects(args, source, settings)
+            if found is not None:
+                shared, counted = found
+                _regions(args, shared, Suspects(), counted)
+                return close(shared.trace, args)
+        if is_of_lanes:
+            source.keep_filtered()
+        window = parse_window(args)
+        if args.by == "overlap" and window is not None and window.has_filter:
+            trace = with_rest(args)  # what hides a load may be left out
+        else:
+            whole = Collect()
+            passed(source, args.input, observers=[whole])
+            trace = whole.result()
+        shared = AnalysisCache(trace, _merged(args.classify), settings.islands)
+        selecting(shared, source)
     family_table, remarks = _family_summary(args, trace)
-    if family_table is None and args.by not in ("region", "overlap"):
-        _require_all_slices(trace, args.by)
-    shared = AnalysisCache(trace, _merged(args.classify), settings.islands)
+    if family_table is not None and window is not None and window.has_filter:
+        remarks = [*remarks, "sums are of the selected slices alone: in time that is idle here, others may have run"]
 
-    def tables_of(part: Trace) -> Sequence[Table]:
+    def tables_of(part: Trace, kept: Any) -> Sequence[Table]:
         if family_table is None:
-            return _answers(args, shared if part is trace else AnalysisCache(part, shared.given, settings.islands))
-        other = family_table if part is trace else _family_summary(args, part)[0]
+            if kept is None:
+                return _answers(args, shared)
+            rest = AnalysisCache(part, shared.given, settings.islands)
+            rest.selected = None if shared.selected is None else shared.selected.where(kept)
+            return _answers(args, rest)
+        other = family_table if kept is None else _family_summary(args, part)[0]
         return [family_table if other is None else other]
 
     suspects = Suspects() if codes == [] else of_tables(trace, tables_of, settings.thresholds, codes)
@@ -140,12 +160,18 @@ def run(args: argparse.Namespace) -> int:
     return close(trace, args)
 
 
-def _require_all_slices(trace: Trace, by: str) -> None:
-    """Refuse idle times of lanes some of whose slices a window leaves out."""
-    if window_of(trace):
-        from lanescope.analysis.windows.report import require_all_slices
+def _lanes_without_suspects(
+    args: argparse.Namespace, source: CaptureSource, settings: CheckSettings
+) -> tuple[AnalysisCache, Counted] | None:
+    """Read a capture whose slices need not be in memory; None where some are suspect, and all rows have to be known."""
+    from lanescope.analysis.lanes_on_disk import LanesOnDisk
+    from lanescope.analysis.plausibility.suspect_totals import SuspectTotals
 
-        require_all_slices(trace, f"summary --by {by}")
+    codes = settings.applied("LS5")
+    suspects = SuspectTotals("name", settings.thresholds, codes)
+    lanes = LanesOnDisk(_merged(args.classify), settings.islands)
+    found = lanes_in(source, args.input, lanes, *([] if codes == [] else [suspects]))
+    return None if codes != [] and suspects.has_some() else found
 
 
 def _followed(args: argparse.Namespace) -> int:
@@ -211,7 +237,7 @@ def _of_several(args: argparse.Namespace) -> int:
 
 def _answers(args: argparse.Namespace, shared: AnalysisCache) -> list[Table]:
     """Return the tables of an analysis of regions."""
-    from lanescope.analysis import idle, occupancy, overlap, region_stats
+    from lanescope.analysis import idle_causes, occupancy, overlap, region_stats
 
     role = args.within or shared.known(*_ANALYSES.get(args.by, ()))
     if args.by == "region":
@@ -219,7 +245,7 @@ def _answers(args: argparse.Namespace, shared: AnalysisCache) -> list[Table]:
     if args.by == "overlap":
         return [overlap.overlap(shared, role)]
     if args.by == "idle":
-        return [idle.causes(shared, role)]
+        return [idle_causes.causes(shared, role)]
     if args.by == "occupancy":
         parts = (occupancy.occupancy(shared, role), occupancy.occupancy(shared))
         return [occupancy.occupancy_stats(shared, part) for part in parts]
@@ -320,16 +346,23 @@ def _merged(classes: Sequence[tuple[str, str]]) -> dict[str, str]:
     return merged
 
 
-def _regions(args: argparse.Namespace, shared: AnalysisCache, suspects: Suspects) -> None:
+def _regions(
+    args: argparse.Namespace, shared: AnalysisCache, suspects: Suspects, counted: Counted | None = None
+) -> None:
     """Print the answer of an analysis of regions; what suspect rows make of it is part of the JSON document."""
-    from lanescope.analysis import idle, occupancy, overlap, region_stats
+    from lanescope.analysis import idle_causes, occupancy, overlap, region_stats
 
     unit = shared.unit
     role = args.within or shared.known(*_ANALYSES.get(args.by, ()))
-    is_text, above = is_for_people(args), about(args, shared.trace)
+    is_text, above = is_for_people(args), about(args, shared.trace, counted)
     # What is drawn has no parts: those of a cursor are tables.
     drawn = is_text and not args.cursor and is_terminal(sys.stdout)
-    more: dict[str, Any] = {**window_of(shared.trace), "within": role, **described(suspects, unit)}
+    more: dict[str, Any] = {
+        **window_of(shared.trace),
+        "within": role,
+        **described(suspects, unit),
+        **_selected(args, shared),
+    }
     if args.by == "region":
         table = region_stats.regions(shared, role)
         if is_text:
@@ -341,18 +374,18 @@ def _regions(args: argparse.Namespace, shared: AnalysisCache, suspects: Suspects
             return
     elif args.by == "overlap":
         table = overlap.overlap(shared, role)
-        more["exposure"] = list(overlap.exposure(shared, role).rows())
+        more["exposure"] = list(overlap.exposure(shared.over_all_slices, role).rows())
         if drawn:
             from lanescope.view.analysis_report import overlap_matrix
 
             overlap_matrix(shared, role, screen_of(args, above), args.limit)
             return
     elif args.by == "idle":
-        table = idle.causes(shared, role)
+        table = idle_causes.causes(shared, role)
         if drawn:
-            from lanescope.view.analysis_report import idle_causes
+            from lanescope.view import analysis_report
 
-            idle_causes(table, unit, screen_of(args, above), args.limit)
+            analysis_report.idle_causes(table, unit, screen_of(args, above), args.limit)
             return
     elif args.by == "occupancy":
         resident = occupancy.occupancy(shared, role)
@@ -366,12 +399,25 @@ def _regions(args: argparse.Namespace, shared: AnalysisCache, suspects: Suspects
         _print(args, parts, shared.trace, more, above)
         return
     else:
-        more = {**window_of(shared.trace), **described(suspects, unit)}
+        del more["within"]
         table = occupancy.utilization(shared, args.by)
         if is_text:
             _show_units(table, args, unit, above)
             return
     _print(args, [table], shared.trace, more, above)
+
+
+def _selected(args: argparse.Namespace, shared: AnalysisCache) -> dict[str, Any]:
+    """State how much of the time of lanes, or of their idle time, is that of selected slices."""
+    if shared.selected is None:
+        return {}
+    from lanescope.analysis import phases
+
+    if args.by == "idle":
+        found = phases.gaps(shared, 0)
+        return selected_part(shared, "without work", found.total, found.whole_total)
+    time = phases.selected_time(shared, phases.phases(shared, "all"))
+    return selected_part(shared, "that the lanes have", *time)
 
 
 def _print(args: argparse.Namespace, tables: Sequence[Table], trace: Trace, more: dict[str, Any], above: str) -> None:

@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from lanescope.analysis import idle, overlap, phases
+from lanescope.analysis import idle_causes, overlap, phases
 from lanescope.analysis.analysis_cache import AnalysisCache
+from lanescope.analysis.critical_path.selected_parts import is_alone
 from lanescope.analysis.partition import BUSY, IDLE, LOST, UNRECORDED
 from lanescope.analysis.summary import summary
 from lanescope.analysis.work_classes import CLASSES
@@ -86,11 +87,11 @@ def tables(shared: AnalysisCache, role: str, path: CriticalPath | None = None) -
         role: what a unit is, in which names overlap and lanes wait for each other.
         path: its critical path; None: without a table of it.
     """
-    found = [_names(shared), _lanes(shared)]
-    for make in (_overlap, _idle, _phases):
+    found = [_names(shared)]
+    for make in (_lanes, _overlap, _idle, _phases):
         try:
             found.append(make(shared, role))
-        except LanescopeError:  # the trace knows no such units
+        except LanescopeError:  # the trace knows no such units, or was read without some slices
             continue
     if path is not None:
         found.append(_path(shared, path))
@@ -102,7 +103,8 @@ def _names(shared: AnalysisCache) -> ViewTable:
     return _made("names", "Names", about, summary(shared.trace), shared.unit, {"name": "name"})
 
 
-def _lanes(shared: AnalysisCache) -> ViewTable:
+def _lanes(shared: AnalysisCache, role: str) -> ViewTable:
+    shared = shared.over_all_slices
     unit, tree = shared.unit, shared.time.tree
     states = shared.lane_states
     tracks = np.asarray(shared.trace.slices.values("track_id"))
@@ -145,11 +147,13 @@ def _overlap(shared: AnalysisCache, role: str) -> ViewTable:
 
 def _idle(shared: AnalysisCache, role: str) -> ViewTable:
     about = "Why lanes do no work: waits, and bubbles between two slices, with what ended them."
-    return _made("idle", "Idle", about, idle.causes(shared, role), shared.unit, {"waits_for": "name"})
+    return _made(
+        "idle", "Idle", about, idle_causes.causes(shared.over_all_slices, role), shared.unit, {"waits_for": "name"}
+    )
 
 
 def _phases(shared: AnalysisCache, role: str) -> ViewTable:
-    table = phases.phases(shared, "all")
+    table = phases.phases(shared.over_all_slices, "all")
     about = "All time of all lanes together, by what they did."
     made = _made("phases", "Phases", about, table, shared.unit, {"name": "name"})
     at = [number for number, column in enumerate(made.columns) if column.name != "track"]
@@ -160,6 +164,10 @@ def _phases(shared: AnalysisCache, role: str) -> ViewTable:
 
 def _path(shared: AnalysisCache, path: CriticalPath) -> ViewTable:
     about = f"The critical path: what each {'cycle' if shared.unit == 'cycles' else 'nanosecond'} waited for."
+    if path.selection is not None:
+        about += f" It is that of all slices; shown is what is selected: {path.selection.asked}."
+    elif is_alone(path.trace):
+        about += " The trace is that of a window, read without the rest: causes outside of it are not followed."
     return _made("path", "Critical path", about, path.summary, shared.unit, {"name": "name"})
 
 

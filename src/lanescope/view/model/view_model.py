@@ -166,8 +166,15 @@ class ViewModel:
         if not 0 < len(self.trace.slices) <= _PATH:
             return None
         from lanescope.analysis.critical_path.answer import CriticalPath
+        from lanescope.analysis.critical_path.selection import path_of
+        from lanescope.analysis.critical_path.windows import WindowChoice
 
         try:
+            origin = self.trace.origin
+            if origin is not None and len(origin.whole.slices) <= _PATH:
+                return path_of(self.shared, WindowChoice())
+            if origin is not None and origin.has_filter:
+                return None
             return CriticalPath(self.shared)
         except LanescopeError:
             return None

@@ -39,13 +39,13 @@ def verdict(trace: Trace, shared: AnalysisCache, role: str) -> list[tuple[str, s
 
 
 def _overlap_and_idle(shared: AnalysisCache, role: str) -> list[str]:
-    from lanescope.analysis import idle
+    from lanescope.analysis import idle_causes
     from lanescope.view.analysis_report import idle_words, overlap_words
 
     found: list[str] = []
     try:
         found += overlap_words(shared, role)
-        found += idle_words(list(idle.causes(shared, role).rows()), shared.unit)
+        found += idle_words(list(idle_causes.causes(shared, role).rows()), shared.unit)
     except LanescopeError:
         pass
     return found

@@ -182,15 +182,20 @@ def path_columns(model: ViewModel, rows: Rows) -> CodedColumns:
     """Return the columns of the critical path; none where there is none."""
     if model.path is None:
         return CodedColumns([], [])
-    parts = model.path.parts
+    parts, (low, high) = model.path.parts, model.window
+    # That of the whole, of which a window selects slices, may reach beyond these.
+    inside = (parts.values("ts") + parts.values("dur") > low) & (parts.values("ts") < high)
+    parts = parts if inside.all() else parts.where(inside)
     causes, cause = coded(parts, "cause")
-    ts = parts.values("ts")
-    by = np.argsort(ts, kind="stable")
+    begin = np.maximum(parts.values("ts"), low)
+    end = np.minimum(parts.values("ts") + parts.values("dur"), high)
+    by = np.argsort(begin, kind="stable")
     slices = row_packing.RowsById(model.trace.slices.values("id")).find(np.ascontiguousarray(parts.values("slice_id")))
+    slices = np.where(parts.valid("slice_id"), slices, -1)
     row = np.where(slices >= 0, rows.row_of[np.maximum(slices, 0)] + 1, 0)
     columns = [
-        Column("p.ts", "u", deltas(ts[by] - model.window[0])),
-        Column("p.dur", "u", parts.values("dur")[by]),
+        Column("p.ts", "u", deltas(begin[by] - low)),
+        Column("p.dur", "u", (end - begin)[by]),
         Column("p.row", "u", row[by]),
         Column("p.cause", "u", cause[by]),
     ]

@@ -1,0 +1,103 @@
+"""Commands say how much of an answer is that of the slices that a window selects."""
+
+import json
+
+import pytest
+
+import lanescope
+from lanescope.view.model.view_model import ViewModel
+
+COMMANDS = [
+    (("phases", "--by", "all"), "rows", lambda row: row["total_ns"]),
+    (("gaps", "--limit", "100000"), "rows", lambda row: row["dur_ns"]),
+    (("summary", "--by", "idle"), "rows", lambda row: row["total_ns"]),
+]
+
+
+@pytest.mark.parametrize("selected", [("--name", "q*"), ("--min-dur", "300"), ("--where", "name = 'qk' or dur < 100")])
+@pytest.mark.parametrize(("command", "key", "length"), COMMANDS)
+def test_commands_say_how_much_the_selected_part_is(call, tmp_path, command, key, length, selected):
+    assert call("sim", "cuda", "--seed", 1, "--blocks", 4, "--tiles", 6, "-o", "k.npy").status == 0
+    edges = ("--start", "1us", "--end", "7us")
+    done = call(*command, "k.npy", *edges, *selected, "--json")
+    found = json.loads(done.out)
+    whole = json.loads(call(*command, "k.npy", *edges, "--json").out)
+    assert found["selected"]["total_ns"] == sum(map(length, found[key])) > 0
+    assert found["selected"]["whole_ns"] == sum(map(length, whole[key])) > found["selected"]["total_ns"]
+    assert found["selected"]["share"] == found["selected"]["total_ns"] / found["selected"]["whole_ns"]
+    assert "selected" not in whole
+    said = call(*command, "k.npy", *edges, *selected)
+    assert "the answer is that of all slices, and this is the part of the selected ones" in said.err
+    option, value = selected
+    part = lanescope.open(tmp_path / "k.npy").window("1us", "7us", **{option[2:].replace("-", "_"): value})
+    assert found["selected"]["slices"] == len(part.slices)
+    if command[0] == "phases":
+        assert sum(map(length, found[key])) == sum(row["total"] for row in part.phases("all").rows())
+
+
+@pytest.mark.parametrize("by", ["occupancy", "block"])
+def test_sums_of_units_say_so_too(call, by):
+    assert call("sim", "cuda", "--seed", 1, "--blocks", 4, "--tiles", 6, "-o", "k.npy").status == 0
+    found = json.loads(call("summary", "--by", by, "k.npy", "--name", "qk", "--json").out)
+    assert 0 < found["selected"]["total_ns"] < found["selected"]["whole_ns"]
+    assert found["rows"]
+
+
+def test_sentences_name_the_commands_of_the_same_window(call):
+    assert call("sim", "cuda", "--seed", 1, "--blocks", 4, "--tiles", 6, "-o", "k.npy").status == 0
+    done = call("explain", "k.npy", "--start", "-5us", "--lane", "*compute", "--name", "q k")
+    assert done.status == 0
+    commands = [line.strip() for line in done.out.splitlines() if line.startswith("    ")]
+    assert commands[0] == "lanescope phases k.npy --start=-5us '--lane=*compute' '--name=q k'"
+    assert len(commands) > 1
+    assert all(command.endswith("k.npy --start=-5us '--lane=*compute'") for command in commands[1:])
+
+
+@pytest.mark.parametrize("asked", [("--name", "aten*"), ("--min-dur", "20us"), ("--name", "none")])
+def test_a_report_has_the_selected_part_of_its_tables(call, tmp_path, asked):
+    assert call("sim", "kineto", "--seed", 3, "-O", "steps=2", "-o", "k.json").status == 0
+    option, value = asked
+    part = lanescope.open(tmp_path / "k.json").window(**{option[2:].replace("-", "_"): value})
+    model = ViewModel(part)
+    found = {table.id: table for table in model.tables}
+    wanted = part.phases("all")
+    assert ("phases" in found) == bool(len(wanted))
+    if len(wanted):
+        shown = [dict(zip([column.name for column in found["phases"].columns], row, strict=True)) for row in
+                 found["phases"].rows]  # fmt: skip
+        assert sum(row["total"] for row in shown) == sum(row["total"] for row in wanted.rows())
+    assert call("report", "k.json", *asked, "-o", "k.html").status == 0
+    if "path" in found:
+        assert "It is that of all slices" in found["path"].about
+
+
+def test_paths_of_windows_without_the_rest_say_so(call):
+    assert call("sim", "kineto", "--seed", 3, "-O", "steps=2", "-o", "k.json").status == 0
+    edges = ("--start", "+1ms", "--end", "+4ms")
+    assert call("convert", "k.json", *edges, "-o", "part.parquet").status == 0
+    said = "causes outside of it are not followed"
+    part = call("critical-path", "part.parquet")
+    assert part.status == 0
+    assert said in part.err
+    assert said not in call("critical-path", "k.json", *edges).err
+    assert "window" in json.loads(call("critical-path", "part.parquet", "--json").out)
+    alone = lanescope.open("k.json", window={"start": "+1ms", "end": "+4ms"})
+    assert said in repr(alone.critical_path())
+    assert said not in repr(lanescope.open("k.json").window("+1ms", "+4ms").critical_path())
+    (about,) = [table.about for table in ViewModel(alone).tables if table.id == "path"]
+    assert said in about
+    # The sentence of a window is that of its part of the whole path.
+    path = lanescope.open("k.json").window("+1ms", "+4ms").critical_path().longest
+    rows = json.loads(call("explain", "k.json", *edges, "--json").out)["rows"]
+    for row in rows:
+        if row["topic"] == "path":
+            assert f"({path.explained:.1%} of the path is explained)" in row["sentence"]
+
+
+def test_sums_of_families_say_that_they_are_of_selected_slices_alone(call):
+    assert call("sim", "kineto", "--seed", 3, "-O", "steps=2", "-o", "k.json").status == 0
+    said = "sums are of the selected slices alone: in time that is idle here, others may have run"
+    part = ("--where", "dur > 10")
+    assert said in call("summary", "--by", "breakdown", "k.json", *part).err
+    assert said in json.loads(call("summary", "--by", "breakdown", "k.json", *part, "--json").out)["remarks"]
+    assert said not in call("summary", "--by", "breakdown", "k.json", "--start", "+1ms").err
