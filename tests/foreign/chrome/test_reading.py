@@ -387,6 +387,20 @@ def test_flows_of_a_file_without_slices_lead_from_thread_to_thread(tmp_path):
     assert_accounted(trace)
 
 
+@pytest.mark.parametrize("local", ["s", "f"])
+@pytest.mark.parametrize("process", [1, 2])
+def test_a_flow_of_one_process_does_not_meet_one_of_all(tmp_path, local, process):
+    events = [
+        {"ph": phase, "pid": pid, "tid": 1, "ts": ts, "name": "a", "cat": "x"}
+        | ({"id2": {"local": "0x7"}} if phase == local else {"id": "0x7"})
+        for phase, pid, ts in (("s", process, 1), ("f", 3 - process, 3))
+    ]
+    others = [{"ph": "i", "pid": pid, "tid": 1, "ts": 0, "name": "b"} for pid in (1, 2)]
+    trace = read(tmp_path, json.dumps(others + events))
+    assert not flows(trace)
+    assert stats(trace)["chrome_flow_unmatched"] == 2
+
+
 def test_hostile_nesting_ends_soon(tmp_path):
     for text in ("[" * 200_000, '[{"a":' * 50_000, '{"a":' * 50_000, ',{"ph":"X"' * 50_000):
         trace = read(tmp_path, text)
