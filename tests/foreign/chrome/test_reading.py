@@ -16,6 +16,8 @@ from foreign.chrome.oracle import Reading, nanoseconds
 from foreign.chrome.reading import flows, instants, places, read, samples, slices, stats
 from lanescope._native import core
 from lanescope.errors import InputError
+from lanescope.families import registry
+from lanescope.families.options import resolve_options
 from lanescope.testing import assert_accounted, assert_consistent
 from lanescope.trace import Flag
 from lanescope.wire.trace_events import TraceEventReader
@@ -399,6 +401,13 @@ def test_a_flow_of_one_process_does_not_meet_one_of_all(tmp_path, local, process
     trace = read(tmp_path, json.dumps(others + events))
     assert not flows(trace)
     assert stats(trace)["chrome_flow_unmatched"] == 2
+
+
+def test_one_thread_is_enough_to_simulate_counters(tmp_path):
+    chosen = registry.family("chrome")
+    given = {"processes": 1, "threads": 1, "counters": 3}
+    (content,) = chosen.simulate(resolve_options(chosen.sim_options, given, what="sim"), 1).files.values()
+    assert samples(read(tmp_path, content)).total() == 6
 
 
 def test_hostile_nesting_ends_soon(tmp_path):
