@@ -16,6 +16,9 @@ EFFORT = os.environ.get("LANESCOPE_EFFORT") or "quick"
 if EFFORT not in ONE_IN:
     raise ValueError(f"LANESCOPE_EFFORT is {EFFORT!r}, not one of: {', '.join(ONE_IN)}")
 
+#: The sanitizer under which the native core runs, ``address`` or ``thread`` (`tools/test_sanitized`); empty: none.
+SANITIZED = os.environ.get("LANESCOPE_TESTS_SANITIZED", "")
+
 #: Whether this run tries all there is, at random.
 FULL = EFFORT == "full"
 #: Whether this run leaves out the tests marked ``full``.

@@ -50,3 +50,10 @@ def test_a_usable_frequency_is_one_that_converts(ticks, frequency):
 @pytest.mark.parametrize("frequency", [None, 0, -5])
 def test_what_is_no_frequency_is_not_usable(frequency):
     assert usable_frequency(frequency, np.array([1])) is None
+
+
+def test_the_latest_moment_of_64_bits_is_a_time():
+    ticks = np.array([(1 << 63) - 1])
+    assert ticks_to_ns(ticks, 1_000_000_000).tolist() == ticks.tolist()
+    with pytest.raises(OverflowError):
+        ticks_to_ns(ticks, 999_999_999)

@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 from lanescope import testing
 from lanescope._native import core
 from lanescope.errors import InternalError, UsageError
-from lanescope.trace import Table, TimeBase, Trace, TraceBuilder
-from lanescope.trace.row_packing import FOREVER, RowPacking, depth, pack_rows, rows_of
+from lanescope.trace import Column, Table, TimeBase, Trace, TraceBuilder
+from lanescope.trace.row_packing import FOREVER, Intervals, RowPacking, depth, pack_rows, rows_of
 
 NESTED_ROWS, MAX_DEPTH = 8, 480
 
@@ -318,3 +318,18 @@ def test_tracks_may_have_been_filtered():
     placement = pack_rows(slices, kept)
     assert placement.rows.tolist() == [1, 2]
     assert isinstance(kept, Table)
+
+
+def test_intervals_of_two_tables_have_the_tracks_of_both():
+    """Tracks are kept by runs, which one table can be asked for by itself only."""
+    trace = trace_of([(0, 1)] * 4, [(0, 1)] * 3)
+    slices = [trace.slices.where(trace.slices.values("track_id") == track) for track in range(2)]
+    parts = []
+    for track, table in enumerate(slices):
+        runs = np.array([track]), np.array([len(table)])
+        columns = {name: table.column(name) for name in table.spec.names}
+        parts.append(
+            Table(table.spec, columns | {"track_id": Column.repeated(runs, table.column("track_id").read_once)})
+        )
+    assert Intervals.of(trace.tracks, parts[1]).track.tolist() == [1] * 3
+    assert Intervals.of(trace.tracks, *parts).track.tolist() == [0] * 4 + [1] * 3

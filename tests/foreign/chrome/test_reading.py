@@ -16,6 +16,8 @@ from foreign.chrome.oracle import Reading, nanoseconds
 from foreign.chrome.reading import flows, instants, places, read, samples, slices, stats
 from lanescope._native import core
 from lanescope.errors import InputError
+from lanescope.families import registry
+from lanescope.families.options import resolve_options
 from lanescope.testing import assert_accounted, assert_consistent
 from lanescope.trace import Flag
 from lanescope.wire.trace_events import TraceEventReader
@@ -385,6 +387,27 @@ def test_flows_of_a_file_without_slices_lead_from_thread_to_thread(tmp_path):
     (((source, begin, from_slice), (destination, end, to_slice)),) = flows(trace)
     assert (source != destination, end - begin, from_slice, to_slice) == (True, 2000, None, None)
     assert_accounted(trace)
+
+
+@pytest.mark.parametrize("local", ["s", "f"])
+@pytest.mark.parametrize("process", [1, 2])
+def test_a_flow_of_one_process_does_not_meet_one_of_all(tmp_path, local, process):
+    events = [
+        {"ph": phase, "pid": pid, "tid": 1, "ts": ts, "name": "a", "cat": "x"}
+        | ({"id2": {"local": "0x7"}} if phase == local else {"id": "0x7"})
+        for phase, pid, ts in (("s", process, 1), ("f", 3 - process, 3))
+    ]
+    others = [{"ph": "i", "pid": pid, "tid": 1, "ts": 0, "name": "b"} for pid in (1, 2)]
+    trace = read(tmp_path, json.dumps(others + events))
+    assert not flows(trace)
+    assert stats(trace)["chrome_flow_unmatched"] == 2
+
+
+def test_one_thread_is_enough_to_simulate_counters(tmp_path):
+    chosen = registry.family("chrome")
+    given = {"processes": 1, "threads": 1, "counters": 3}
+    (content,) = chosen.simulate(resolve_options(chosen.sim_options, given, what="sim"), 1).files.values()
+    assert samples(read(tmp_path, content)).total() == 6
 
 
 def test_hostile_nesting_ends_soon(tmp_path):
