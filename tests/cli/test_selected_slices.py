@@ -101,3 +101,20 @@ def test_sums_of_families_say_that_they_are_of_selected_slices_alone(call):
     assert said in call("summary", "--by", "breakdown", "k.json", *part).err
     assert said in json.loads(call("summary", "--by", "breakdown", "k.json", *part, "--json").out)["remarks"]
     assert said not in call("summary", "--by", "breakdown", "k.json", "--start", "+1ms").err
+
+
+@pytest.mark.parametrize("asked", [("--name", "q*"), ("--min-dur", "300"), ("--name", "q*", "--min-dur", "0.5us")])
+def test_batches_of_all_times_are_not_cut(call, tmp_path, monkeypatch, asked):
+    """What a window selects is found batch by batch, and is that of a window whose batches are cut."""
+    monkeypatch.setattr("lanescope.devices.cuda.emit.batches.PART_RECORDS", 1 << 7)
+    monkeypatch.setattr("lanescope.analysis.lanes_on_disk.IN_MEMORY", 50)
+    assert call("sim", "cuda", "--seed", 1, "--blocks", 4, "--tiles", 6, "-o", "k.npy").status == 0
+    batches = list(lanescope.iter_batches(tmp_path / "k.npy"))
+    assert len(batches) > 2
+    for command, *_ in COMMANDS:
+        found, cut = (
+            json.loads(call(*command, "k.npy", *asked, *more, "--json").out) for more in ((), ("--lane", "*"))
+        )
+        assert (found["rows"], found["selected"]) == (cut["rows"], cut["selected"])
+        kept = ("filtered_slices", "cut_slices", "excluded", "start", "end")
+        assert [found["window"][name] for name in kept] == [cut["window"][name] for name in kept]

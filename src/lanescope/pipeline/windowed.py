@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from lanescope.analysis.windows.cut import Limits, WindowCut
+from lanescope.analysis.windows.marks import FilterMarks
 from lanescope.analysis.windows.window import HIGHEST, LOWEST, Instance, Moment, Window, has_unit
 from lanescope.common.intervals import Intervals
 from lanescope.errors import UsageError
@@ -67,7 +68,13 @@ class WindowedSource:
     def info(self) -> StreamInfo:
         """Properties of the stream: sorted, or one batch."""
         info = self._source.info
+        if self._keeps_filtered and not (self._window.lanes or self._window.where or self._has_edges):
+            return info
         return info._replace(is_whole=info.is_whole or not self._is_at_once)
+
+    @property
+    def _has_edges(self) -> bool:
+        return self._window.start is not None or self._window.end is not None
 
     @property
     def _is_at_once(self) -> bool:
@@ -84,6 +91,9 @@ class WindowedSource:
         if self._limits is None:
             self._limits = self._resolved(decoded, progress)
         limits = self._limits
+        if self._keeps_filtered and FilterMarks.suffice(limits):
+            yield from self._marked(FilterMarks(limits), decoded, progress)
+            return
         folder = None if decoded or self._window.where else self._folder()
         if folder is not None and (limits.begin != LOWEST or limits.end != HIGHEST):
             cut = WindowCut(limits, at_once=False, keeps_filtered=self._keeps_filtered)
@@ -114,6 +124,17 @@ class WindowedSource:
         if part is not None:
             cut.leave_out(part.rows, Intervals(*part.hulls()))
         yield self._done(cut, cut.finish())
+
+    def _marked(self, marks: FilterMarks, decoded: list[Trace], progress: Progress | None) -> Iterator[Trace]:
+        """Yield the batches as they are: what the window selects of them is all that there is to find."""
+        last: Trace | None = None
+        for batch in _each_once(decoded) if decoded else self._source.batches(progress):
+            if last is not None:
+                yield last
+            last = marks.mark(batch)
+            del batch
+        assert last is not None, "a stream has at least one batch"
+        yield self._done(marks, marks.closed(last))
 
     def _done(self, cut: WindowCut, last: Trace) -> Trace:
         """Return the last batch, and keep which slices of all of them are selected."""
