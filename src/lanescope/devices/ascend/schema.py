@@ -834,7 +834,7 @@ STATS = (
     StatSpec(
         "ascend_clock_step",
         "notice",
-        "rows with a clock step of their core: received before dispatch, ended after the observed end, or observed late",
+        "rows with a clock step of their core: received before dispatch, ended after the observed end, or seen late",
         finding="LS305 warning",
         share_of="events",
     ),
