@@ -51,6 +51,7 @@ def test_flags_of_verbs_and_of_families_from_other_packages(complete):
 
 def test_values(complete, tmp_path):
     assert complete("convert", "--format", "parq") == {"parquet"}
+    assert {"LS101", "LS105"} <= complete("check", "--explain", "LS1")
     assert {"aie", "blinker"} <= complete("info", "--family", "")
     assert "cuda" in complete("sim", "")
     (tmp_path / "capture.bin").touch()

@@ -1,11 +1,11 @@
 """Findings for people: a block for each rule; nothing is lost on a pipe, nothing is too long for a terminal."""
 
-import shlex
-from pathlib import Path
+import re
 
 import pytest
 
 import lanescope
+from cli.test_screens import shown
 from lanescope.cli import main
 from lanescope.view.finding_blocks import blocks, sums
 from lanescope.view.formatting import display_width, escape
@@ -60,10 +60,22 @@ def test_sums_by_severity(found):
     assert sums(findings[:1], 1) == "Found 1 finding: 1 warning (1 rule)."
 
 
-def test_the_page_shows_what_the_command_prints(tmp_path, capsys, monkeypatch):
-    page = (Path(__file__).parents[2] / "docs/howto/check.md").read_text()
+def test_a_terminal_says_what_a_pipe_gets_on_more_lines(tmp_path, monkeypatch, capfd):
     monkeypatch.chdir(tmp_path)
-    for line in page.partition("```console\n")[2].partition("```")[0].splitlines():
-        capsys.readouterr()
-        assert main(shlex.split(line.removeprefix("$ lanescope"))) == 0
-    assert capsys.readouterr().out == page.partition("```text\n")[2].partition("```")[0]
+    assert main(["sim", "cuda", "--blocks", "8", "--unfinished", "3", "--seed", "1", "-o", "run.npy"]) == 0
+    command = ["check", "run.npy", "--fail-on", "never", "--all"]
+    _, piped = shown(monkeypatch, capfd, command)
+    _, seen = shown(monkeypatch, capfd, command, 90)
+    assert seen.split() == piped.split()
+    assert max(map(display_width, seen.splitlines())) <= 90 < max(map(display_width, piped.splitlines()))
+    assert "Found 6 findings: 1 warning, 5 notices (31 rules)." in seen.splitlines()
+
+
+def test_severities_have_colors_where_colors_are_asked_for(found, capfd):
+    path, findings = found
+    assert main(["check", path, "--fail-on", "never", "--color", "always"]) == 0
+    colored = capfd.readouterr().out
+    assert main(["check", path, "--fail-on", "never", "--color", "never"]) == 0
+    plain = capfd.readouterr().out
+    assert re.sub(r"\x1b\[\d*m", "", colored) == plain
+    assert {finding.severity for finding in findings} == set(re.findall(r"\x1b\[\d\dm(\w+)\x1b\[0m", colored))

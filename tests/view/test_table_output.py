@@ -15,7 +15,7 @@ from lanescope.view.formatting import display_width, duration, number, percent
 from lanescope.view.table_output import Look, print_csv, show, terminal_width
 from lanescope.view.tables.cells import cell
 from lanescope.view.tables.columns import KINDS, Col, column, columns_of, declared
-from lanescope.view.tables.layout import Layout, Room, distinct_cuts
+from lanescope.view.tables.layout import Layout, Room, distinct_cuts, wrapped
 
 
 class Terminal(io.StringIO):
@@ -265,3 +265,12 @@ def test_names_that_differ_in_their_middle_are_cut_where_they_differ():
 
 def test_names_that_differ_at_their_ends_are_cut_in_the_middle():
     assert distinct_cuts(["a_long_name_of_a_kernel_1", "a_long_name_of_a_kernel_2"], 12) == {}
+
+
+@pytest.mark.parametrize("width", range(20, 80))
+def test_a_number_stays_on_the_line_of_its_unit(width):
+    text = "time  from 0 to 540,795,000 ns, 12 lanes, 1.5 ms -> 20 µs (99 %), 74,937 slices of 3 GiB and 7"
+    lines = wrapped(text, width, "    ")
+    assert " ".join(line.strip() for line in lines) == text
+    assert max(map(display_width, lines)) <= width
+    assert not [line for line in lines[:-1] if re.search(r"\d$", line)]

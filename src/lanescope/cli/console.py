@@ -141,7 +141,8 @@ def _print(text: str) -> None:
 
 def print_written(path: str, *content: str, size: int) -> None:
     """Report a written output: ``wrote out.pftrace (19,008 slices, 81.4 KiB)``."""
-    echo(f"wrote {escape(path)} ({', '.join((*content, format_bytes(size)))})")
+    if not _is_quiet:  # on one line, as a path that is broken cannot be copied
+        print(f"wrote {escape(path)} ({', '.join((*content, format_bytes(size)))})", file=sys.stderr)
 
 
 def _on_one_line(text: str) -> str:

@@ -28,7 +28,7 @@ Row = TypeVar("Row")
 
 #: Characters of a digest.
 _DIGITS = 12
-#: Rows that a person at a terminal is given where nobody says how many; the largest are first.
+#: Rows that a terminal is given without ``--limit``; the largest are first.
 _SCREEN = 30
 #: What the command line says of the form of an answer, not of the question.
 _FORM = (

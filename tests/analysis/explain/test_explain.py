@@ -11,6 +11,7 @@ import pytest
 
 import lanescope
 from analysis import aie_core
+from cli.test_screens import shown
 from lanescope.analysis.explain import MOST, Evidence, explain
 from lanescope.cli import main
 from lanescope.devices.ascend.analysis import bounds as ascend_bounds
@@ -423,13 +424,15 @@ def test_command(tmp_path, capsys):
     assert set(answer["rows"][0]) == {"topic", "cause", "subject", "share", "gain", "sentence", "command"}
 
 
-def test_the_page_shows_what_the_command_prints(tmp_path, capsys, monkeypatch):
-    page = (Path(__file__).parents[3] / "docs/howto/explain.md").read_text()
+def test_a_terminal_says_what_a_pipe_gets_on_more_lines(tmp_path, monkeypatch, capfd):
     monkeypatch.chdir(tmp_path)
-    for line in page.partition("```console\n")[2].partition("```")[0].splitlines():
-        capsys.readouterr()
-        assert main(shlex.split(line.removeprefix("$ lanescope"))) == 0
-    assert capsys.readouterr().out == page.partition("```text\n")[2].partition("```")[0]
+    page = (Path(__file__).parents[3] / "docs/howto/explain.md").read_text()
+    sim, explain = (shlex.split(line)[2:] for line in page.splitlines() if line.startswith("$ lanescope "))
+    assert main(sim) == 0
+    _, piped = shown(monkeypatch, capfd, explain)
+    _, seen = shown(monkeypatch, capfd, explain, 90)
+    assert seen.split() == piped.split()
+    assert max(map(len, seen.splitlines())) <= 90 < max(map(len, piped.splitlines()))
 
 
 def test_sentences_print_whole(monkeypatch):

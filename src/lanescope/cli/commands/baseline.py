@@ -73,7 +73,7 @@ def _list(args: argparse.Namespace) -> int:
     elif args.csv:
         print_table(args, columns, rows)
     else:
-        # Times of ns say their unit; those of other runs have it beside them.
+        # Times in ns have their unit in the cell; where runs have another, there is a column for it.
         kept_columns = [
             at for at, name in enumerate(columns) if name != "unit" or any(one.unit != "ns" for one in kept)
         ]
