@@ -69,7 +69,9 @@ def limited(limit: int | None, message: str, status: int) -> Iterator[None]:
     from lanescope.source.disk_arrays import large_arrays_on_disk
 
     try:
-        core.limit_memory(limit - max(_RESERVE, limit // _RESERVE_SHARE), message.encode("utf-8", "surrogateescape"), status)
+        core.limit_memory(
+            limit - max(_RESERVE, limit // _RESERVE_SHARE), message.encode("utf-8", "surrogateescape"), status
+        )
     except RuntimeError:
         raise UsageError("--memory requires /proc", hint="remove --memory on this system") from None
     try:
