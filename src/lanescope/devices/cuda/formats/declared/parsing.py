@@ -34,6 +34,7 @@ from lanescope.errors import InputError
 _HINT = "see the how-to on layout files"
 #: Bytes of a slot, unless headers or records are of fewer.
 _MOST_UNIT = 8
+_LARGEST_UNIT = 64
 
 
 class _Keys:
@@ -157,7 +158,9 @@ def _parse(values: dict[str, Any], text: str) -> Declaration:
     name = keys.take("name", str, required=True)
     title, source = keys.take("title", str, ""), keys.take("source", str, required=True)
     license_, status = keys.take("license", str, ""), keys.choice("status", STATUSES, "read")
-    unit = keys.natural("unit_bytes", 0, most=64)
+    unit = keys.take("unit_bytes", int)
+    if unit is not None and not 1 <= unit <= _LARGEST_UNIT:
+        raise keys.error("unit_bytes", f"expected a number from 1 to {_LARGEST_UNIT}")
     arrays = (MAIN, *keys.take("arrays", list, []))
     if not all(isinstance(array, str) and array.isidentifier() for array in arrays) or len(set(arrays)) < len(arrays):
         raise keys.error("arrays", "expected different names")

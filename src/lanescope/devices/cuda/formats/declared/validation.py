@@ -145,8 +145,8 @@ def _check_reach(declaration: Declaration) -> None:
         declaration.offered,
         *_record_expressions(declaration),
     ]
-    for test in tests:
-        for name, number in test.compared if test is not None else ():
+    for test in filter(None, tests):
+        for name, number in test.compared:
             if name in widths and not 0 <= number < 1 << widths[name]:
                 raise _error(
                     test.place,

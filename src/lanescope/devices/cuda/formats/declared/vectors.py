@@ -86,7 +86,7 @@ def vector_with(vector: Vector, declaration: Declaration, field: str, number: in
     """Return a vector whose field holds another number, in the first lane and its first record where it is in these.
 
     Raises:
-        StopIteration: there is no such field.
+        StopIteration: the header, lane and record lack such a field.
     """
     site = next(site for site in _sites(declaration, vector.arrays, vector.params) if site.spec.name == field)
     arrays = {**vector.arrays, site.array: _with(vector.arrays, site, number)}
