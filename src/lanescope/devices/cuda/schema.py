@@ -270,7 +270,8 @@ STATS = (
     StatSpec(
         "cuda_dropped_at_least",
         "data_loss",
-        "records dropped by full lanes, at least: ends of regions, or what the rest of their group has",
+        "records dropped by full lanes, at least: overwritten ones of a ring, ends of regions, or what the "
+        "rest of their group has",
     ),
     StatSpec("cuda_unfinished_region", "notice", "regions without an end", silent="LS103 reports the regions"),
     StatSpec("cuda_end_unmatched", "notice", "ends without a start: kept as instants", finding="LS401"),

@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import re
 import shutil
+import struct
 import zipfile
 from pathlib import Path
 
@@ -13,6 +14,7 @@ import pytest
 
 import lanescope
 from lanescope import cuda
+from lanescope.devices.cuda import decoder
 from lanescope.devices.cuda.formats.declared import catalog
 from lanescope.errors import InputError, UsageError
 
@@ -54,6 +56,78 @@ def layout(tmp_path, text=LAYOUT, name="mine.toml"):
     path = tmp_path / name
     path.write_text(text)
     return str(path)
+
+
+#: Blocks one after the other, each with a header, and the warps of a block in turns: their places within a turn differ
+#: from block to block.
+TURNS = """
+name = "turns"
+source = "me"
+lanes = [["block", "blocks"], ["warp", "warps"]]
+kind = ["type", {"2" = "begin", "1" = "end", "3" = "instant"}]
+id = "event"
+time = "stamp"
+sm = "smid"
+payload = "value"
+capacity = "room"
+match = ["magic == 0x57415645"]
+[header]
+size = 24
+fields = {magic = [0, 32], warps = [48, 16], blocks = [64, 32], room = [96, 32]}
+[params]
+stride = "8 + 12 * warps * room"
+[lane]
+at = "24 + stride * block"
+size = 8
+fields = {smid = [0, 16]}
+[record]
+at = "24 + stride * block + 8 + 12 * (k * warps + warp)"
+size = 12
+fields = {stamp = [0, 32], tag = [32, 8], event = [40, 12], type = [62, 2], value = [64, 32]}
+empty = "stamp == 4294967295"
+agree = "tag == warp"
+[clock]
+unit = "cycles"
+bits = 32
+across = "sm"
+"""
+
+
+@pytest.mark.parametrize(("blocks", "warps", "room"), [(3, 4, 10), (1, 7, 3), (5, 1, 4), (17, 5, 2)])
+@pytest.mark.parametrize("whole", [1 << 20, 0])
+def test_lanes_that_take_turns_within_a_block(tmp_path, monkeypatch, blocks, warps, room, whole):
+    monkeypatch.setattr(decoder, "WHOLE_BYTES", whole)
+    data = bytearray(struct.pack("<IHHIIQ", 0x57415645, 2, warps, blocks, room, 0))
+    truth = []
+    for block in range(blocks):
+        data += struct.pack("<HHI", 40 + block, 0, 9)
+        rows = np.full((room, warps, 3), 0xFFFF_FFFF, np.uint32)
+        for warp in range(warps):
+            time = 4_294_960_000 + 7 * warp
+            for k in range((room - warp % 2) // 2 * 2):
+                event, kind = 4095 - k // 2, 2 - k % 2
+                rows[k, warp] = time & 0xFFFF_FFFF, kind << 30 | event << 8 | warp, 77 * k + block
+                if kind == 1:
+                    truth.append((block, warp, 40 + block, event, 50 + 1000 * k, 77 * (k - 1) + block))
+                time += 50 + 1000 * k
+        data += rows.tobytes()
+    (tmp_path / "turns.bin").write_bytes(data)
+    trace = lanescope.open(tmp_path / "turns.bin", "cuda", layout=layout(tmp_path, TURNS))
+    regions = {row["slice_id"]: row for row in trace.tables()["cuda_regions"].rows()}
+    found = [
+        (of["block"], of["group"], of["sm"], of["event_id"], row["dur_ticks"], of["payload"])
+        for row in trace.slices.rows()
+        for of in [regions[row["id"]]]
+    ]
+    assert sorted(found) == sorted((*row[:4], 50 + 1000 * (2 * (4095 - row[3])), row[5]) for row in truth)
+    assert not {"cuda_corrupt_record", "cuda_trailing_bytes"} & {row["name"] for row in trace.stats.rows()}
+
+
+def test_lanes_of_two_blocks_may_not_overlap(tmp_path):
+    data = bytearray(struct.pack("<IHHIIQ", 0x57415645, 2, 2, 3, 4, 0)) + bytes(3 * 104)
+    text = TURNS.replace('stride = "8 +', 'stride = "8 - 12 +')
+    with pytest.raises(InputError, match="records of two lanes overlap"):
+        cuda.decode(bytes(data), layout=layout(tmp_path, text))
 
 
 def test_a_layout_file_is_an_option(tmp_path):
@@ -149,7 +223,10 @@ def test_tokens_pair_in_a_block_whatever_the_numbers_of_its_groups(tmp_path):
         ('"1" = "end"', '"1" = "instant"', "one of begin and end is missing"),
         ("bits = 32", "bits = 32\nunwrap = 'after'", "clock.anchor: required unless"),
         ("bits = 32", "bits = 32\nunit = 'ticks'", "clock.hz: required for ticks"),
-        ('capacity = "8"', 'overflow = "drop"', "capacity: missing: overflow is 'drop'"),
+        ('capacity = "8"', 'overflow = "drop"', "capacity: missing: overflow is 'drop', so a lane"),
+        ("word == 0", "stamp == -1", "record.empty: 'stamp' is never -1: its bits are 32, 0 to 4294967295"),
+        ("word == 0", "event != 65536", "'event' is never 65536: its bits are 15"),
+        ('"1" = "end"', '"2" = "end"', "kind: 'type' is never 2: its bits are 1, 0 to 1"),
         ("default = 2", "default = 0", "does not fit: 0 for 'block'"),
         ("default = 2", "default = 4611686018427387904", "does not fit"),
         ('capacity = "8"', "", "records of two lanes overlap"),

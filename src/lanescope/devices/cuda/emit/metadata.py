@@ -148,8 +148,12 @@ def _lane_stats(making: TraceAssembly) -> None:
             last = making.lane_ns(left[:1], summary["last"][left[:1]]) - making.t0
             alone_of = int(making.tree.lane[left[0]]) if len(left) == 1 else None
             making.stats.add("cuda_unfinalized_lane", len(left), ts=int(last[0]), track=alone_of)
-    if making.grid.lost is not None:
-        making.stats.add("cuda_dropped", int(making.grid.lost.sum()))
+    lost, counted = making.grid.lost, making.grid.counted
+    if lost is not None:
+        # Of a lane that did not count, or not to its end, it is the least.
+        exact = int(lost.sum() if counted is None else lost[counted].sum())
+        making.stats.add("cuda_dropped", exact)
+        making.stats.add("cuda_dropped_at_least", int(lost.sum()) - exact)
 
 
 def _clock_stats(making: TraceAssembly) -> None:

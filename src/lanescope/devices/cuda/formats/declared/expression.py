@@ -89,6 +89,20 @@ class Expression:
                 return name, Expression(ast.unparse(right), self.place, tables=self._tables)
         return None
 
+    @cached_property
+    def compared(self) -> tuple[tuple[str, int], ...]:
+        """The names that are compared with a number by ``==`` or ``!=``, and the numbers."""
+        found = []
+        for node in ast.walk(self._tree):
+            match node:
+                case ast.Compare(ast.Name(id=name), [ast.Eq() | ast.NotEq()], [ast.Constant(value=value)]):
+                    found.append((name, int(str(value))))
+                case ast.Compare(
+                    ast.Name(id=name), [ast.Eq() | ast.NotEq()], [ast.UnaryOp(ast.USub(), ast.Constant(value=value))]
+                ):
+                    found.append((name, -int(str(value))))
+        return tuple(found)
+
     @property
     def name(self) -> str | None:
         """The name that it is, None if it is more than one name."""

@@ -10,7 +10,6 @@ import numpy as np
 import numpy.typing as npt
 
 from lanescope._native import core
-from lanescope.common.distinct import distinct
 from lanescope.declaration import frozen_class
 from lanescope.devices.cuda.formats.declared.arrays import Arrays
 from lanescope.devices.cuda.formats.declared.declaration import MAIN, MOST_READING, Declaration, FieldSpec
@@ -328,14 +327,20 @@ def _check_apart(declaration: Declaration, base: I64, stride: int, room: I64) ->
     first = np.where(stride > 0, base, base + (room - 1) * stride)[used]
     end = first + (room[used] - 1) * step + length
     by_place = np.argsort(first, kind="stable")
-    if (end[by_place][:-1] <= first[by_place][1:]).all():
+    first, end = first[by_place], end[by_place]
+    if (end[:-1] <= first[1:]).all():
         return
-    order = np.lexsort((first, first % step))
-    rest, first, end = (first % step)[order], first[order], end[order]
-    is_same = rest[1:] == rest[:-1]
-    remainders = distinct(rest)
-    gaps = np.diff(remainders, append=remainders[0] + step)
-    if (is_same & (end[:-1] > first[1:])).any() or (gaps < length).any():
+    # Lanes that take turns are between each other; those of the next block, say, begin behind all of them.
+    is_behind = first[1:] >= np.maximum.accumulate(end)[:-1]
+    turns = np.concatenate(([0], np.cumsum(is_behind)))
+    order = np.lexsort((first, first % step, turns))
+    turns, rest, first, end = turns[order], (first % step)[order], first[order], end[order]
+    is_together = turns[1:] == turns[:-1]
+    is_same = is_together & (rest[1:] == rest[:-1])
+    is_close = is_together & ~is_same & (np.diff(rest) < length)
+    begins, stops = (np.concatenate(ends) for ends in (([True], ~is_together), (~is_together, [True])))
+    around = rest[begins] + step - rest[stops]
+    if (is_same & (end[:-1] > first[1:])).any() or is_close.any() or (around < length).any():
         raise problem
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+import math
 import tomllib
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -31,6 +32,9 @@ from lanescope.devices.cuda.formats.declared.expression import Expression
 from lanescope.errors import InputError
 
 _HINT = "see the how-to on layout files"
+#: Bytes of a slot, unless headers or records are of fewer.
+_MOST_UNIT = 8
+_LARGEST_UNIT = 64
 
 
 class _Keys:
@@ -154,7 +158,9 @@ def _parse(values: dict[str, Any], text: str) -> Declaration:
     name = keys.take("name", str, required=True)
     title, source = keys.take("title", str, ""), keys.take("source", str, required=True)
     license_, status = keys.take("license", str, ""), keys.choice("status", STATUSES, "read")
-    unit = keys.natural("unit_bytes", 8, least=1, most=64)
+    unit = keys.take("unit_bytes", int)
+    if unit is not None and not 1 <= unit <= _LARGEST_UNIT:
+        raise keys.error("unit_bytes", f"expected a number from 1 to {_LARGEST_UNIT}")
     arrays = (MAIN, *keys.take("arrays", list, []))
     if not all(isinstance(array, str) and array.isidentifier() for array in arrays) or len(set(arrays)) < len(arrays):
         raise keys.error("arrays", "expected different names")
@@ -183,7 +189,8 @@ def _parse(values: dict[str, Any], text: str) -> Declaration:
         source=source,
         license=license_,
         status=status,
-        unit_bytes=unit,
+        # Headers and records are whole units.
+        unit_bytes=unit or math.gcd(_MOST_UNIT, header.size, lane.size, record.size),
         arrays=arrays,
         header=header,
         params=params,

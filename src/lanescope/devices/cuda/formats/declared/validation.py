@@ -12,6 +12,7 @@ _HINT = "see the how-to on layout files"
 #: Roles that are timestamps; their fields mean nothing else.
 _STAMPS = ("time", "begin", "end")
 _IDENTITIES = ("id", "block", "group", "sm")
+_ALL_BITS = 64
 
 
 def check(declaration: Declaration) -> None:
@@ -53,6 +54,7 @@ def check(declaration: Declaration) -> None:
             raise _error(expression.place, f"divisor or shift depends on the field {found[0]!r}: use a parameter")
     _check_search(declaration, lane, lane | record | {"k"})
     _check_roles(declaration, record)
+    _check_reach(declaration)
     _check_overflow(declaration)
     _check_clock(declaration)
 
@@ -130,6 +132,32 @@ def _check_record(declaration: Declaration, places: set[str], lane: set[str]) ->
     return names
 
 
+def _check_reach(declaration: Declaration) -> None:
+    """Check that no field is compared with a number that it cannot hold: such a test would never say anything."""
+    of = declaration.record
+    fields = (*declaration.header.fields, *declaration.lane.fields, *of.fields, *of.views)
+    # All 64 bits are read as a signed number.
+    widths = {spec.name: spec.width for spec in fields if spec.width < _ALL_BITS}
+    tests = [
+        *declaration.match,
+        declaration.used,
+        declaration.lane_check,
+        declaration.offered,
+        *_record_expressions(declaration),
+    ]
+    for test in filter(None, tests):
+        for name, number in test.compared:
+            if name in widths and not 0 <= number < 1 << widths[name]:
+                raise _error(
+                    test.place,
+                    f"{name!r} is never {number}: its bits are {widths[name]}, 0 to {(1 << widths[name]) - 1}",
+                )
+    if declaration.kind is not None and declaration.kind[0].name in widths:
+        name, width = declaration.kind[0].name, widths[declaration.kind[0].name]
+        if beyond := [value for value in declaration.kind[1] if not 0 <= value < 1 << width]:
+            raise _error("kind", f"{name!r} is never {beyond[0]}: its bits are {width}, 0 to {(1 << width) - 1}")
+
+
 def _record_expressions(declaration: Declaration) -> list[Expression]:
     of, found = declaration.record, [*declaration.roles.values()]
     found += [declaration.kind[0]] if declaration.kind is not None else []
@@ -171,9 +199,12 @@ def _check_roles(declaration: Declaration, record: set[str]) -> None:
 def _check_overflow(declaration: Declaration) -> None:
     overflow, capacity = declaration.overflow, declaration.capacity
     if overflow != "unchecked" and capacity is None:
-        raise _error("capacity", f"missing: overflow is {overflow!r}")
+        raise _error("capacity", f"missing: overflow is {overflow!r}, so a lane has room for a number of records")
     if overflow in ("drop", "saturated") and declaration.offered is None:
-        raise _error("offered", f"missing: overflow is {overflow!r}")
+        raise _error(
+            "offered",
+            f"missing: with overflow {overflow!r} a lane counts its records; if none does, it is 'unchecked'",
+        )
     if overflow == "ring" and (declaration.offered is None) == (declaration.next is None):
         raise _error("offered", "a ring needs either a count of records (offered) or a position (next)")
 

@@ -38,6 +38,7 @@ class _Site(NamedTuple):
     bit: int
     at: int
     size: int
+    is_header: bool = False
 
 
 def vectors(declaration: Declaration) -> Iterator[Vector]:
@@ -76,6 +77,29 @@ def vectors(declaration: Declaration) -> Iterator[Vector]:
             for bit in alone:
                 data[bit // 8] |= 1 << bit % 8
             yield Vector(f"{name}: {label}", name, {**whole, site.array: bytes(data)}, params)
+        if site.is_header:
+            for number in _NUMBERS:
+                yield Vector(f"{name}: {number}", name, {**whole, site.array: _with(whole, site, number)}, params)
+
+
+def vector_with(vector: Vector, declaration: Declaration, field: str, number: int) -> Vector:
+    """Return a vector whose field holds another number, in the first lane and its first record where it is in these.
+
+    Raises:
+        StopIteration: the header, lane and record lack such a field.
+    """
+    site = next(site for site in _sites(declaration, vector.arrays, vector.params) if site.spec.name == field)
+    arrays = {**vector.arrays, site.array: _with(vector.arrays, site, number)}
+    return Vector(f"{field}: {number}", field, arrays, vector.params)
+
+
+def _with(arrays: Mapping[str, bytes], site: _Site, number: int) -> bytes:
+    """Return an array with a number in a field, cut to its width."""
+    data = bytearray(arrays[site.array])
+    for bit in range(site.spec.width):
+        at = site.bit + bit
+        data[at // 8] = data[at // 8] & ~(1 << at % 8) | (number >> bit & 1) << at % 8
+    return bytes(data)
 
 
 def _sites(declaration: Declaration, arrays: Mapping[str, bytes], params: Mapping[str, int]) -> Iterator[_Site]:
@@ -83,13 +107,13 @@ def _sites(declaration: Declaration, arrays: Mapping[str, bytes], params: Mappin
     scopes = Scopes(declaration, arrays, params)
     at = declaration.header.at.value(scopes.scalars) if declaration.header.at is not None else 0
     for spec in declaration.header.fields:
-        yield _site(scopes, spec, at, declaration.header.size, scopes.scalars)
+        yield _site(scopes, spec, at, declaration.header.size, scopes.scalars, is_header=True)
     lanes = scopes.dims()
     for scope in (lanes[0], lanes[-1]) if len(lanes) > 1 else lanes:
         area = declaration.lane
         at = area.at.value(scope) if area.at is not None and area.fields else 0
         for spec in area.fields:
-            yield _site(scopes, spec, at, area.size, scope)
+            yield _site(scopes, spec, at, area.size, scope, is_header=True)
         inner = scopes.lane(scope)
         record = declaration.record
         for k in range(min(scopes.capacity(inner), _RECORDS)):
@@ -103,10 +127,14 @@ def _sites(declaration: Declaration, arrays: Mapping[str, bytes], params: Mappin
 
 #: Records of a lane in which fields are changed.
 _RECORDS = 2
+#: What fields of headers hold as well: where counts, sizes and flags begin.
+_NUMBERS = (0, 1, 2)
 
 
-def _site(scopes: Scopes, spec: FieldSpec, at: int, size: int, scope: Mapping[str, int]) -> _Site:
+def _site(
+    scopes: Scopes, spec: FieldSpec, at: int, size: int, scope: Mapping[str, int], *, is_header: bool = False
+) -> _Site:
     array, byte = scopes.place(spec, at, scope)
     if spec.byte is not None:
-        return _Site(spec, array, 8 * byte, byte, (spec.width + 7) // 8)
-    return _Site(spec, MAIN, 8 * byte + spec.bit, at, size)
+        return _Site(spec, array, 8 * byte, byte, (spec.width + 7) // 8, is_header)
+    return _Site(spec, MAIN, 8 * byte + spec.bit, at, size, is_header)
