@@ -231,7 +231,7 @@ def invented(tmp_path):
         (("136", "128"), "warps=2", 1, "inv: does not fit: "),
         (("", ""), "warps=4", 1, "inv: does not fit: 272 of 816 bytes are behind the last lane: room for 2 more lanes"),
         (("", ""), "warps=7", 1, "inv: does not fit: 0 for 'block' in a file of 816 bytes"),
-        (('"1" = "end"', '"2" = "end"'), "warps=2", 1, "inv: does not fit: 26 of 52 records are of an unknown kind"),
+        (('["is_end"', '["2 * is_end"'), "warps=2", 1, "inv: does not fit: 26 of 52 records are of an unknown kind"),
     ],
 )
 def test_a_wrong_declaration_is_told_what_is_wrong(capsys, tmp_path, invented, change, params, status, first):
