@@ -23,6 +23,14 @@ COLUMN = st.one_of(
 )
 
 
+@pytest.mark.parametrize("parts", [([True], [True, True]), ([], [False]), ([True], [], [False])])
+def test_parts_of_flags_are_flags(parts):
+    """They choose rows; as numbers they would be taken for places of rows."""
+    joined = end_to_end([np.array(part, np.bool_) for part in parts])
+    assert joined.dtype == np.bool_
+    assert joined.tolist() == [flag for part in parts for flag in part]
+
+
 @given(COLUMN)
 def test_a_column_is_what_was_stored(values):
     column = np.array(values, np.int64)

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, MutableMapping, Sequence
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 import numpy.typing as npt
 
 I64 = npt.NDArray[np.int64]
+T = TypeVar("T", bound=np.generic)
 
 _NARROW = (np.uint8, np.uint16, np.uint32)
 
@@ -20,11 +21,11 @@ def shared(column: I64) -> I64:
     return column
 
 
-def end_to_end(parts: Sequence[I64]) -> I64:
-    """Return the parts of a column as one, as ``shared`` does."""
-    firsts = {int(part[0]) for part in parts if len(part)}
-    if len(firsts) == 1 and all(bool((part == part[0]).all()) for part in parts if len(part)):
-        return np.broadcast_to(np.int64(firsts.pop()), sum(map(len, parts)))
+def end_to_end(parts: Sequence[npt.NDArray[T]]) -> npt.NDArray[T]:
+    """Return the parts of a column as one of their type, as ``shared`` does."""
+    firsts = [part[0] for part in parts if len(part)]
+    if firsts and all(bool((part == firsts[0]).all()) for part in parts):
+        return np.broadcast_to(firsts[0], sum(map(len, parts)))
     return np.concatenate(parts)
 
 
