@@ -29,7 +29,7 @@ from lanescope.devices.cuda.formats.buffer import Summary
 from lanescope.devices.cuda.formats.lanes import I64, STEP_BACK, turns_of
 from lanescope.devices.cuda.formats.layout import BEGIN, END, FINALIZE, STAMP_BITS, STAMP_WRAP, TIRX_RECORD
 from lanescope.devices.cuda.formats.tirx import TirxBuffer
-from lanescope.devices.cuda.formats.word_source import Words, WordStore
+from lanescope.devices.cuda.formats.word_source import LaneMajorStore, Words, WordStore
 
 Mask = npt.NDArray[np.bool_]
 
@@ -157,23 +157,32 @@ class Latest(WordStore):
 
 
 def _gathered(buffer: TirxBuffer, lanes: I64) -> Iterator[tuple[I64, Words, Mask]]:
-    """Yield some of the lanes, their words [n, positions], and which of those are records of their lane."""
-    stride, words = buffer.geometry.stride, buffer.words
-    rows = max(1, -(-buffer.found.last_used // stride))
-    step = max(1, _AT_ONCE // rows)
+    """Yield some of the lanes, rising, their words [n, positions], and which of those are records of their lane."""
+    rows = max(1, -(-buffer.found.last_used // buffer.geometry.stride))
+    gather = _from_memory if buffer.words.is_in_memory else _from_file
     tag = TIRX_RECORD["lane"]
-    for first in range(0, len(lanes), step):
-        some = lanes[first : first + step]
-        if words.is_in_memory:
-            at = 1 + some[:, None] + np.arange(rows) * stride
-            found = np.where(at < len(words), words.whole()[np.minimum(at, len(words) - 1)], np.uint64(0))
-        else:
-            found = np.zeros((len(some), rows), np.uint64)
-            for begin, piece in words.pieces(1, 1 + rows * stride, stride):
-                row, rest = (begin - 1) // stride, np.zeros(-len(piece) % stride, np.uint64)
-                table = np.concatenate([piece, rest]).reshape(-1, stride)
-                found[:, row : row + len(table)] = table[:, some].T
-        yield some, found, (found != 0) & (tag.of(found).astype(np.int64) == some[:, None])
+    for some, words in gather(buffer, lanes, rows, max(1, _AT_ONCE // rows)):
+        yield some, words, (words != 0) & (tag.of(words).astype(np.int64) == some[:, None])
+
+
+def _from_memory(buffer: TirxBuffer, lanes: I64, rows: int, width: int) -> Iterator[tuple[I64, Words]]:
+    """Yield ``width`` of the lanes at a time, and their words [n, rows]."""
+    words = buffer.words.whole()
+    for first in range(0, len(lanes), width):
+        some = lanes[first : first + width]
+        at = 1 + some[:, None] + np.arange(rows) * buffer.geometry.stride
+        yield some, np.where(at < len(words), words[np.minimum(at, len(words) - 1)], np.uint64(0))
+
+
+def _from_file(buffer: TirxBuffer, lanes: I64, rows: int, width: int) -> Iterator[tuple[I64, Words]]:
+    """Do as ``_from_memory``, for a buffer that is read but once: a part of the lanes may take each of its pages."""
+    firsts = (distinct(lanes // width) * width).tolist()
+    parts = [(first, min(first + width, buffer.geometry.lanes)) for first in firsts]
+    by_lanes = LaneMajorStore(buffer.words, buffer.geometry.stride, rows, parts)
+    for first, last in parts:
+        some = lanes[np.searchsorted(lanes, first) : np.searchsorted(lanes, last)]
+        table = by_lanes.rows(first, last).reshape(rows, last - first)
+        yield some, np.ascontiguousarray(table.T[some - first])
 
 
 def _counted(buffer: TirxBuffer, cuts: I64) -> Earlier | None:
