@@ -168,9 +168,7 @@ def idle(shared: AnalysisCache, role: str = PARENT) -> Table:
     shown = selected.at(stretches.row) | selected.at(charge.row)
     for rows in beside:
         shown |= selected.at(rows)
-    table = table.take(np.flatnonzero(shown))
-    columns = {column: table.column(column) for column in table.spec.names}
-    return Table(table.spec, columns | {"id": Column.array(np.arange(len(table)))})
+    return table.where(shown).numbered()
 
 
 def _at(values: Ints, rows: Ints, known: Mask) -> Ints:

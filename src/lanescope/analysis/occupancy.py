@@ -300,9 +300,7 @@ def utilization(shared: AnalysisCache, role: str = PARENT) -> Table:
         return table
     track = shared.trace.slices.values("track_id")[shared.selected.mask]
     of = found.of[track[(track >= 0) & (track < len(found.of))]]
-    table = table.take(distinct(of[of >= 0]))
-    columns = {column: table.column(column) for column in table.spec.names}
-    return Table(table.spec, columns | {"id": Column.array(np.arange(len(table)))})
+    return table.take(distinct(of[of >= 0])).numbered()
 
 
 def occupancy_stats(shared: AnalysisCache, table: Table) -> Table:

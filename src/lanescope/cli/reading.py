@@ -29,11 +29,7 @@ def is_dataset(path: str) -> bool:
 
 @contextmanager
 def opened(
-    path: str,
-    args: argparse.Namespace,
-    *,
-    hashes: bool | Literal["parts"] = True,
-    is_windowed: bool = True,
+    path: str, args: argparse.Namespace, *, hashes: bool | Literal["parts"] = True, is_windowed: bool = True
 ) -> Iterator[CaptureSource]:
     """Open a capture with the options and the window that the user gave.
 

@@ -201,6 +201,12 @@ class Table:
         """Return the rows where ``mask`` (bool [n]) holds."""
         return self.take(np.flatnonzero(mask))
 
+    def numbered(self) -> Table:
+        """Return the table with ids that count its rows; one without ids as it is."""
+        if "id" not in self._columns:
+            return self
+        return Table(self.spec, {**self._columns, "id": Column.array(np.arange(len(self)))})
+
     @staticmethod
     def concat(tables: Sequence[Table]) -> Table:
         """Join tables of one declaration end to end."""

@@ -75,7 +75,6 @@ def test_the_rows_are_those_of_a_file_read_whole(case, tmp_path, monkeypatch):
     monkeypatch.setattr("lanescope.devices.cuda.formats.word_source._BEGINNING", 4096)
     monkeypatch.setattr("lanescope.source.npy.MAX_HEADER", 4096)
     monkeypatch.setattr(tirx, "SAMPLE_SLOTS", 500)
-    monkeypatch.setattr("lanescope.devices.cuda.formats.earlier_launch._AT_ONCE", PART)
     sizes = []
     read = Reader.at
 

@@ -102,16 +102,16 @@ def without_suspects(trace: Trace, suspect: SuspectRows) -> Trace:
     core: dict[str, Table] = {}
     for name, table in trace.tables().items():
         if name in keep:
-            table = _renumbered(table.where(keep[name]))
+            table = table.where(keep[name]).numbered()
         elif name == "counters" and window is not None:
-            table = _renumbered(table.where(_within(table, window)))
+            table = table.where(_within(table, window)).numbered()
         elif name in ("coverage", "gaps") and window is not None:
             table = _clipped(table, window)
         else:
             table = _referring(table, new)
         core[name] = table
-    core["gaps"] = _renumbered(Table.concat([core["gaps"], _gaps(trace, suspect)]))
-    core["coverage"] = _renumbered(core["coverage"])
+    core["gaps"] = Table.concat([core["gaps"], _gaps(trace, suspect)]).numbered()
+    core["coverage"] = core["coverage"].numbered()
     details = {name: core.pop(name) for name in trace.details}
     return Trace(trace.time, core, details, trace.records)
 
@@ -196,13 +196,6 @@ def _within(table: Table, window: tuple[int, int]) -> Mask:
     ts = table.values("ts")
     found: Mask = (ts >= window[0]) & (ts <= window[1])
     return found
-
-
-def _renumbered(table: Table) -> Table:
-    """Return the table with dense ids."""
-    if "id" not in table.spec.names:
-        return table
-    return _with(table, {"id": Column.array(np.arange(len(table)))})
 
 
 def _with(table: Table, columns: dict[str, Column]) -> Table:

@@ -29,7 +29,7 @@ from lanescope.devices.cuda.formats.buffer import Summary
 from lanescope.devices.cuda.formats.lanes import I64, STEP_BACK, turns_of
 from lanescope.devices.cuda.formats.layout import BEGIN, END, FINALIZE, STAMP_BITS, STAMP_WRAP, TIRX_RECORD
 from lanescope.devices.cuda.formats.tirx import TirxBuffer
-from lanescope.devices.cuda.formats.word_source import LaneMajorStore, Words, WordStore
+from lanescope.devices.cuda.formats.word_source import Words, WordStore
 
 Mask = npt.NDArray[np.bool_]
 
@@ -175,14 +175,15 @@ def _from_memory(buffer: TirxBuffer, lanes: I64, rows: int, width: int) -> Itera
 
 
 def _from_file(buffer: TirxBuffer, lanes: I64, rows: int, width: int) -> Iterator[tuple[I64, Words]]:
-    """Do as ``_from_memory``, for a buffer that is read but once: a part of the lanes may take each of its pages."""
-    firsts = (distinct(lanes // width) * width).tolist()
-    parts = [(first, min(first + width, buffer.geometry.lanes)) for first in firsts]
-    by_lanes = LaneMajorStore(buffer.words, buffer.geometry.stride, rows, parts)
-    for first, last in parts:
-        some = lanes[np.searchsorted(lanes, first) : np.searchsorted(lanes, last)]
-        table = by_lanes.rows(first, last).reshape(rows, last - first)
-        yield some, np.ascontiguousarray(table.T[some - first])
+    """Do as ``_from_memory``, from the parts in which the buffer is decoded: any lane may be on all pages."""
+    for first, last in buffer.lane_parts or buffer.parts(_AT_ONCE):
+        mine = lanes[np.searchsorted(lanes, first) : np.searchsorted(lanes, last)]
+        if not len(mine):
+            continue
+        table = buffer.table(first, last, rows)
+        for at in range(0, len(mine), width):
+            some = mine[at : at + width]
+            yield some, np.ascontiguousarray(table[:, some - first].T)
 
 
 def _counted(buffer: TirxBuffer, cuts: I64) -> Earlier | None:

@@ -229,6 +229,7 @@ class TirxBuffer:
         cuts: first positions of each lane that earlier launches left, int64 [lanes, launches], not falling; empty:
             nothing is known of any.
         keeps_earlier: those positions are decoded as well, as a further launch.
+        lane_parts: the last answer of ``parts``.
     """
 
     words: WordStore
@@ -238,7 +239,7 @@ class TirxBuffer:
     starts: npt.NDArray[np.int64] = field(default_factory=lambda: _NO_SLOTS)
     cuts: npt.NDArray[np.int64] = field(default_factory=lambda: _NO_SLOTS[:, None])
     keeps_earlier: bool = False
-    _parts: list[tuple[int, int]] = field(default_factory=list)
+    lane_parts: list[tuple[int, int]] = field(default_factory=list)
     _by_lanes: LaneMajorStore | None = None
 
     format = TIRX_V1
@@ -295,11 +296,12 @@ class TirxBuffer:
         """Cut the lanes, first and last + 1, into runs of about ``limit`` slots."""
         lanes, stride = self.geometry.lanes, self.geometry.stride
         slots = self.found.last_used
-        self._parts = [(0, lanes)]
+        self.lane_parts = [(0, lanes)]
+        self._by_lanes = None
         if stride and (self.found.used > limit or (slots > _SPARSE * limit and not self.words.is_in_memory)):
             width = max(1, limit // (slots // stride + 1))
-            self._parts = [(first, min(first + width, lanes)) for first in range(0, lanes, width)]
-        return self._parts
+            self.lane_parts = [(first, min(first + width, lanes)) for first in range(0, lanes, width)]
+        return self.lane_parts
 
     def _slots(self, first: int, last: int) -> tuple[Words, int]:
         """Return the slots of lanes, row after row, and the length of a row.
@@ -317,9 +319,17 @@ class TirxBuffer:
             body = self.words.window(1, behind).reshape(rows, stride)[:, first:last].reshape(-1)
         else:
             if self._by_lanes is None:
-                self._by_lanes = LaneMajorStore(self.words, stride, rows, self._parts)
+                self._by_lanes = LaneMajorStore(self.words, stride, rows, self.lane_parts)
             body = self._by_lanes.rows(first, last)
         return np.concatenate([body, tail]) if len(tail) else np.ascontiguousarray(body), last - first
+
+    def table(self, first: int, last: int, rows: int) -> Words:
+        """Return the first ``rows`` slots of lanes of a part, uint64 [rows, lanes]; those that are not there are 0."""
+        words, width = self._slots(first, last)
+        size = rows * width
+        if len(words) < size:
+            words = np.concatenate([words, np.zeros(size - len(words), np.uint64)])
+        return words[:size].reshape(rows, width)[:, : last - first]
 
     def decode(self, *, split: bool, step_back: int, part: tuple[int, int] | None = None) -> Decoded:
         """Decode the lanes of a part, all of them when it is None; arguments as ``buffer.Buffer.decode`` has them."""
