@@ -5,6 +5,8 @@ import json
 import pytest
 
 import lanescope
+from lanescope.analysis.analysis_cache import AnalysisCache
+from lanescope.view.analysis_report import overlap_words
 from lanescope.view.model.view_model import ViewModel
 
 COMMANDS = [
@@ -92,6 +94,39 @@ def test_paths_of_windows_without_the_rest_say_so(call):
     for row in rows:
         if row["topic"] == "path":
             assert f"({path.explained:.1%} of the path is explained)" in row["sentence"]
+
+
+def test_sentences_on_overlap_are_those_of_all_slices(call, tmp_path):
+    assert call("sim", "cuda", "--seed", 1, "--blocks", 4, "--tiles", 6, "-o", "k.npy").status == 0
+    trace = lanescope.open(tmp_path / "k.npy")
+    whole = overlap_words(AnalysisCache(trace), "block")
+    assert len(whole) == 3
+    # What is not selected computes and hides loads as before.
+    part = AnalysisCache(trace.window(name="load*"))
+    assert overlap_words(part, "block") == [line for line in whole if not line.startswith("store")]
+    assert "no lane works in" in overlap_words(part, "block")[-1]
+
+
+def test_a_report_of_what_was_read_without_some_slices_says_what_it_lacks(call, tmp_path, monkeypatch):
+    assert call("sim", "cuda", "--seed", 1, "--blocks", 4, "--tiles", 6, "-o", "k.npy").status == 0
+    whole = ViewModel(lanescope.open(tmp_path / "k.npy"))
+    assert {"lanes", "idle", "phases"} < {table.id for table in whole.tables}
+    assert not whole.left_out
+    model = ViewModel(lanescope.open(tmp_path / "k.npy", window={"name": "qk"}))
+    assert not {"lanes", "idle", "phases"} & {table.id for table in model.tables}
+    assert model.words == []
+    missing = len(whole.trace.slices) - len(model.trace.slices)
+    assert model.left_out == [
+        "Lanes, idle time and phases: time of lanes is told by all of their slices, and this trace was read without "
+        f"{missing:,} of them."
+    ]
+    # The path of a few selected slices is that of all.
+    monkeypatch.setattr("lanescope.view.model.view_model._PATH", len(whole.trace.slices) - 1)
+    part = ViewModel(whole.trace.window(name="qk"))
+    assert part.path is None
+    assert [line.partition(":")[0] for line in part.left_out] == ["The critical path"]
+    (said,) = ViewModel(whole.trace.window("1us", "2us")).left_out
+    assert said.startswith("Causes outside of the window: ")
 
 
 def test_sums_of_families_say_that_they_are_of_selected_slices_alone(call):

@@ -160,8 +160,14 @@ def _heat(share: float, cell: int) -> tuple[str, str]:
 
 
 def overlap_words(shared: AnalysisCache, role: str) -> list[str]:
-    """Describe how much of each kind of work is hidden, and how much of the time something computes."""
-    unit = shared.trace.time.time_unit
+    """Describe how much of each kind of work is hidden, and how much of the time something computes.
+
+    Of a window that selects slices it is that of all of them, in words on what is selected.
+
+    Raises:
+        UsageError: slices were left out by name, duration or condition while the trace was read.
+    """
+    shared, unit = shared.over_all_slices, shared.unit
     said = []
     for row in overlap.exposure(shared, role).rows():
         if row["region"] is None and row["kind"] != WAIT and row[f"total_{unit}"]:

@@ -13,7 +13,7 @@ from lanescope.analysis import check
 from lanescope.analysis.analysis_cache import AnalysisCache
 from lanescope.analysis.partition import BUSY
 from lanescope.analysis.track_tree import Tree
-from lanescope.errors import LanescopeError
+from lanescope.errors import LanescopeError, UsageError
 from lanescope.trace import Trace
 from lanescope.view.model.findings import RolledFinding, rolled
 from lanescope.view.model.palette import colours
@@ -192,9 +192,23 @@ class ViewModel:
     @property
     def left_out(self) -> list[str]:
         """Sentences: what is not computed."""
-        if len(self.trace.slices) <= _PATH:
-            return []
-        return [f"The critical path: it is computed for {_PATH:,} slices at most. A window (--start, --end) has it."]
+        said, origin = [], self.trace.origin
+        # A path leads through slices outside of a window, and through those that it does not select.
+        if len((self.trace if origin is None else origin.whole).slices) > _PATH:
+            if origin is None or origin.has_filter or len(self.trace.slices) > _PATH:
+                said.append(
+                    f"The critical path: it is computed for {_PATH:,} slices at most. A window (--start, --end) has it."
+                )
+            else:
+                said.append(
+                    f"Causes outside of the window: the critical path is that of {_PATH:,} slices at most, "
+                    "so it follows those inside only."
+                )
+        try:
+            _ = self.shared.over_all_slices
+        except UsageError as error:
+            said.append(f"Lanes, idle time and phases: {error.message}.")
+        return said
 
     @cached_property
     def tables(self) -> list[ViewTable]:

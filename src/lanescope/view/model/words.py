@@ -45,7 +45,7 @@ def _overlap_and_idle(shared: AnalysisCache, role: str) -> list[str]:
     found: list[str] = []
     try:
         found += overlap_words(shared, role)
-        found += idle_words(list(idle_causes.causes(shared, role).rows()), shared.unit)
+        found += idle_words(list(idle_causes.causes(shared.over_all_slices, role).rows()), shared.unit)
     except LanescopeError:
         pass
     return found
