@@ -113,12 +113,12 @@ def test_a_report_of_what_was_read_without_some_slices_says_what_it_lacks(call, 
     assert {"lanes", "idle", "phases"} < {table.id for table in whole.tables}
     assert not whole.left_out
     model = ViewModel(lanescope.open(tmp_path / "k.npy", window={"name": "qk"}))
-    assert not {"lanes", "idle", "phases"} & {table.id for table in model.tables}
+    assert [table.id for table in model.tables] == ["names"]
     assert model.words == []
     missing = len(whole.trace.slices) - len(model.trace.slices)
     assert model.left_out == [
-        "Lanes, idle time and phases: time of lanes is told by all of their slices, and this trace was read without "
-        f"{missing:,} of them."
+        "Lanes, idle time, phases and the critical path: time of lanes is told by all of their slices, and this trace "
+        f"was read without {missing:,} of them."
     ]
     # The path of a few selected slices is that of all.
     monkeypatch.setattr("lanescope.view.model.view_model._PATH", len(whole.trace.slices) - 1)

@@ -162,7 +162,7 @@ class ViewModel:
 
     @cached_property
     def path(self) -> CriticalPath | None:
-        """The critical path; None where no causes are recorded, or the trace is too large for it."""
+        """The critical path; None where no causes are recorded, slices are not there, or there are too many for it."""
         if not 0 < len(self.trace.slices) <= _PATH:
             return None
         from lanescope.analysis.critical_path.answer import CriticalPath
@@ -175,6 +175,7 @@ class ViewModel:
                 return path_of(self.shared, WindowChoice())
             if origin is not None and origin.has_filter:
                 return None
+            _ = self.shared.over_all_slices  # a path through some slices alone is none
             return CriticalPath(self.shared)
         except LanescopeError:
             return None
@@ -207,7 +208,7 @@ class ViewModel:
         try:
             _ = self.shared.over_all_slices
         except UsageError as error:
-            said.append(f"Lanes, idle time and phases: {error.message}.")
+            said.append(f"Lanes, idle time, phases and the critical path: {error.message}.")
         return said
 
     @cached_property
