@@ -113,17 +113,22 @@ class _Terminal(io.TextIOWrapper):
 
 
 def seen(text: str) -> str:
-    """Return what remains on a terminal: a carriage return goes back to the start of its line.
+    """Return what remains on a terminal: a carriage return goes back to the start of its line, ``ESC [K`` clears it.
 
     Example:
         >>> seen("run.bin: 5%\\r           \\rdone\\n")
+        'done\\n'
+        >>> seen("2 of 3 captures\\r\\x1b[Kdone\\n")
         'done\\n'
     """
     lines = []
     for line in text.split("\n"):
         shown = ""
         for part in line.split("\r"):
-            shown = part + shown[len(part) :]
+            *cleared, rest = part.split("\x1b[K")
+            shown = "".join(cleared) if cleared else shown
+            at = len(shown) if cleared else 0
+            shown = shown[:at] + rest + shown[at + len(rest) :]
         lines.append(shown.rstrip())
     return "\n".join(lines)
 

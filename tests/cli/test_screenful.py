@@ -78,3 +78,19 @@ def test_runs_of_a_baseline_have_durations_with_their_unit(step, monkeypatch, ca
     _, table = shown(monkeypatch, capfd, ["baseline", "list", "kept", "--csv"])
     head, row = csv_rows(table)
     assert dict(zip(head, row, strict=True))["span"] == "5290187"
+
+
+def test_a_terminal_has_the_first_tasks_of_a_graph(tmp_path, monkeypatch, capfd):
+    monkeypatch.chdir(tmp_path)
+    assert main(["sim", "ascend", "--tasks", "60", "--seed", "1", "-o", "run"]) == 0
+    capfd.readouterr()
+    verb = ["ascend-deps", "run/l2_swimlane_records.json"]
+    _, piped = shown(monkeypatch, capfd, verb)
+    _, seen = shown(monkeypatch, capfd, verb, 200)
+    tasks = [
+        sum(line.startswith(("t", "r")) and line[1].isdigit() for line in text.splitlines()) for text in (piped, seen)
+    ]
+    assert tasks[0] > tasks[1] == 30
+    monkeypatch.setattr("lanescope.view.table_output.is_terminal", lambda stream: True)
+    assert main(verb) == 0
+    assert f"{tasks[0] - 30} more rows: use --json or --csv\n" in capfd.readouterr().err

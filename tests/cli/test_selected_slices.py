@@ -153,3 +153,15 @@ def test_batches_of_all_times_are_not_cut(call, tmp_path, monkeypatch, asked):
         assert (found["rows"], found["selected"]) == (cut["rows"], cut["selected"])
         kept = ("filtered_slices", "cut_slices", "excluded", "start", "end")
         assert [found["window"][name] for name in kept] == [cut["window"][name] for name in kept]
+
+
+@pytest.mark.parametrize("option", [("--name", "qk"), ("--min-dur", "500ns"), ("--where", "dur > 500")])
+def test_lanes_of_what_was_read_without_some_slices_are_no_idle_ones(call, option):
+    assert call("sim", "cuda", "--seed", 1, "--blocks", 4, "--tiles", 6, "-o", "k.npy").status == 0
+    assert call("convert", "k.npy", *option, "-o", "part.parquet").status == 0
+    ends = [call("summary", "--by", by, "part.parquet") for by in ("idle", "occupancy", "block", "overlap")]
+    ends += [call(*verb, "part.parquet") for verb in (["phases"], ["gaps"], ["explain"], ["critical-path"])]
+    for ended in ends:
+        assert (ended.status, ended.out) == (2, "")
+        assert "this trace was read without" in ended.err
+        assert "--name" in ended.err

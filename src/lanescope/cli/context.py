@@ -233,10 +233,13 @@ class Context:
         *,
         title: str = "",
         is_talk: bool = False,
+        is_long: bool = False,
     ) -> None:
         """Show a table on standard output, or on standard error; as CSV if the command line asks for it."""
+        from lanescope.cli.paging import SCREEN
         from lanescope.cli.tables import echo_left_out, look_of, print_table, sections_of
-        from lanescope.view.table_output import show
+        from lanescope.view.formatting import format_count
+        from lanescope.view.table_output import is_terminal, show
 
         if is_talk:
             show(*sections_of(columns, rows), title=title, file=sys.stderr, look=look_of(self._args))
@@ -247,7 +250,11 @@ class Context:
         if self._is_shown:
             print()
         self._is_shown = True
-        print_table(self._args, columns, rows, title=title)
+        listed = list(rows)
+        is_cut = is_long and not self.is_csv() and is_terminal(sys.stdout)
+        print_table(self._args, columns, listed[:SCREEN] if is_cut else listed, title=title)
+        if is_cut and len(listed) > SCREEN:
+            echo(f"{format_count(len(listed) - SCREEN, 'more row')}: use --json or --csv")
 
     def is_csv(self) -> bool:
         """Return whether the command line asks for CSV."""

@@ -29,7 +29,7 @@ Row = TypeVar("Row")
 #: Characters of a digest.
 _DIGITS = 12
 #: Rows that a terminal is given without ``--limit``; the largest are first.
-_SCREEN = 30
+SCREEN = 30
 #: What the command line says of the form of an answer, not of the question.
 _FORM = (
     "limit", "cursor", "json", "csv", "wide", "unit", "color", "format", "all", "sarif", "force", "strict", "fail_on",
@@ -95,7 +95,7 @@ class Page:
 
 def add_paging(parser: argparse.ArgumentParser, default: int = 0, *, is_screenful: bool = False) -> None:
     """Add the arguments; ``default`` rows are given, 0: all, or what a person reads (``part``)."""
-    text = f"rows (default: {default or 'all'}{f', on a terminal {_SCREEN}' if is_screenful else ''})"
+    text = f"rows (default: {default or 'all'}{f', on a terminal {SCREEN}' if is_screenful else ''})"
     parser.add_argument("--limit", metavar="N", type=positive, default=default, help=text)
     parser.add_argument("--cursor", metavar="CURSOR", default="", help="continue the answer that printed this cursor")
 
@@ -128,7 +128,7 @@ def _limit(args: argparse.Namespace, *, is_screenful: bool) -> int:
     """Return how many rows are given at most, 0: all."""
     if args.limit or not is_screenful or not is_for_people(args) or not is_terminal(sys.stdout):
         return int(args.limit or 0)
-    return _SCREEN
+    return SCREEN
 
 
 def part(

@@ -69,8 +69,11 @@ class CommandContext(Protocol):
         *,
         title: str = "",
         is_talk: bool = False,
+        is_long: bool = False,
     ) -> None:
         """Show a table on standard output; ``is_talk``: on standard error.
+
+        Of one that ``is_long``, a terminal is given the first rows, and told how many follow.
 
         A column is a name, and shown by its values; or a declaration, whose unit and type tell how values are shown.
         With ``--csv``, which commands with ``--json`` have as well, the first table is printed as CSV.

@@ -148,5 +148,5 @@ def require_all_slices(trace: Trace) -> None:
         raise UsageError(
             "time of lanes is told by all of their slices, and this trace was read without "
             f"{found['filtered_slices']:,} of them",
-            hint="read all of it, then select: open(path).window(name=...)",
+            hint="read all of it and select then: --name, --min-dur, --where, or open(path).window(name=...)",
         )

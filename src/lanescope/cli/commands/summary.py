@@ -123,7 +123,7 @@ def run(args: argparse.Namespace) -> int:
             found = _lanes_without_suspects(args, source, settings)
             if found is not None:
                 shared, counted = found
-                _regions(args, shared, Suspects(), counted)
+                _regions(args, shared.over_all_slices, Suspects(), counted)
                 return close(shared.trace, args)
         if is_of_lanes:
             source.keep_filtered()
@@ -136,6 +136,8 @@ def run(args: argparse.Namespace) -> int:
             trace = whole.result()
         shared = AnalysisCache(trace, _merged(args.classify), settings.islands)
         selecting(shared, source)
+    if is_of_lanes:
+        shared = shared.over_all_slices  # a lane is not idle for what a trace was read without
     family_table, remarks = _family_summary(args, trace)
     if family_table is not None and window is not None and window.has_filter:
         remarks = [*remarks, "sums are of the selected slices alone: in time that is idle here, others may have run"]

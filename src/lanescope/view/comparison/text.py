@@ -52,10 +52,13 @@ def group_columns(found: Comparison, metric: str) -> list[Col]:
         Col(name, kind=timed, unit=found.unit, priority=priority)
         for name, priority in (("contribution", 4), ("by count", 6), ("per slice", 6))
     ]
-    keys = [Col(name, kind="text", priority=0) for name in found.by]
+    # What is the same in all rows tells none of them apart.
+    telling = [at == 0 or len({group.key[at] for group in found.groups}) > 1 for at in range(len(found.by))]
+    keys = [Col(name, kind="text", priority=0 if tells else 6) for name, tells in zip(found.by, telling, strict=True)]
     tested = [Col("interval", kind="plain", priority=5, align="right"), Col("p", kind="ratio", priority=5)]
     change = Col("change", kind="plain", priority=1, align="right")
-    return [*keys, Col("verdict", kind="text", priority=2), change, *tested, *sides, *effects, Col("note", kind="text")]
+    verdict = Col("verdict", kind="plain", priority=2)
+    return [*keys, verdict, change, *tested, *sides, *effects, Col("note", kind="text")]
 
 
 def group_rows(found: Comparison, groups: Sequence[GroupChange], metric: str) -> Iterator[list[Any]]:

@@ -44,7 +44,7 @@ def run(context: CommandContext, values: Values) -> int:
     else:
         rows = [[_text(value) for value in row.values()] for row in _tasks(graph)]
         title = f"{len(graph)} tasks, {len(graph.pred)} edges, {int(graph.is_needed.sum())} not implied by others"
-        context.show(_columns(graph.unit), rows, title=title)
+        context.show(_columns(graph.unit), rows, title=title, is_long=True)
     return 0
 
 
@@ -60,7 +60,8 @@ def _around(context: CommandContext, trace: Trace, values: Values) -> int:
     else:
         columns.remove("slack_ticks")
         specs = [column for column in table.spec.columns if column.name in columns]
-        context.show(specs, [[row[name] for name in columns] for row in rows], title=f"tasks around {task}")
+        listed = [[row[name] for name in columns] for row in rows]
+        context.show(specs, listed, title=f"tasks around {task}", is_long=True)
     return 0
 
 
