@@ -114,6 +114,9 @@ WINDOW = record(
 )
 
 
+#: The window of each capture of a dataset.
+ASKED: Schema = {"type": "object", "description": "the window of each capture, as it was asked for: option and value"}
+
 #: How much of an answer is that of slices that ``--name``, ``--min-dur`` or ``--where`` select.
 SELECTED = {
     **in_both_units(
@@ -573,7 +576,9 @@ def dataset_findings() -> Schema:
             "captures": COUNT,
             "rules": listed(record({**rule, "example": TEXT})),
             "findings": listed(record(place)),
+            "window": ASKED,
         },
+        optional=["window"],
     )
 
 
@@ -584,7 +589,8 @@ def dataset_summary() -> Schema:
     return document(
         "lanescope.dataset.summary/1",
         "lanescope summary DATASET --json",
-        {"by": TEXT, "unit": UNIT, "page": page("rows"), "rows": rows},
+        {"by": TEXT, "unit": UNIT, "window": ASKED, "page": page("rows"), "rows": rows},
+        optional=["window"],
     )
 
 
@@ -595,7 +601,8 @@ def dataset_verdicts() -> Schema:
     return document(
         "lanescope.dataset.explain/1",
         "lanescope explain DATASET --json",
-        {"dataset": TEXT, "captures": COUNT, "rows": listed(record(row))},
+        {"dataset": TEXT, "window": ASKED, "captures": COUNT, "rows": listed(record(row))},
+        optional=["window"],
     )
 
 

@@ -113,7 +113,7 @@ class Runs:
         """Return arguments with the runs of datasets in place of those that name them; errors as ``dataset_runs``."""
         found: list[str | DatasetRun] = []
         for path in paths:
-            runs = dataset_runs(path, self._args) if "ranks" in self._args else None
+            runs = dataset_runs(path, self._args, takes_window=True) if "ranks" in self._args else None
             found += [path] if runs is None else runs
         return found
 
@@ -129,7 +129,7 @@ class Runs:
         traces = each_read(captures, self._args) if captures else iter(())
         for path in found:
             if not isinstance(path, str):
-                trace = read_run(path)
+                trace = read_run(path, self._args)
                 self.status = max(self.status, close(trace, self._args, of=f"{path.name}: "))
                 yield [comparing.summarize(trace, path.name, by, has_sequences=has_sequences)]
             elif comparing.is_summary(path):

@@ -7,8 +7,9 @@ from collections import Counter
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
+from lanescope.cli.arguments import parse_window
 from lanescope.cli.console import echo, print_json
-from lanescope.cli.dataset_input import close, listed_ranks, selected, unit_of
+from lanescope.cli.dataset_input import close, listed_ranks, selected, state_window, unit_of, window_document
 from lanescope.cli.paging import part
 from lanescope.cli.tables import print_table
 from lanescope.errors import UsageError
@@ -95,14 +96,20 @@ def summary(args: argparse.Namespace) -> int:
     """Print sums over all captures, or the ranks that take longer than the others."""
     from lanescope.analysis.summary import GROUPS
     from lanescope.pipeline.dataset import summaries
+    from lanescope.pipeline.dataset.capture_parts import CaptureParts
 
     groups = (*GROUPS, *summaries.OF_DATASETS, "stragglers", "collectives")
     if args.by not in groups or args.follow or args.format:
         raise UsageError(f"a dataset has no summary by {args.by}", hint=f"use --by with one of {', '.join(groups)}")
-    catalog, records = selected(args)
-    unit = unit_of(records)
+    window = parse_window(args)
+    if window is not None and args.by == "collectives":
+        raise UsageError(
+            "summary --by collectives takes no window: whole collectives are compared", hint="use --runs or --ranks"
+        )
+    catalog, records = selected(args, takes_window=True)
+    unit, parts = unit_of(records), CaptureParts(catalog, window)
     if args.by == "stragglers":
-        table = summaries.stragglers(catalog, records, unit)
+        table = summaries.stragglers(parts, records, unit)
         if not len(table):
             echo(f"no run with {summaries.LEAST_RANKS} ranks: stragglers cannot be told")
     elif args.by == "collectives":
@@ -110,8 +117,9 @@ def summary(args: argparse.Namespace) -> int:
         if not len(table):
             echo("no run with whole collectives of known ranks: who is waited for cannot be told")
     else:
-        table = summaries.summary(catalog, records, args.by, unit)
+        table = summaries.summary(parts, records, args.by, unit)
     _print_rows(args, table, unit, records)
+    state_window(args, records, parts.refused)
     return close(args, records)
 
 
@@ -121,7 +129,8 @@ def _print_rows(args: argparse.Namespace, table: Table, unit: str, records: Sequ
     if args.json:
         key = {each.name: f"{each.name}_{unit}" if each.unit == unit else each.name for each in columns}
         listed = [{key[name]: row[name] for name in key} for row in rows]
-        print_json("lanescope.dataset.summary/1", by=args.by, unit=unit, **page.described(), rows=listed)
+        told = window_document(args) | page.described()
+        print_json("lanescope.dataset.summary/1", by=args.by, unit=unit, **told, rows=listed)
         return
     values = [[row[each.name] for each in columns] for row in rows]
     about = "" if args.csv else f"{args.input}: {format_count(len(records), 'capture')}"
@@ -133,17 +142,17 @@ def check(args: argparse.Namespace) -> int:
     """Print the findings of all captures, added up by rule."""
     from lanescope.cli.commands.check import settings_of
     from lanescope.cli.settings import FAIL_ON
-    from lanescope.io.dataset import tables
+    from lanescope.pipeline.dataset.capture_parts import CaptureParts
 
     if args.show is not None or args.sarif or args.format:
         raise UsageError("a dataset takes no --show, --sarif or --format", hint="use --json, or check one capture")
     from lanescope.analysis import check as checks
 
     settings, limits = settings_of(args)
-    catalog, records = selected(args)
+    catalog, records = selected(args, takes_window=True)
+    parts = CaptureParts(catalog, parse_window(args))
     found: list[tuple[CaptureRecord, Finding]] = []
-    for record in records:
-        trace = tables.read_capture(catalog, record)
+    for record, trace in parts.each(records):
         findings = checks.run(trace, select=settings.select, ignore=settings.ignore, thresholds=limits)
         found += [(record, finding) for finding in findings]
         del trace
@@ -153,6 +162,7 @@ def check(args: argparse.Namespace) -> int:
         print_json(
             "lanescope.dataset.check/1",
             dataset=args.input,
+            **window_document(args),
             **page.described(),
             captures=len(records),
             rules=rows,
@@ -163,6 +173,7 @@ def check(args: argparse.Namespace) -> int:
         print_table(args, columns, [[row[name] for name in _FINDINGS] for row in rows])
     if not found:
         echo(f"All checks passed ({format_count(len(records), 'capture')}).")
+    state_window(args, records, parts.refused)
     fails = FAIL_ON[FAIL_ON.index(settings.fail_on) : -1]
     return close(args, records, int(any(finding.severity in fails for _, finding in found)))
 

@@ -8,13 +8,15 @@ from collections.abc import Sequence
 from statistics import median
 from typing import TYPE_CHECKING, Any
 
+from lanescope.cli.arguments import parse_window, window_words
 from lanescope.cli.console import print_json
-from lanescope.cli.dataset_input import close, listed_ranks, selected
+from lanescope.cli.dataset_input import close, listed_ranks, selected, state_window, window_document
 from lanescope.cli.tables import print_table, print_wrapped
 from lanescope.view.formatting import escape, format_count, format_duration
 
 if TYPE_CHECKING:
-    from lanescope.io.dataset.records import CaptureRecord, Catalog
+    from lanescope.io.dataset.records import CaptureRecord
+    from lanescope.pipeline.dataset.capture_parts import CaptureParts
 
 _COLUMNS = ("run", "topic", "cause", "captures", "ranks", "share", "largest_share", "sentence", "command")
 #: Ranks and names that stand out, at most so many of each run.
@@ -23,34 +25,48 @@ _MOST = 3
 
 def explain(args: argparse.Namespace) -> int:
     """Print what holds for the captures of each run, then the ranks that differ; one capture is in memory at a time."""
-    catalog, records = selected(args)
-    rows = _verdicts(catalog, records)
+    from lanescope.pipeline.dataset.capture_parts import CaptureParts
+
+    catalog, records = selected(args, takes_window=True)
+    parts = CaptureParts(catalog, parse_window(args))
+    rows = _verdicts(parts, records, window_words(args))
+    words = " ".join(word for word in window_words(args) if word)
+    command = f"lanescope summary {shlex.quote(args.input)} {words}".strip()
     for unit in dict.fromkeys(str(record.time["time_unit"]) for record in records):
         mine = [record for record in records if record.time["time_unit"] == unit]
-        rows += _of_ranks(catalog, mine, unit, f"lanescope summary {shlex.quote(args.input)}")
+        rows += _of_ranks(parts, mine, unit, command)
     order = {run: at for at, run in enumerate(dict.fromkeys(record.run for record in records))}
     rows.sort(key=lambda row: order[row["run"]])
     if args.json:
-        print_json("lanescope.dataset.explain/1", dataset=args.input, captures=len(records), rows=rows)
+        told = window_document(args)
+        print_json("lanescope.dataset.explain/1", dataset=args.input, **told, captures=len(records), rows=rows)
     elif args.csv:
         print_table(args, list(_COLUMNS), [[row[name] for name in _COLUMNS] for row in rows])
     else:
         for row in rows:
             print_wrapped(args, f"{escape(row['run'])}: {row['sentence']}")
             print(f"    {escape(row['command'])}")
+    state_window(args, records, parts.refused)
     return close(args, records)
 
 
-def _verdicts(catalog: Catalog, records: Sequence[CaptureRecord]) -> list[dict[str, Any]]:
-    """Return one row for each verdict of a run: how many captures it holds for, and the one where it weighs most."""
-    from lanescope.io.dataset import tables
+def _verdicts(parts: CaptureParts, records: Sequence[CaptureRecord], words: tuple[str, str]) -> list[dict[str, Any]]:
+    """Return one row for each verdict of a run: how many captures it holds for, and the one where it weighs most.
+
+    Args:
+        parts: the dataset, and which part of its captures counts.
+        records: the captures.
+        words: how commands ask for that part: its times and lanes, and what it selects.
+    """
     from lanescope.pipeline import session
+
+    window, filters = words
 
     found: dict[tuple[str, str, str], list[tuple[CaptureRecord, dict[str, Any]]]] = {}
     captures: dict[str, int] = {}
-    for record in records:
+    for record, trace in parts.each(records, keeps_whole=True):
         captures[record.run] = captures.get(record.run, 0) + 1
-        verdicts = session.explain(tables.read_capture(catalog, record), shlex.quote(record.path))
+        verdicts = session.explain(trace, f"{shlex.quote(record.path)} {window}".strip(), filters=filters)
         for row in verdicts.rows():
             found.setdefault((record.run, row["topic"], row["cause"]), []).append((record, row))
     rows = []
@@ -73,19 +89,23 @@ def _verdicts(catalog: Catalog, records: Sequence[CaptureRecord]) -> list[dict[s
     return rows
 
 
-def _of_ranks(catalog: Catalog, records: Sequence[CaptureRecord], unit: str, command: str) -> list[dict[str, Any]]:
-    """Return a row for each rank that is waited for in collectives, and for each that takes longer than the others."""
+def _of_ranks(parts: CaptureParts, records: Sequence[CaptureRecord], unit: str, command: str) -> list[dict[str, Any]]:
+    """Return a row for each rank that is waited for in collectives, and for each that takes longer than the others.
+
+    Collectives are compared whole: of a window there are none.
+    """
     from lanescope.pipeline.dataset import summaries
 
     rows = []
     kept: dict[tuple[str, str], int] = {}
-    for row in summaries.collectives(catalog, records, unit).rows():
+    collectives = summaries.collectives(parts.catalog, records if parts.window is None else [], unit)
+    for row in collectives.rows():
         said = (
             f"in {format_count(row['collectives'], 'collective')} the other ranks wait for rank {row['rank']}: "
             f"{format_duration(row['waited'], unit)}, {row['share']:.0%} of their time in collectives"
         )
         rows.append(_of_rank(row, "collectives", row["share"], said, f"{command} --by collectives"))
-    for row in summaries.stragglers(catalog, records, unit).rows():
+    for row in summaries.stragglers(parts, records, unit).rows():
         if not row["is_outlier"] or row["excess"] <= 0:
             continue
         said = (

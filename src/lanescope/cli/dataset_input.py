@@ -5,14 +5,15 @@ from __future__ import annotations
 import argparse
 import os
 from collections import Counter
-from collections.abc import Sequence
-from typing import TYPE_CHECKING, NamedTuple
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from lanescope.cli.arguments import parse_options, parse_window
-from lanescope.cli.console import warn
+from lanescope.cli.console import echo, warn
 from lanescope.cli.context import listed
 from lanescope.cli.reading import is_dataset
 from lanescope.errors import DataLossError, InputError, UsageError
+from lanescope.view.formatting import escape, format_count
 
 if TYPE_CHECKING:
     from lanescope import Trace
@@ -50,6 +51,32 @@ def selected(
     if not catalog.captures and not catalog.failed:
         raise InputError(f"{path} is empty", hint="run 'lanescope ingest CAPTURES -o DATASET' first")
     return catalog, catalog.selected(args.runs if runs is None else runs, args.ranks)
+
+
+def state_window(args: argparse.Namespace, records: Sequence[CaptureRecord], refused: Mapping[str, UsageError]) -> None:
+    """State on standard error of which part of the captures an answer is.
+
+    Args:
+        args: the command line.
+        records: the captures.
+        refused: captures that the window fits not at all, each with the error.
+    """
+    window = parse_window(args)
+    if window is None:
+        return
+    from lanescope.analysis.windows.report import asked_in_words
+
+    count = f"each of {format_count(len(records), 'capture')}"
+    if refused:
+        count = f"{len(records) - len(refused):,} of {format_count(len(records), 'capture')}"
+        count += f" (the others: {next(iter(refused.values())).message})"
+    echo(f"window: {escape(asked_in_words(window))}, in times of {escape(count)}; the accounting is of whole captures")
+
+
+def window_document(args: argparse.Namespace) -> dict[str, Any]:
+    """Return the window of a dataset as JSON documents have it, with its key; empty without one."""
+    window = parse_window(args)
+    return {} if window is None else {"window": window.as_asked()}
 
 
 def close(args: argparse.Namespace, records: Sequence[CaptureRecord], status: int = 0) -> int:
@@ -115,12 +142,19 @@ def dataset_runs(path: str, args: argparse.Namespace, *, takes_window: bool = Fa
     return [DatasetRun(f"{dataset}#{name}", catalog, runs[name]) for name in sorted(runs)]
 
 
-def read_run(run: DatasetRun) -> Trace:
-    """Return the captures of a run as one trace: each on a time axis of its own where they share no clock."""
-    from lanescope.io.dataset import tables
-    from lanescope.pipeline import session
+def read_run(run: DatasetRun, args: argparse.Namespace) -> Trace:
+    """Return the captures of a run as one trace: each on a time axis of its own where they share no clock.
 
-    return session.merge([tables.read_capture(run.catalog, record) for record in run.records], side_by_side=True)
+    Of a window it is the part of each capture, in times of that capture; errors as of ``CaptureParts``.
+    """
+    from lanescope.pipeline import session
+    from lanescope.pipeline.dataset.capture_parts import CaptureParts
+
+    parts = CaptureParts(run.catalog, parse_window(args))
+    found = session.merge([trace for _, trace in parts.each(run.records)], side_by_side=True)
+    if parts.refused:
+        state_window(args, run.records, parts.refused)
+    return found
 
 
 #: Ranks that a row lists.

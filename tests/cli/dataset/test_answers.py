@@ -251,7 +251,11 @@ def test_the_document_of_ingest_follows_its_schema(call, fleet):
     ("arguments", "status"),
     [
         (("summary", "--by", "overlap"), 2),
-        (("summary", "--start", "0"), 2),
+        (("summary", "--by", "collectives", "--start", "0"), 2),
+        (("summary", "--start", "5us", "--end", "4us"), 2),
+        (("summary", "--lane", "nothing"), 2),
+        (("check", "--where", "no_column > 3"), 2),
+        (("info", "--start", "0"), 2),
         (("info", "--family", "cuda"), 2),
         (("sql", "--ranks", "99", "select 1"), 2),
         (("sql", "--ranks", "5-2", "select 1"), 2),

@@ -42,6 +42,14 @@ def test_one_run_is_compared_with_one_slice_by_slice(call, fleet_of_runs):
     assert found["groups"] == expected["groups"]
 
 
+def test_windows_of_runs_compare_as_those_of_their_captures(call, fleet_of_runs):
+    window = ("--start", "1us", "--end", "3us", "--name", "q*", "--name", "wait*")
+    found = compared(call, f"{fleet_of_runs}#a1", f"{fleet_of_runs}#b1", *window)
+    assert found["groups"] == compared(call, path("a1"), path("b1"), *window)["groups"]
+    assert found["groups"]
+    assert found["groups"] != compared(call, path("a1"), path("b1"))["groups"]
+
+
 def test_a_dataset_is_compared_with_captures(call, fleet_of_runs):
     assert compared(call, f"{fleet_of_runs}#a1", path("b1"))["groups"]
 
@@ -59,7 +67,7 @@ def test_ranks_of_a_run_are_one_run(call, fleet):
     [
         (("fleet#c*", "fleet#a1"), "no capture of this run and rank"),
         (("fleet#a1", "fleet#b1", "--ranks", "7"), "no capture of this run and rank"),
-        (("fleet#a1", "fleet#b1", "--start", "1us"), "takes no window"),
+        (("fleet#a1", "fleet#b1", "--lane", "nothing"), "no lane matches 'nothing'"),
         (("other#a1", "fleet#b1"), "no such file"),
     ],
 )

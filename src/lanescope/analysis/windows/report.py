@@ -96,13 +96,29 @@ def in_words(trace: Trace) -> str:
     return ", ".join(words)
 
 
+def asked_in_words(window: Window) -> str:
+    """Return what a window asks for, ``2us to end, lane core*``; empty where it asks for all.
+
+    Example:
+        >>> from lanescope.analysis.windows.window import make_window
+        >>> asked_in_words(make_window(start="2us", name=["q*", "k*"], min_dur="1us"))
+        '2us to end, name q*, name k*, at least 1us'
+    """
+    asked = window.as_asked()
+    words = []
+    if "start" in asked or "end" in asked:
+        words.append(f"{asked.get('start', 'start')} to {asked.get('end', 'end')}")
+    words += [f"lane {glob}" for glob in window.lanes]
+    return ", ".join(words + _filter_words(asked))
+
+
 def filter_in_words(trace: Trace) -> str:
     """Return what windows of a trace select slices by, ``name mma*, at least 5us``; empty where they have all."""
     return ", ".join(word for asked in _asked(trace) for word in _filter_words(asked))
 
 
 def _filter_words(asked: Mapping[str, Any]) -> list[str]:
-    words = [f"name {glob}" for glob in asked.get("name", ())]
+    words = [f"name {glob}" for glob in asked.get("name") or ()]
     words += [f"at least {asked['min_dur']}"] if "min_dur" in asked else []
     return words + ([f"where {asked['where']}"] if "where" in asked else [])
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -16,7 +16,8 @@ from lanescope.declaration import replace
 from lanescope.foreign.kineto.analysis.collectives import OF_ALL
 from lanescope.io.dataset import tables
 from lanescope.io.dataset.records import CaptureRecord, Catalog
-from lanescope.trace import Column, ColumnSpec, Table, TableSpec
+from lanescope.pipeline.dataset.capture_parts import CaptureParts
+from lanescope.trace import Column, ColumnSpec, Table, TableSpec, Trace
 
 if TYPE_CHECKING:
     import duckdb
@@ -30,7 +31,7 @@ LEAST_RANKS = 4
 
 #: Lengths of each group and how often they occur, then what they say of it: exact, without all lengths in memory.
 _STATISTICS = """
-with counted as (select {key} as key, dur, count(*) as times from slices{joined} group by all),
+with counted as ({counted}),
 ranked as (select *, sum(times) over (partition by key order by dur) as upto, sum(times) over (partition by key) as of
     from counted where dur is not null),
 known as (select key, max(of)::bigint as count, sum(dur::hugeint * times)::bigint as total, min(dur) as least,
@@ -41,26 +42,39 @@ keys as (select distinct key from counted)
 select keys.key, coalesce(count, 0), coalesce(times, 0), coalesce(total, 0), least, median, p99, most
 from keys left join known on keys.key is not distinct from known.key
     left join unfinished on keys.key is not distinct from unfinished.key"""
+#: Where they come from: the files of all captures at once, or what ``_PartLengths`` collected.
+_OF_FILES = "select {key} as key, dur, count(*) as times from slices{joined} group by all"
+_OF_PARTS = "select key, dur, sum(times) as times from lengths group by all"
 #: What the covered time of slices follows from.
 _COVERING = ("track_id", "name", "category", "ts", "dur", "last_known_ts")
 
 
-def summary(catalog: Catalog, records: Sequence[CaptureRecord], by: str, unit: str) -> Table:
+def summary(parts: CaptureParts, records: Sequence[CaptureRecord], by: str, unit: str) -> Table:
     """Return what ``analysis.summary`` returns, of many captures.
 
     Args:
-        catalog: the dataset.
+        parts: the dataset, and which part of its captures counts.
         records: the captures.
         by: one of ``GROUPS`` of that module; or ``rank``, ``run``, ``capture`` (path).
         unit: time unit of the captures.
 
     Returns:
         One row per group, the largest total first. Lanes and devices have the run and the rank before their paths.
+
+    Raises:
+        UsageError: the window fits none of the captures.
     """
-    with tables.connect(catalog, records, "slices") as connection:
-        statistics = _STATISTICS.format(key=_key(connection, catalog, records, by), joined=_joined(by))
-        rows = connection.execute(statistics).fetchall()
-    covered, busy = _covered(catalog, records, by)
+    catalog = parts.catalog
+    if parts.window is None:
+        with tables.connect(catalog, records, "slices") as connection:
+            counted = _OF_FILES.format(key=_key(connection, catalog, records, by), joined=_joined(by))
+            rows = connection.execute(_STATISTICS.format(counted=counted)).fetchall()
+        covered, busy = _covered(parts.each(records, ("slices", "tracks"), _COVERING), by)
+    else:
+        with tables.connect(catalog, records, "captures") as connection:
+            lengths = _PartLengths(connection, by)
+            covered, busy = _covered(lengths.of(parts.each(records, ("slices", "tracks"))), by)
+            rows = connection.execute(_STATISTICS.format(counted=_OF_PARTS)).fetchall()
     texts = _texts(catalog, records, by)
     rows.sort(key=lambda row: (-row[3], -(row[1] + row[2]), str(row[0])))
     declared = spec(by if by in GROUPS else "name", unit)
@@ -83,7 +97,7 @@ def _key(connection: duckdb.DuckDBPyConnection, catalog: Catalog, records: Seque
         return "rank::varchar"
     if by == "capture":
         return "capture"
-    connection.register("lanes", _lanes(catalog, records, by))
+    connection.register("lanes", _lane_table(((each, tables.read_tracks(catalog, each)) for each in records), by))
     return "lane_group"
 
 
@@ -102,11 +116,11 @@ _LANES = TableSpec(
 )
 
 
-def _lanes(catalog: Catalog, records: Sequence[CaptureRecord], by: str) -> Table:
-    """Return the group of each lane of each capture: its path, or that of its device."""
+def _lane_table(captures: Iterable[tuple[CaptureRecord, Table]], by: str) -> Table:
+    """Return the group of each lane of captures with their tracks: its path, or that of its device."""
     found: dict[str, list[Any]] = {name: [] for name in _LANES.names}
-    for record in records:
-        groups = _lane_groups(record, tables.read_tracks(catalog, record), by)
+    for record, tracks in captures:
+        groups = _lane_groups(record, tracks, by)
         found["capture"] += [record.capture] * len(groups)
         found["track_id"] += range(len(groups))
         found["lane_group"] += groups
@@ -120,12 +134,47 @@ def _lane_groups(record: CaptureRecord, tracks: Table, by: str) -> list[str]:
     return [f"{where}/{tree.path(tree.device(track) if by == 'device' else track)}" for track in range(len(tree))]
 
 
-def _covered(catalog: Catalog, records: Sequence[CaptureRecord], by: str) -> tuple[Counter[Any], int]:
-    """Return the time that slices cover, by group, and by all lanes together; one capture is in memory at a time."""
+class _PartLengths:
+    """The lengths of slices of parts of captures, and how often they occur: the table ``lengths`` of a connection.
+
+    Args:
+        connection: where the table is.
+        by: group of a slice, as of ``summary``.
+    """
+
+    def __init__(self, connection: duckdb.DuckDBPyConnection, by: str) -> None:
+        self._connection, self._by = connection, by
+        connection.execute(
+            "create temp table lengths (run varchar, rank bigint, key varchar, dur bigint, times bigint)"
+        )
+
+    def of(self, parts: Iterable[tuple[CaptureRecord, Trace]]) -> Iterator[tuple[CaptureRecord, Trace]]:
+        """Yield parts of captures, and add what they have."""
+        for record, trace in parts:
+            self._add(record, trace)
+            yield record, trace
+
+    def _add(self, record: CaptureRecord, trace: Trace) -> None:
+        key, own = "$own", {"rank": record.rank, "run": record.run, "capture": record.capture}.get(self._by)
+        if self._by in ("name", "category"):
+            key = self._by
+        elif self._by in ("lane", "device"):
+            key = "lane_group"
+            self._connection.register("lanes", _lane_table([(record, trace.tracks)], self._by))
+        self._connection.register("part", trace.slices)
+        joined = " join lanes using (track_id)" if key == "lane_group" else ""
+        given = {"run": record.run, "rank": record.rank} | ({"own": own} if key == "$own" else {})
+        self._connection.execute(
+            f"insert into lengths select $run, $rank, {key}, dur, count(*) from part{joined} group by all", given
+        )
+        self._connection.unregister("part")
+
+
+def _covered(parts: Iterable[tuple[CaptureRecord, Trace]], by: str) -> tuple[Counter[Any], int]:
+    """Return the time that slices of captures cover, by group, and by all lanes together."""
     covered: Counter[Any] = Counter()
     busy = 0
-    for record in records:
-        trace = tables.read_capture(catalog, record, ("slices", "tracks"), _COVERING)
+    for record, trace in parts:
         if not len(trace.slices):
             continue
         lane, begin, end = known_extents(trace.slices)
@@ -193,26 +242,36 @@ STRAGGLERS = TableSpec(
 )
 
 
-def stragglers(catalog: Catalog, records: Sequence[CaptureRecord], unit: str) -> Table:
+#: The time of each name on each rank: of all captures at once, or of what ``_PartLengths`` collected.
+_TOTALS_OF_FILES = """select run, name, rank, count(dur) as count, coalesce(sum(dur), 0)::bigint as total
+    from slices where rank is not null and run in (from runs) group by all"""
+_TOTALS_OF_PARTS = """select run, key as name, rank, coalesce(sum(times) filter (dur is not null), 0)::bigint as count,
+        coalesce(sum(dur::hugeint * times), 0)::bigint as total
+    from lengths where run in (from runs) group by all"""
+
+
+def stragglers(parts: CaptureParts, records: Sequence[CaptureRecord], unit: str) -> Table:
     """Return the time of each name on each rank next to the median over the ranks of the run.
 
     A rank without slices of a name has a total of 0. Captures without a rank do not count. Runs need ``LEAST_RANKS``
     ranks: of fewer, no spread can be told.
 
     Args:
-        catalog: the dataset.
+        parts: the dataset, and which part of its captures counts.
         records: the captures.
         unit: time unit of the captures.
 
     Returns:
         Outliers first, then by the distance from the median, the largest first.
+
+    Raises:
+        UsageError: the window fits none of the captures.
     """
     ranked = [record for record in records if record.rank is not None]
     query = f"""
 with ranks as (select distinct run, rank from captures where rank is not null),
 runs as (select run from ranks group by run having count(*) >= {LEAST_RANKS}),
-totals as (select run, name, rank, count(dur) as count, coalesce(sum(dur), 0)::bigint as total
-    from slices where rank is not null and run in (from runs) group by all),
+totals as ({_TOTALS_OF_FILES if parts.window is None else _TOTALS_OF_PARTS}),
 names as (select distinct run, name from totals),
 filled as (select run, name, rank, coalesce(count, 0) as count, coalesce(total, 0) as total
     from names join ranks using (run) left join totals using (run, name, rank)),
@@ -225,8 +284,14 @@ select run, name, rank, count, total, round(middle)::bigint, round(total - middl
     coalesce(abs(score) > {OUTLIER_SCORE}, total <> middle) as is_outlier
 from filled join spreads using (run, name)
 order by is_outlier desc, abs(total - middle) desc, run, name, rank"""
-    with tables.connect(catalog, ranked, query) as connection:
-        rows = connection.execute(query).fetchall() if ranked else []
+    if not ranked:
+        return _of_rows(STRAGGLERS, [], unit)
+    with tables.connect(parts.catalog, ranked, query) as connection:
+        if parts.window is not None:
+            lengths = _PartLengths(connection, "name")
+            for _ in lengths.of(parts.each(ranked, ("slices", "tracks"))):
+                pass
+        rows = connection.execute(query).fetchall()
     return _of_rows(STRAGGLERS, rows, unit)
 
 
