@@ -177,8 +177,8 @@ def _is_window(trace: Trace) -> bool:
 
 
 def state_window(trace: Trace) -> None:
-    """State what part of the timeline a trace is."""
-    if _is_window(trace):
+    """State what part of the timeline a trace is, or that it is an overview."""
+    if _is_window(trace) or any('"overview"' in str(text) for text in trace.inputs.values("options").tolist()):
         from lanescope.analysis.windows.report import remark
 
         echo(escape(remark(trace)))

@@ -123,8 +123,18 @@ def _filter_words(asked: Mapping[str, Any]) -> list[str]:
     return words + ([f"where {asked['where']}"] if "where" in asked else [])
 
 
+def is_overview(trace: Trace) -> bool:
+    """Return whether the slices of a trace are those of an overview (``analysis.overview``)."""
+    return any('"overview"' in text for text in trace.inputs.values("options").tolist())
+
+
 def remark(trace: Trace) -> str:
-    """Return a sentence about the window of a trace: what it is, and what it left out; empty without one."""
+    """Return a sentence about the window of a trace: what it is, and what it left out; empty without one.
+
+    Of an overview it is one about that.
+    """
+    if is_overview(trace):
+        return "overview: short slices are sums: times by name and lane are exact, their number and places are not"
     found = described(trace)
     if found is None:
         return ""
@@ -157,8 +167,13 @@ def require_all_slices(trace: Trace) -> None:
     """Refuse an analysis that needs all slices of a lane where a window left some of them out.
 
     Raises:
-        UsageError: slices were left out by name, duration or condition.
+        UsageError: slices were left out by name, duration or condition; or sums were drawn in place of them.
     """
+    if is_overview(trace):
+        raise UsageError(
+            "time of lanes is told by their slices, and this trace has sums in place of short ones (--overview)",
+            hint="use the capture itself",
+        )
     found = described(trace)
     if found is not None and found["filtered_slices"]:
         raise UsageError(

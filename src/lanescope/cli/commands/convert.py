@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
-from lanescope.cli.arguments import add_dataset, add_input, add_window, non_negative_int, parse_window
+from lanescope.cli.arguments import add_dataset, add_input, add_window, non_negative_int, parse_window, positive
 from lanescope.cli.check_settings import add_settings, check_settings
 from lanescope.cli.console import check_output, echo, format_row_counts, is_stdout, print_written, warn
 from lanescope.cli.context import close, read_all
@@ -30,6 +30,9 @@ EXAMPLES = ("lanescope convert capture.bin -o out.pftrace", "lanescope convert c
 #: Formats whose files hold something of the hashes of the inputs: all of them, or of what is written in parts. Hashing
 #: takes as long as reading.
 _HASHES: Mapping[str, bool | Literal["parts"]] = {"perfetto": "parts", "parquet": True}
+
+#: Tables that an overview has no rows of, and what their rows are called.
+_NOT_DRAWN = {"instants": "instant", "counters": "sample", "flows": "flow"}
 
 
 def configure(parser: argparse.ArgumentParser, families: Sequence[Family], arguments: Sequence[str]) -> None:
@@ -66,6 +69,14 @@ def configure(parser: argparse.ArgumentParser, families: Sequence[Family], argum
         dest="annotations",
         action="store_false",
         help="do not add the findings of `lanescope check`",
+    )
+    parser.add_argument(
+        "--overview",
+        metavar="BUCKETS",
+        nargs="?",
+        type=positive,
+        const=0,
+        help="sums of short slices, exact by name and lane, in so many buckets of time",
     )
     pictures = parser.add_argument_group("pictures (.svg, .png)")
     pictures.add_argument("--width", metavar="PIXELS", type=_pixels, help="width (default: 1200)")
@@ -105,11 +116,13 @@ def run(args: argparse.Namespace) -> int:
         picture=_picture(args) if format_ in PICTURES else None,
     )
     annotate = None
-    if args.annotations and format_ in DRAWS_FINDINGS:
+    if args.annotations and format_ in DRAWS_FINDINGS and args.overview is None:
         found, limits = check_settings(args)
         annotate = Annotations(found.select, found.ignore, limits)
     of_dataset = [runs for path in args.inputs if (runs := dataset_runs(path, args, takes_window=True)) is not None]
-    if of_dataset:
+    if args.overview is not None:
+        report = run_pipeline(_overview(of_dataset, args), sink=sink)
+    elif of_dataset:
         report = run_pipeline(_of_dataset(of_dataset, args), sink=sink, annotate=annotate)
     elif len(args.inputs) == 1:
         with opened(args.inputs[0], args, hashes=_HASHES.get(format_, False)) as source:
@@ -127,6 +140,38 @@ def run(args: argparse.Namespace) -> int:
         )
     print_written(args.output, rows, size=report.written.bytes)
     return close(report.last, args)
+
+
+def _overview(of_dataset: Sequence[Sequence[DatasetRun]], args: argparse.Namespace) -> InMemory:
+    """Return the overview of what is converted, and state what it is and lacks."""
+    from lanescope.analysis.lanes_on_disk import LanesOnDisk
+    from lanescope.analysis.overview import overview
+    from lanescope.cli.context import state_views
+    from lanescope.cli.reading import lanes_in
+    from lanescope.pipeline.observers import Counts
+    from lanescope.pipeline.run import run as run_pipeline
+    from lanescope.pipeline.sources import InMemory
+    from lanescope.view.formatting import format_duration
+
+    lanes = LanesOnDisk(islands=check_settings(args).islands)
+    if len(args.inputs) == 1 and not of_dataset:
+        with opened(args.inputs[0], args) as source:
+            shared, counted = lanes_in(source, args.inputs[0], lanes)
+    else:
+        counts = Counts()
+        merged = _of_dataset(of_dataset, args) if of_dataset else _merged(args)
+        run_pipeline(merged, observers=[lanes, counts])
+        shared, counted = lanes.result(), counts.result()
+    found = overview(shared.over_all_slices, args.overview)
+    unit = found.trace.time.time_unit
+    buckets = f"{format_count(found.buckets, 'bucket')} of at most {format_duration(found.width, unit)}"
+    drawn = format_count(len(found.trace.slices), "slice")
+    echo(f"overview: {format_count(found.stretches, 'stretch', 'stretches')} in {drawn}, {buckets}")
+    left = [(counted.rows.get(name, 0), one) for name, one in _NOT_DRAWN.items()]
+    if any(count for count, _ in left):
+        echo(f"left out: {', '.join(format_count(count, one) for count, one in left if count)}")
+    state_views(shared)
+    return InMemory(found.trace)
 
 
 def _picture(args: argparse.Namespace) -> dict[str, Any]:
