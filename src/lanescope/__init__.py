@@ -40,7 +40,7 @@ if TYPE_CHECKING:
         summary,
         write,
     )
-    from lanescope.pipeline.trace_queries import align, critical_path, longest_gaps, phases, sql, window
+    from lanescope.pipeline.trace_queries import align, critical_path, longest_gaps, overview, phases, sql, window
     from lanescope.trace import ColumnSpec, Flag, StatSpec, Table, TableSpec, TimeBase, Trace, TraceBuilder
 
 #: The module that holds each public name.
@@ -64,6 +64,7 @@ _HOME = {
     "explain": "pipeline.session",
     "iter_batches": "pipeline.session",
     "longest_gaps": "pipeline.trace_queries",
+    "overview": "pipeline.trace_queries",
     "merge": "pipeline.session",
     "open": "pipeline.session",
     "phases": "pipeline.trace_queries",
@@ -111,6 +112,7 @@ __all__ = [
     "longest_gaps",
     "merge",
     "open",
+    "overview",
     "phases",
     "simulate",
     "sql",

@@ -89,3 +89,11 @@ def test_a_window_has_an_overview(call, kernel):
         name: wanted[name] for name in ("load_k", "qk", "pv")
     }
     assert call("convert", kernel, "--overview", "0", "-o", "x.json").status == 2
+
+
+def test_the_api_gives_what_the_command_writes(call, kernel):
+    assert call("convert", kernel, "--overview", "12", "-o", "o.parquet").status == 0
+    trace = lanescope.open(kernel)
+    columns = ("track_id", "ts", "dur", "name")
+    assert list(trace.overview(12).slices.rows(*columns)) == list(lanescope.open("o.parquet").slices.rows(*columns))
+    assert list(lanescope.overview(trace, 12).slices.rows(*columns)) == list(trace.overview(12).slices.rows(*columns))

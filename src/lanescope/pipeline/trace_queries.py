@@ -174,6 +174,34 @@ def longest_gaps(trace: Trace, limit: int = 20) -> Table:
     return longest(_shared(trace).over_all_slices, limit)
 
 
+def overview(trace: Trace, buckets: int = 0) -> Trace:
+    """Return a trace of about a million slices in which short ones are sums, as ``convert --overview`` writes it.
+
+    Args:
+        trace: the trace.
+        buckets: into how many the time axis is divided; 0: as many as make about a million slices.
+
+    Returns:
+        Its slices have the names of innermost regions. Their times by lane and name are those of the trace, exactly,
+        and no time moves out of its bucket. Without instants, samples of counters, and flows.
+
+    Raises:
+        UsageError: the number of buckets is negative; or slices were left out by name, duration or condition while the
+            trace was read.
+
+    Example:
+        >>> from lanescope import TimeBase, TraceBuilder
+        >>> builder = TraceBuilder(TimeBase())
+        >>> core = builder.track("core 0", kind="lane", role="core")
+        >>> _ = builder.append("slices", track_id=core, ts=[0, 20, 40, 60], dur=[9] * 4, name=["a", "b"] * 2)
+        >>> overview(builder.finish(), 1).slices["dur"].tolist()
+        [18, 18]
+    """
+    from lanescope.analysis.overview import overview as made
+
+    return made(_shared(trace).over_all_slices, buckets).trace
+
+
 def _shared(trace: Trace | AnalysisCache) -> AnalysisCache:
     from lanescope.analysis.analysis_cache import AnalysisCache
 

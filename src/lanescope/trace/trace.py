@@ -164,6 +164,11 @@ class Trace:
         found: Table = from_room("pipeline.session", "explain")(self)
         return found
 
+    def overview(self, buckets: int = 0) -> Trace:
+        """Return a trace of about a million slices in which short ones are sums, see ``lanescope.overview``."""
+        found: Trace = from_room("pipeline.trace_queries", "overview")(self, buckets)
+        return found
+
     def longest_gaps(self, limit: int = 20) -> Table:
         """Return the longest stretches without work, see ``lanescope.longest_gaps``."""
         found: Table = from_room("pipeline.trace_queries", "longest_gaps")(self, limit)
