@@ -103,9 +103,10 @@ def _export(format_: str, tell: Callable[[str], object]) -> Callable[[Trace], It
 def _export_of(format_: str) -> Export:
     from lanescope.families import registry
 
-    exports = [each for family in (*registry.builtin(), *registry.plugin_families()) for each in family.exports]
-    for export in exports:
-        if export.name == format_:
-            return export
-    known = sorted({*SUFFIXES.values(), *(each.name for each in exports)})
-    raise UsageError(f"unknown format {format_!r} (choose from {', '.join(known)})")
+    known = set(SUFFIXES.values())
+    for families in (registry.builtin, registry.plugin_families):  # whether there are plugins takes long to find out
+        for export in (each for family in families() for each in family.exports):
+            if export.name == format_:
+                return export
+            known.add(export.name)
+    raise UsageError(f"unknown format {format_!r} (choose from {', '.join(sorted(known))})")
