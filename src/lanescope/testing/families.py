@@ -185,7 +185,13 @@ class CommandRecorder:
         return None if value is None else str(value)
 
     def show(
-        self, columns: Sequence[str], rows: Iterable[Sequence[Any]], *, title: str = "", is_talk: bool = False
+        self,
+        columns: Sequence[str],
+        rows: Iterable[Sequence[Any]],
+        *,
+        title: str = "",
+        is_talk: bool = False,
+        is_long: bool = False,
     ) -> None:
         """Keep a table."""
         self.shown.append((title, tuple(columns), [list(row) for row in rows]))
