@@ -282,6 +282,8 @@ def test_check_of_a_full_ring_has_no_empty_positions(capsys, tmp_path):
 def test_info_tells_that_recognition_knows_nothing_of_a_layout_that_was_given(capsys):
     parameters = "max_events=12,groups=2"
     assert main(["info", str(GOLDEN / "tileops.bin"), "--layout", "tileops", "--layout-params", parameters]) == 0
-    assert "tileops (cuda), as given; recognition: score 0/100: invalid header" in capsys.readouterr().out
+    assert "tileops (cuda), as given (not recognized: invalid header" in capsys.readouterr().out
     assert main(["info", MPK]) == 0
     assert "mirage-mpk (cuda), score" in capsys.readouterr().out
+    assert main(["info", MPK, "--layout", "mirage-transpiler"]) == 0
+    assert "mirage-transpiler (cuda), as given (recognized: mirage-mpk, header fits" in capsys.readouterr().out
