@@ -147,7 +147,12 @@ class ProtonBuffer(OwnNumbers):
         ordered = (begin > 0) & (~ran | ((begin <= end) & (end <= done) & (done - begin < _LONGEST_NS)))
         indices = marked[:, _NEW : _NEW + self.header.units]
         even = (indices % 2 == 0) & (indices < _LARGEST_INDEX)
-        return bool(ordered.all() and even.all() and (begin < _LATEST).all())
+        if not (ordered.all() and even.all() and (begin < _LATEST).all()):
+            return False
+        # If that leaves no record, what stands in front may be the indices of an older version.
+        older = marked[:, OLD_WORDS : OLD_WORDS + self.header.units]
+        is_older = not indices.any() and older.any() and ((older % 2 == 0) & (older < _LARGEST_INDEX)).all()
+        return not is_older
 
     def _find_rings(self, meta: int, segment: I64) -> I64:
         """Return the core's table of rings, a row for each recorded warp of each good area."""
