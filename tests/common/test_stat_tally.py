@@ -70,3 +70,13 @@ def test_the_first_of_numbered_rows_is_the_one_named_first():
     tally = StatTally(SPECS)
     tally.add_rows("lamp_a", np.array([3, 1]), offset=np.array([0, 10, 20, 30]))
     assert emitted(tally) == [("lamp_a", None, 2, 30, None)]
+
+
+def test_of_calls_in_another_order_than_the_input_the_lowest_offset_is_the_place():
+    tally = StatTally(SPECS)
+    tally.add("lamp_a", 2, offset=80, ts=5)
+    tally.add_rows("lamp_a", np.array([False, True]), offset=np.array([8, 16]), ts=np.array([900, 901]), by_offset=True)
+    tally.add("lamp_a", offset=24, ts=1, by_offset=True)
+    tally.add("lamp_a", by_offset=True)
+    tally.add("lamp_a", offset=0, ts=2)
+    assert emitted(tally) == [("lamp_a", None, 6, 16, 901)]

@@ -1,5 +1,7 @@
 // Readers of in-kernel probe buffers. The caller allocates all columns; a size that is too small is refused up front.
+#include <nanobind/stl/pair.h>
 #include <nanobind/stl/tuple.h>
+#include <nanobind/stl/vector.h>
 
 #include <algorithm>
 #include <tuple>
@@ -77,6 +79,21 @@ void lanescope::bind::cuda(nb::module_& m) {
     flags["AFTER_GAP"] = uint32_t{cuda::after_gap};
     m.attr("CUDA_FLAGS") = flags;  // a test compares them with lanescope.trace.Flag
 
+    m.def(
+        "cuda_common_step",
+        [](const nb::list& parts, unsigned stamp_bits) {
+            if (stamp_bits < 1 || stamp_bits > 63) throw nb::value_error("no such stamp");
+            cuda::TickStep all;
+            for (const auto& part : parts) {
+                const auto [step, seen] = nb::cast<std::pair<uint64_t, std::vector<uint64_t>>>(part);
+                const auto one = cuda::TickStep::of(seen, step);
+                if (all.distinct() == 0) all = one;
+                else all.merge(one, (uint64_t{1} << stamp_bits) - 1);
+            }
+            return all.distinct() == cuda::TickStep::enough ? all.step() : 0;
+        },
+        "parts"_a, "stamp_bits"_a,
+        "The step of the stamps of several parts, 0: too few of them; a part is the last item of a decoder's results.");
     m.def(
         "cuda_spread",
         [](const In<int64_t>& values, const In<int64_t>& counts, const Out<int64_t>& out) {

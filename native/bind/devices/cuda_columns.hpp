@@ -194,6 +194,7 @@ nb::tuple decoded(Columns& columns, const cuda::LaneRules& rules, size_t lanes, 
     const auto& end = pieces.back().share;
     columns.require(end.slices_from + end.slices, end.instants_from + end.instants, end.gaps_from + end.gaps);
     uint64_t step = 0;
+    cuda::TickStep resolution_ticks;
     size_t short_slices = 0;
     bool is_whole = true;
     // Pages of files are not to be resident all at once.
@@ -216,7 +217,7 @@ nb::tuple decoded(Columns& columns, const cuda::LaneRules& rules, size_t lanes, 
             piece.is_whole = decoder.is_whole();
             piece.resolution_ticks = decoder.resolution_ticks();
         });
-        auto resolution_ticks = pieces[0].resolution_ticks;
+        resolution_ticks = pieces[0].resolution_ticks;
         for (size_t i = 0; i < pieces.size(); ++i) {
             cuda::append(columns.slices, pieces[i].slices);
             cuda::append(columns.instants, pieces[i].instants);
@@ -231,8 +232,10 @@ nb::tuple decoded(Columns& columns, const cuda::LaneRules& rules, size_t lanes, 
         }
     }
     if (!is_whole) throw nb::value_error("more rows came than were counted");
+    nb::list stamps;
+    for (const auto stamp : resolution_ticks.seen()) stamps.append(stamp);
     return nb::make_tuple(columns.slices.size, columns.instants.size, columns.gaps.size, columns.slices.seen,
-                          short_slices, step);
+                          short_slices, step, nb::make_tuple(resolution_ticks.step(), stamps));
 }
 
 }  // namespace lanescope::bind::cuda_columns

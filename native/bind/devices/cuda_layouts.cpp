@@ -118,11 +118,12 @@ void lanescope::bind::cuda_layouts(nb::module_& m) {
             check_rings(rows, words.size());
             const auto found = proton::count(view(words), rows);
             return nb::make_tuple(found.begins, found.marks, found.async, found.values, found.reserved,
-                                  found.wide);
+                                  found.wide, found.orphans);
         },
         "words"_a.noconvert(), "rings"_a.noconvert(),
         "Count the entries of rings, int64 [n, 5]: (begins, other readable ones, asynchronous ones among those, values "
-        "among those, entries with reserved bits, whether any stamp is wider than 32 bits).");
+        "among those, entries with reserved bits, whether any stamp is wider than 32 bits, values whose record was "
+        "overwritten).");
     m.def(
         "cuda_proton_decode",
         [](const In<uint32_t>& words, const Rows<const int64_t>& rings, unsigned stamp_bits, uint64_t step_back,

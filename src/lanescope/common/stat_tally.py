@@ -39,7 +39,14 @@ class StatTally:
         self._counts: dict[tuple[str, int | None], _Count] = {}
 
     def add(
-        self, name: str, count: int = 1, *, offset: int | None = None, ts: int | None = None, track: int | None = None
+        self,
+        name: str,
+        count: int = 1,
+        *,
+        offset: int | None = None,
+        ts: int | None = None,
+        track: int | None = None,
+        by_offset: bool = False,
     ) -> None:
         """Count a stat; a count of 0 counts nothing.
 
@@ -49,14 +56,17 @@ class StatTally:
             offset: byte offset of the first in the input.
             ts: time of the first.
             track: the track that it concerns.
+            by_offset: the first is that of the lowest offset, where several calls count each part of the input.
         """
         if not count:
             return
         before = self._counts.get((name, track))
         if before is None:
             self._counts[name, track] = _Count(count, offset, ts)
-        else:
-            before.count += count
+            return
+        before.count += count
+        if by_offset and offset is not None and before.offset is not None and offset < before.offset:
+            before.offset, before.ts = offset, ts
 
     def add_times(self, name: str, ts: Int64) -> None:
         """Count a stat at each of some times, int64 [n], the first one first."""
@@ -70,6 +80,7 @@ class StatTally:
         offset: OfRow | None = None,
         ts: OfRow | None = None,
         track: Int64 | None = None,
+        by_offset: bool = False,
     ) -> None:
         """Count rows, with the place of the first; with ``track`` those of each track on their own.
 
@@ -79,6 +90,7 @@ class StatTally:
             offset: [n], byte offset of each row, or a function of a row.
             ts: [n], time of each row, or a function of a row.
             track: int64 [n], the track of each row.
+            by_offset: as ``add`` takes it, without ``track``.
         """
         is_mask = rows.dtype == np.bool_
         count = int(np.count_nonzero(rows)) if is_mask else len(rows)
@@ -86,7 +98,7 @@ class StatTally:
             return
         if track is None:
             row = int(rows.argmax() if is_mask else rows[0])
-            self.add(name, count, offset=_at(offset, row), ts=_at(ts, row))
+            self.add(name, count, offset=_at(offset, row), ts=_at(ts, row), by_offset=by_offset)
             return
         found = np.flatnonzero(rows) if is_mask else rows
         tracks, first, counts = np.unique(track[found], return_index=True, return_counts=True)

@@ -61,6 +61,7 @@ def test_row(lines):
         "32  instant  block 0 / group 1  name=end b? category=unmatched_end",
         "48  slice  block 0 / group 1  name=c category=region last_known_ts=48 flags=unfinished",
         "64  gap  block 0 / group 0  cause=bad_bytes lost_count=1 first_offset=184",
+        "stat  cuda_layout_assumed  notice  count=1",
         "stat  cuda_corrupt_record  data_loss  count=1 first_offset=184",
         "stat  cuda_unfinished_region  notice  count=1 first_offset=160 first_ts=48",
         "stat  cuda_end_unmatched  notice  count=1 first_offset=144 first_ts=32",

@@ -42,6 +42,11 @@ def test_an_older_version_has_no_times_and_counts_in_cycles():
     assert stats(trace)["cuda_unaligned_sms"] == 1
 
 
+def test_few_cycles_of_an_older_version_are_not_taken_for_times():
+    trace = decode(file([[("x", 1, 104), ("y", 1, 122)]], uids=[1], entries=2), name="run.bin")
+    assert [row["dur"] for row in trace.slices.rows()] == [18]
+
+
 def test_times_and_a_rate_place_the_cycles():
     trace = decode(file([WARP, WARP], times=[[10_000, 10_400, 11_000]]), name="run.bin", clock_mhz=2000.0)
     assert trace.time.time_unit == "ns"

@@ -19,6 +19,15 @@ void TickStep::refine(uint64_t stamp, uint64_t mask) noexcept {
     rest_ = distinct_ == enough && is_power_of_two ? step_ - 1 : ~uint64_t{0};
 }
 
+TickStep TickStep::of(std::span<const uint64_t> seen, uint64_t step) noexcept {
+    TickStep found;
+    found.distinct_ = static_cast<unsigned>(std::min<size_t>(enough, seen.size()));
+    std::copy_n(seen.begin(), found.distinct_, found.seen_);
+    if (found.distinct_ > 0) found.reference_ = seen[0];
+    found.step_ = step;
+    return found;
+}
+
 void TickStep::merge(const TickStep& other, uint64_t mask) noexcept {
     std::for_each_n(other.seen_, other.distinct_, [&](uint64_t stamp) { refine(stamp, mask); });
     step_ = std::gcd(step_, other.step_);

@@ -107,6 +107,9 @@ class TickStep {
     void merge(const TickStep& other, uint64_t mask) noexcept;
     uint64_t step() const noexcept { return step_; }          // 0 while all stamps are equal
     unsigned distinct() const noexcept { return distinct_; }  // stops at enough
+    std::span<const uint64_t> seen() const noexcept { return {seen_, distinct_}; }
+    // One that was told of these stamps, among others, which share a step with the first of them.
+    static TickStep of(std::span<const uint64_t> seen, uint64_t step) noexcept;
 
     static constexpr unsigned enough = 16;
 

@@ -27,7 +27,7 @@ void for_each(std::span<const uint32_t> words, const Ring& ring, Visit visit) no
 Counts count(std::span<const uint32_t> words, std::span<const Ring> rings) noexcept {
     Counts found;
     for (const auto& ring : rings) {
-        for_each(words, ring, [&](uint32_t, uint32_t tag, uint32_t) {
+        for_each(words, ring, [&](uint32_t i, uint32_t tag, uint32_t) {
             const auto kind = kind_of(tag);
             found.begins += kind == Kind::begin;
             found.marks += kind != Kind::begin;
@@ -35,6 +35,7 @@ Counts count(std::span<const uint32_t> words, std::span<const Ring> rings) noexc
             found.async += is_async(tag);
             found.reserved += type > async_39 || (tag & reserved_bits) != 0;
             found.values += type == metric;
+            found.orphans += type == metric && i == 0 && ring.lost > 0;
             found.wide |= type != metric && (tag & 0x7FF) != 0;
         });
     }

@@ -74,8 +74,7 @@ def run(args: argparse.Namespace) -> int:
         last = passed(source, args.input, refuses=False, observers=[counts, span]).last
         content = _content(counts.result(), span.result(), last, source, () if args.json else _INPUTS)
         is_made = source.family is None
-        # Of a family or a layout that the user gave, recognition may know nothing.
-        given = "" if source.match.is_recognized else "as given; recognition: "
+        given = _given(source, content["format"], getattr(args, "option_layout", None))
     content["stats"], page = part(args, "info", content["stats"], of="stats")
     if args.json:
         print_json("lanescope.info/1", **window_of(last), **page.described(), **content)
@@ -172,7 +171,8 @@ def _overview(content: dict[str, Any], last: Trace, given: str) -> list[tuple[st
     time, tracks, found = content["time"], content["tracks"], content["detection"]
     unit, begin, end = time["unit"], time["start"], time["end"]
     family = f" ({content['family']})" if content["family"] else ""
-    rows = [("format", f"{content['format']}{family}, {given}score {found['score']}/100: {found['reason']}")]
+    why = given or f"score {found['score']}/100: {found['reason']}"
+    rows = [("format", f"{content['format']}{family}, {why}")]
     files = [row for row in content["inputs"] if row["role"] == "main"]
     several = f" in {len(files):,} files" if len(files) > 1 else ""
     rows.append(("size", format_bytes(sum(row["size"] for row in files)) + several))
@@ -197,6 +197,20 @@ def _overview(content: dict[str, Any], last: Trace, given: str) -> list[tuple[st
     if wrong := described_contradictions(last):
         rows.append(("inconsistent", listed(wrong)))
     return rows
+
+
+def _given(source: CaptureSource, name: str, layout: str | None) -> str:
+    """Say that the user gave the format, where recognition knows nothing of it or finds another; empty otherwise.
+
+    Args:
+        source: the capture.
+        name: the format that was decoded.
+        layout: the layout that was given.
+    """
+    match = source.match
+    if not match.is_recognized:
+        return f"as given (not recognized: {match.reason})"
+    return "" if layout is None or name == match.format else f"as given (recognized: {match.format}, {match.reason})"
 
 
 def _zero(kind: str, ns: int) -> str:

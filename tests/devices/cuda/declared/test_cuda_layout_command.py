@@ -282,6 +282,43 @@ def test_check_of_a_full_ring_has_no_empty_positions(capsys, tmp_path):
 def test_info_tells_that_recognition_knows_nothing_of_a_layout_that_was_given(capsys):
     parameters = "max_events=12,groups=2"
     assert main(["info", str(GOLDEN / "tileops.bin"), "--layout", "tileops", "--layout-params", parameters]) == 0
-    assert "tileops (cuda), as given; recognition: score 0/100: invalid header" in capsys.readouterr().out
+    assert "tileops (cuda), as given (not recognized: invalid header" in capsys.readouterr().out
     assert main(["info", MPK]) == 0
     assert "mirage-mpk (cuda), score" in capsys.readouterr().out
+    assert main(["info", MPK, "--layout", "mirage-transpiler"]) == 0
+    assert "mirage-transpiler (cuda), as given (recognized: mirage-mpk, header fits" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "notes"),
+    [
+        ("", "", []),
+        ("low = [32, 32]", "low = [33, 31]", ["no field reads bit 32 of records, not 0 in all of them"]),
+        ("event = [4, 12]", "event = [4, 8]", ["no field reads bits 15..13 of records, not 0 in all of them"]),
+        ("bits = 48", "bits = 40", ["3 of 4 timestamps have bits beyond the 40 of [clock], which are ignored"]),
+    ],
+)
+def test_check_notes_what_a_layout_that_fits_leaves_out(capsys, tmp_path, old, new, notes):
+    layout = """
+name = "split"
+title = "timestamps in two fields"
+source = "ours"
+lanes = [["warp", "1"]]
+kind = ["kind", {"1" = "begin", "2" = "end"}]
+id = "event"
+time = "low | high << 32"
+capacity = "4"
+[record]
+at = "12 * k"
+size = 12
+fields = {kind = [0, 4], event = [4, 12], low = [32, 32], high = [64, 16]}
+[clock]
+bits = 48
+"""
+    times = [1, (1 << 47) + 2, (1 << 47) + 3, (1 << 47) + 300]
+    rows = [(1 + k % 2 | 0xEBC << 4, time & 0xFFFF_FFFF, time >> 32) for k, time in enumerate(times)]
+    (tmp_path / "split.toml").write_text(layout.replace(old, new, 1) if old else layout)
+    (tmp_path / "split.bin").write_bytes(np.array(rows, np.uint32).tobytes())
+    status, lines, _ = run(capsys, "check", str(tmp_path / "split.toml"), str(tmp_path / "split.bin"))
+    assert status == 0, lines
+    assert [line for line in lines if line.startswith("note: ")] == [f"note: {note}" for note in notes]

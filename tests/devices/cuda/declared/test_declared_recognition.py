@@ -11,8 +11,9 @@ import pytest
 import lanescope
 from devices.cuda.declared.producers import WRITERS, Shape
 from devices.cuda.declared.test_declared_producers import SHAPES
-from devices.cuda.helpers import simulate
+from devices.cuda.helpers import simulate, stats
 from effort import some
+from lanescope import cuda
 from lanescope.devices.cuda.family import _detect as detect
 from lanescope.devices.cuda.formats.declared import catalog, search
 from lanescope.devices.cuda.formats.declared.encode import encode, example
@@ -286,3 +287,26 @@ def test_a_large_grid_is_told_by_the_whole_buffer(tmp_path):
     early &= ~np.uint64(0xFF << 24)  # the first iteration of a loop
     path.write_bytes(words.tobytes())
     assert lanescope.open(path).inputs.values("format").tolist() == ["mirage-transpiler"]
+
+
+@pytest.mark.parametrize("layout", ["mirage-mpk", "triton-distributed"])
+def test_what_an_earlier_launch_left_does_not_hide_a_layout(layout):
+    words, later = (WRITERS[layout][0](Shape(blocks=4, groups=3, regions=n)).arrays["buffer"] for n in (8, 2))
+    head, count = 1 if layout == "mirage-mpk" else 1 + 4, 12 * 4
+    words[head : head + count] = later[head : head + count] + np.uint64(20_000_000 << 32)
+    trace = cuda.decode(words.tobytes())
+    assert trace.inputs.values("format")[0] == layout
+    assert int(trace.details["cuda_lanes"]["records"].sum()) == count
+    assert stats(trace)["cuda_stale"] > 0
+
+
+def test_a_layout_that_contradicts_the_records_is_an_assumption():
+    words = np.zeros(40, np.uint64)
+    words[0] = 3 | 1 << 32
+    # Lanes that no tag names: no layout fits.
+    words[1:31] = np.arange(30, dtype=np.uint64) * 100 + 5 << np.uint64(32) | np.uint64(0xABC << 12)
+    assert stats(cuda.decode(words))["cuda_layout_assumed"] == 1
+    # Few records of another layout are not read as those of TIRx.
+    made = WRITERS["triton-distributed"][0](Shape(blocks=1, groups=1, regions=2))
+    with pytest.raises(InputError, match="layout not certain: 4 records fit triton-distributed"):
+        cuda.decode(made.file())

@@ -109,6 +109,7 @@ def _check(
     from lanescope.devices.cuda.formats.declared import recognition, search
     from lanescope.devices.cuda.formats.declared.arrays import arrays_of
     from lanescope.devices.cuda.formats.declared.geometry import require
+    from lanescope.devices.cuda.formats.declared.remarks import remarks
 
     arrays = arrays_of(content, declaration)
     require(declaration, params)
@@ -132,6 +133,7 @@ def _check(
         return status
     context.lines([_verdict(fit), *_outcome(total)])
     if not fit.failed:
+        context.lines(f"note: {remark}" for remark in remarks(declaration, arrays, params))
         return status
     if fit.advice:
         context.lines([f"hint: {fit.advice}"])

@@ -317,4 +317,4 @@ class Joined:
         lane = decoded.instants.lane[row : row + 1]
         ts = int(making.lane_ns(lane, decoded.instants["tick"][row : row + 1])[0]) - making.t0
         offset = making.before + int(special.slot[row]) * making.buffer.unit_bytes
-        making.stats.add(stat, len(which), offset=offset, ts=ts)
+        making.stats.add(stat, len(which), offset=offset, ts=ts, by_offset=True)

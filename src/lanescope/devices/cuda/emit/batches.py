@@ -8,12 +8,13 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from lanescope._native import core
 from lanescope.devices.cuda.emit import gaps, metadata
 from lanescope.devices.cuda.emit.async_rows import Joined
 from lanescope.devices.cuda.emit.trace_assembly import TraceAssembly
 from lanescope.devices.cuda.formats.buffer import Buffer, Summary
 from lanescope.devices.cuda.formats.lane_columns import LaneColumns, end_to_end
-from lanescope.devices.cuda.formats.lanes import I64, STEP_BACK, Decoded, Rows
+from lanescope.devices.cuda.formats.lanes import I64, STEP_BACK, Decoded, Rows, Stamps
 from lanescope.devices.cuda.formats.word_source import WordSource
 from lanescope.devices.cuda.interpret import names
 from lanescope.devices.cuda.schema import MARKS, REGIONS
@@ -112,13 +113,14 @@ def _all(
         decoded = buffer.decode(parts[0], **rules)
         return dict(decoded.summary), decoded.resolution_ticks, decoded
     summaries: list[Summary] = []
-    steps: list[int | None] = []
+    stamps: list[Stamps] = []
     for part in parts:
         decoded = buffer.decode(part, **rules)
         summaries.append(LaneColumns(decoded.summary))
-        steps.append(decoded.resolution_ticks)
+        stamps.append(decoded.stamps)
+        wrap = decoded.stamp_wrap
         del decoded  # its memory is that of the next one
-    step = _common_step(summaries, steps)
+    step = core.cuda_common_step(stamps, wrap.bit_length() - 1) or None
     summary = LaneColumns({})
     for name in list(summaries[0]):
         # Part by part, column by column: what is joined is not kept twice.
@@ -313,15 +315,6 @@ def subset(rows: Rows, where: Mask) -> Rows:
     lanes = rows.lane[where].astype(np.int64) - rows.base
     counts = np.bincount(lanes, minlength=len(rows.counts)).astype(np.int64)
     return Rows({name: column[where] for name, column in rows.columns.items()}, counts, rows.base)
-
-
-def _common_step(summaries: list[Summary], steps: list[int | None]) -> int | None:
-    """Return the step that all parts share; their first stamps are so many steps apart too."""
-    found = [step for step in steps if step is not None]
-    if not found:
-        return None
-    firsts = np.concatenate([s["first"][s["records"] > 0] for s in summaries])
-    return int(np.gcd.reduce(np.append(firsts - firsts[0], found)))
 
 
 def _mark_below_resolution(decoded: Decoded, step: int | None) -> None:

@@ -282,7 +282,8 @@ class TraceAssembly:
         """Count the rows under ``mask``, with the place of the first; ``by_lane``: of each lane."""
         offset, ts = self._offset_of(rows, index), self._ts_of(rows, tick)
         if not by_lane:
-            self.stats.add_rows(name, mask, offset=offset, ts=ts)
+            # Where lanes may join records, others of the kind are counted elsewhere.
+            self.stats.add_rows(name, mask, offset=offset, ts=ts, by_offset=self.buffer.has_special)
             return
         found = np.flatnonzero(mask)
         # Rows come lane after lane, so stats do as well, however the lanes are cut into parts.

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 import numpy as np
 
 from lanescope.devices.cuda.formats import earlier_launch, layout
@@ -61,9 +63,18 @@ def _declared(head: FileHead, known: Detection) -> Detection:
         is_alone = fit.is_certain and fit.name not in TAGS
         if is_alone and recognition.is_in_order(fit.name, content, size):
             return Detection(CERTAIN, fit.name, fit.reason)
-    near = "; ".join(f"{fit.name} ({fit.reason})" for fit in fits[:_CLOSEST])
+    excluded = _excluded(content, size)
+    near = "; ".join(f"{fit.name} ({fit.failed or excluded.get(fit.name, fit.reason)})" for fit in fits[:_CLOSEST])
     advice = f"use --layout NAME if it is one of these: {near}"
     return Detection(max(1, known.score), known.format, known.reason, advice)
+
+
+def _excluded(content: WordSource, size: int) -> Mapping[str, str]:
+    """Return what excludes layouts whose headers and tags agree."""
+    try:
+        return tell(content, size).excluded
+    except InputError:
+        return {}
 
 
 def _known(head: FileHead) -> Detection:

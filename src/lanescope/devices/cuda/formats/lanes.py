@@ -21,6 +21,8 @@ from lanescope.trace import Column
 
 I64 = npt.NDArray[np.int64]
 U32 = npt.NDArray[np.uint32]
+#: A step that stamps share, 0 if there is none, and some of them.
+Stamps = tuple[int, list[int]]
 
 #: A lane's clock may seem to step back by the time between two writers' stamps; anything longer has other causes.
 STEP_BACK = 1 << 20
@@ -159,9 +161,9 @@ class Outputs:
         tables = (self.slices, self.instants, self.gaps)
         return (*self.sizes, self.summary, self.used, *(column for table in tables for column in table.values()))
 
-    def done(self, result: tuple[int, int, int, int, int, int], *, stamp_wrap: int, base: int = 0) -> Decoded:
+    def done(self, result: tuple[int, int, int, int, int, int, Stamps], *, stamp_wrap: int, base: int = 0) -> Decoded:
         """Cut the columns to what was filled; ``base`` is the number of the first lane."""
-        slices, instants, gaps, seen, short, step = result
+        slices, instants, gaps, seen, short, step, stamps = result
         summary = dict(zip(SUMMARY, self.summary.T, strict=True))
         return Decoded(
             summary=summary,
@@ -177,6 +179,7 @@ class Outputs:
             seen=seen,
             below_resolution=short,
             resolution_ticks=step or None,
+            stamps=stamps,
             stamp_wrap=stamp_wrap,
         )
 
@@ -218,6 +221,7 @@ class Decoded:
         below_resolution: slices shorter than two steps of the clock.
         resolution_ticks: what the clock counts in; None when the stamps are too few to tell: 16 random ones share a
             factor of 2 by chance once in 32768 buffers.
+        stamps: what the core knows of that, to join it with other parts by ``core.cuda_common_step``.
         stamp_wrap: ticks after which a stamp repeats.
         base: number of the first of these lanes; ``gaps`` count them from 0.
     """
@@ -229,6 +233,7 @@ class Decoded:
     seen: int
     below_resolution: int
     resolution_ticks: int | None
+    stamps: Stamps
     stamp_wrap: int
     base: int = 0
 

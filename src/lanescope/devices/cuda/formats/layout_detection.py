@@ -55,7 +55,9 @@ def judge(content: WordSource) -> tuple[str, bool]:
         # The beginning of a large grid has few records of each lane.
         is_known = set(told.names) == {layout.TIRX_V1, word_layouts.TRANSPILER} and len(words) < content.length // 8
         return layout.TIRX_V1, not (is_known and word_layouts.is_finalized(content.store()))
-    return told.name or declared_layout(first, content.length) or layout.TIRX_V1, False
+    name = told.name or declared_layout(first, content.length)
+    # A header without records is the same in all of these layouts.
+    return name or layout.TIRX_V1, name is None and told.used > 0
 
 
 def declared_layout(content: WordSource, size: int) -> str | None:

@@ -110,8 +110,8 @@ class ProtonBuffer(OwnNumbers):
         self._window = self.words.window(0, 0)
         self._window_at = 0
         found = [core.cuda_proton_count(*self._rings_of(part)[:2]) for part in self._cut(PIECE_WORDS)]
-        self._begins, self._marks, self._async, self._values, self._reserved = (
-            sum(counts[at] for counts in found) for at in range(5)
+        self._begins, self._marks, self._async, self._values, self._reserved, self._orphans = (
+            sum(counts[at] for counts in found) for at in (0, 1, 2, 3, 4, 6)
         )
         self.stamp_bits = layout.PROTON_STAMP_BITS if any(counts[5] for counts in found) else layout.STAMP_BITS
 
@@ -147,7 +147,12 @@ class ProtonBuffer(OwnNumbers):
         ordered = (begin > 0) & (~ran | ((begin <= end) & (end <= done) & (done - begin < _LONGEST_NS)))
         indices = marked[:, _NEW : _NEW + self.header.units]
         even = (indices % 2 == 0) & (indices < _LARGEST_INDEX)
-        return bool(ordered.all() and even.all() and (begin < _LATEST).all())
+        if not (ordered.all() and even.all() and (begin < _LATEST).all()):
+            return False
+        # If that leaves no record, what stands in front may be the indices of an older version.
+        older = marked[:, OLD_WORDS : OLD_WORDS + self.header.units]
+        is_older = not indices.any() and older.any() and ((older % 2 == 0) & (older < _LARGEST_INDEX)).all()
+        return not is_older
 
     def _find_rings(self, meta: int, segment: I64) -> I64:
         """Return the core's table of rings, a row for each recorded warp of each good area."""
@@ -371,7 +376,8 @@ class ProtonBuffer(OwnNumbers):
         wrong = self._good[self._contradictory() | self._too_short(summary)]
         first = int(self.header.payload + wrong[0] * self.header.scratch) if len(wrong) else None
         yield "cuda_contradictory_block", len(wrong), first
-        yield "cuda_corrupt_record", int(summary["bad"].sum()), None
+        # The value of a record that the ring has overwritten is lost with it, and nothing is wrong with either.
+        yield "cuda_corrupt_record", int(summary["bad"].sum()) - self._orphans, None
         yield "cuda_reserved_bits", self._reserved, None
 
     def _contradictory(self) -> Mask:

@@ -74,7 +74,7 @@ class Told:
         used: records that were looked at.
         reason: what is missing for a conclusion; empty where nothing is but records, or no layout fits.
         excluded: layouts whose bits agree, and what excludes them all the same.
-        may_be_tirx: whether the bits are those of TIRx, or there are too few records to tell.
+        may_be_tirx: whether the bits are those of TIRx; of few records, most of them.
         enough: records from which on a layout is certain.
     """
 
@@ -171,7 +171,8 @@ def tell(content: WordSource, size: int, store: WordStore | None = None) -> Told
     most = max(used[name] for name in names if name in used)
     is_few = most < ENOUGH_RECORDS
     enough = _ENOUGH_FINALIZED if is_few and names == [TIRX_V1] and records.is_whole else ENOUGH_RECORDS
-    return Told(tuple(names), most, reason, excluded, is_few or TIRX_V1 in fitting, enough)
+    may_be_tirx = TIRX_V1 in fitting or (is_few and shares[TIRX_V1] >= MOST)
+    return Told(tuple(names), most, reason, excluded, may_be_tirx, enough)
 
 
 def is_finalized(store: WordStore) -> bool:

@@ -171,6 +171,10 @@ class Columns:
             self._gathered[name] = self._gather(self._fields[name])
         return self._gathered[name]
 
+    def bits(self, low: int, width: int) -> npt.NDArray[Any]:
+        """Return bits of all records in the main array that need not be those of a field, unsigned [n]."""
+        return self._gather(FieldSpec("", low, width))
+
     def _gather(self, spec: FieldSpec) -> npt.NDArray[Any]:
         geometry = self.geometry
         base, stride = geometry.place

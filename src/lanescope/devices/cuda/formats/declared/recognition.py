@@ -151,7 +151,11 @@ def order(declaration: Declaration, arrays: Arrays, params: Mapping[str, int]) -
     from lanescope.devices.cuda.formats.declared.reader import DeclaredBuffer
 
     buffer = DeclaredBuffer(declaration, arrays, params)
-    decoded = buffer.decode((0, len(buffer.lanes)), split=True, step_back=STEP_BACK)
+    whole = 0, len(buffer.lanes)
+    decoded = buffer.decode(whole, split=True, step_back=STEP_BACK)
+    if buffer.part_launches(decoded.summary, keep=False, launch_ns=None):
+        # What an earlier launch left is out of order with the latest one, and in order in itself.
+        decoded = buffer.decode(whole, split=True, step_back=STEP_BACK)
     total = {name: int(column.sum()) for name, column in decoded.summary.items()}
     if buffer.overwritten is not None:
         # The position before the oldest record of a ring represents those that are gone.
