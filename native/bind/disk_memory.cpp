@@ -279,6 +279,8 @@ DiskMemory::~DiskMemory() {
 }
 
 void lanescope::bind::disk_memory(nb::module_& m) {
+    m.def("forget_disk_pages", &DiskMemory::forget_pages,
+          "Give back the memory of what is resident of arrays that are on disk; nothing of them is lost.");
     nb::class_<DiskArrays>(m, "DiskArrays",
                            "NumPy arrays of this thread that are larger than some bytes are unnamed files of a folder between "
                            "`enter` and `leave`; those that are made then stay so. Where the folder has no room, they are in memory.")

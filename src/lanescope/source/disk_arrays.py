@@ -14,6 +14,8 @@ T = TypeVar("T")
 LARGER_THAN = 8 << 20
 #: Where the memory is limited, so are these of arrays that are kept for long. A smaller file is not worth its pages.
 _KEPT = 1 << 16
+#: Rows of columns that are worked on at a time, see ``in_pieces``.
+_PIECE = 1 << 18
 
 #: How many limits on the memory this process holds now.
 _limits = 0
@@ -59,6 +61,19 @@ def is_memory_limited() -> bool:
 def kept_on_disk() -> AbstractContextManager[None]:
     """Put all but the smallest arrays that are made inside the ``with`` on disk: those that are kept for long."""
     return large_arrays_on_disk(_KEPT)
+
+
+def in_pieces(rows: int) -> Iterator[slice]:
+    """Yield pieces of so many rows; where the memory is limited, what is resident of arrays on disk goes after each.
+
+    For work that is as fast as memory: a thread that looks every now and then may come late on a busy machine.
+    """
+    from lanescope._native import core
+
+    for first in range(0, rows, _PIECE):
+        yield slice(first, min(first + _PIECE, rows))
+        if rows > _PIECE and is_memory_limited():
+            core.forget_disk_pages()
 
 
 def made_on_disk(rows: Iterator[T]) -> Iterator[T]:

@@ -13,6 +13,7 @@ from lanescope.analysis.check.model import Finding
 from lanescope.analysis.check.streaming import StreamingChecker
 from lanescope.analysis.plausibility.suspicion import is_listed
 from lanescope.common.intervals import INT64_MAX, Intervals, Ints, known_extents, subtract, union
+from lanescope.source.disk_arrays import in_pieces
 from lanescope.trace import Table, TableSpec, Trace
 from lanescope.trace.column import Mask
 from lanescope.trace.schema import SLICES
@@ -183,6 +184,7 @@ class StreamingTotals:
         if not len(evidence):
             return everything, everything
         closed = evidence if slices.column("dur").valid is None else evidence[slices.valid("dur")[evidence]]
+        dur = slices.values("dur")
         # Lanes of which the checker has every row that shares time with another: those with evidence.
         lane = track if is_stray is None else np.where(is_stray, tracks, track)
         has_evidence = np.zeros(tracks + 1, np.bool_)
@@ -199,7 +201,7 @@ class StreamingTotals:
         return everything, Totals(
             self._rows - len(evidence),
             self._open - (len(evidence) - len(closed)),
-            self._total - int(slices.values("dur")[closed].sum()),
+            self._total - sum(int(dur[closed[piece]].sum()) for piece in in_pieces(len(closed))),
             covered,
         )
 
