@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <chrono>
 #include <cstdint>
 #include <cstdlib>
@@ -24,8 +25,9 @@ using lanescope::bind::DiskMemory;
 
 namespace {
 
-// How often it is looked at how much of the files is resident, and how much may be.
-constexpr std::chrono::milliseconds every{1};
+// How often it is looked at how much of the files is resident, and how much may be. Pages that are in the system's cache
+// come back sixteen at a time: reading here and there makes 30 MiB resident within a millisecond.
+constexpr std::chrono::microseconds every{200};
 constexpr size_t most_resident = size_t{24} << 20;
 // The share of the folder's disk, one of so many, that stays free.
 constexpr size_t free_share = 50;
@@ -47,6 +49,8 @@ class Mapped {
 public:
     void add(void* data, size_t size) {
         const std::lock_guard lock(changing_);
+        // On a busy machine the thread that watches may have to wait: what arrays made before is not to add up meanwhile.
+        if (size > most_resident) forget();
         pieces_[reinterpret_cast<uintptr_t>(data)] = size;
         if (!is_watched_) {
             std::thread([this] { watch(); }).detach();
@@ -61,6 +65,11 @@ public:
         return found == pieces_.end() ? 0 : found->second;
     }
 
+    void forget_pages() {
+        const std::lock_guard lock(changing_);
+        forget();
+    }
+
     void remove(void* data) {
         const std::lock_guard lock(changing_);
         const auto found = pieces_.find(reinterpret_cast<uintptr_t>(data));
@@ -69,9 +78,17 @@ public:
     }
 
 private:
+    void forget() {
+        for (const auto& [data, size] : pieces_) madvise(reinterpret_cast<void*>(data), size, MADV_DONTNEED);
+    }
+
     void watch() {
         const int statm = open("/proc/self/statm", O_RDONLY | O_CLOEXEC);
-        size_t others = resident_of_files(statm);  // and of libraries
+        // And of libraries, which may be loaded meanwhile. What is read while pages are given back is resident again: of the
+        // last times the least is that of the others.
+        std::array<size_t, 8> rest;
+        rest.fill(resident_of_files(statm));
+        size_t next = 0;
         while (true) {
             std::this_thread::sleep_for(every);
             const std::lock_guard lock(changing_);
@@ -80,9 +97,9 @@ private:
                 break;
             }
             const auto resident = resident_of_files(statm);
-            if (resident != 0 && resident <= others + most_resident) continue;
-            for (const auto& [data, size] : pieces_) madvise(reinterpret_cast<void*>(data), size, MADV_DONTNEED);
-            others = resident_of_files(statm);
+            if (resident != 0 && resident <= *std::min_element(rest.begin(), rest.end()) + most_resident) continue;
+            forget();
+            rest[next++ % rest.size()] = resident_of_files(statm);
         }
         if (statm >= 0) close(statm);
     }
@@ -255,11 +272,15 @@ std::unique_ptr<DiskMemory> DiskMemory::make(const std::string& folder, size_t b
     return std::unique_ptr<DiskMemory>(new DiskMemory(found));
 }
 
+void DiskMemory::forget_pages() { mapped().forget_pages(); }
+
 DiskMemory::~DiskMemory() {
     if (data_ != nullptr) mapped().remove(data_);
 }
 
 void lanescope::bind::disk_memory(nb::module_& m) {
+    m.def("forget_disk_pages", &DiskMemory::forget_pages,
+          "Give back the memory of what is resident of arrays that are on disk; nothing of them is lost.");
     nb::class_<DiskArrays>(m, "DiskArrays",
                            "NumPy arrays of this thread that are larger than some bytes are unnamed files of a folder between "
                            "`enter` and `leave`; those that are made then stay so. Where the folder has no room, they are in memory.")

@@ -16,6 +16,9 @@ public:
     DiskMemory& operator=(const DiskMemory&) = delete;
     ~DiskMemory();
 
+    // Give back now what is resident of all of them.
+    static void forget_pages();
+
     void* data() const { return data_; }
 
     // Give it to someone who frees it by its address.

@@ -20,6 +20,7 @@
 #include <thread>
 #include <utility>
 
+#include "bind/disk_memory.hpp"
 #include "bind/module.hpp"
 #include "core/source/mapped_file.hpp"
 
@@ -31,6 +32,8 @@ namespace {
 // How often the resident set is measured, and how often at most freed memory is given back when it is too large.
 using Clock = std::chrono::steady_clock;
 constexpr std::chrono::milliseconds every{1}, relief{20};
+// How often pages of files are given back before the rest is held to be too much.
+constexpr int looks = 4;
 
 // Files and folders that go when the process ends in the middle of its work.
 std::mutex changing;
@@ -74,17 +77,26 @@ private:
         std::unique_lock lock(mutex_);
         while (!done_.wait_for(lock, every, [this] { return is_done_; })) {
             if (resident_of(statm_) <= limit_) continue;
-            lanescope::source::MappedFile::forget_pages();
-            if (resident_of(statm_) <= limit_) continue;
+            if (forgets_enough()) continue;
 #ifdef __GLIBC__
             if (!relieved || Clock::now() - *relieved > relief) {
                 malloc_trim(0);
                 relieved = Clock::now();
-                if (resident_of(statm_) <= limit_) continue;
+                if (forgets_enough()) continue;
             }
 #endif
             end();
         }
+    }
+
+    // Whether pages of files were too much. While they are given back, others may come: one look is not enough.
+    bool forgets_enough() const {
+        for (int i = 0; i < looks; ++i) {
+            lanescope::source::MappedFile::forget_pages();
+            lanescope::bind::DiskMemory::forget_pages();
+            if (resident_of(statm_) <= limit_) return true;
+        }
+        return false;
     }
 
     [[noreturn]] void end() const {

@@ -1,6 +1,7 @@
 // Any intervals of any groups: order, covered time, what fills lanes and runs together, leaves and clashes are those of
 // plain loops.
 #include <algorithm>
+#include <array>
 #include <cstdlib>
 #include <limits>
 #include <map>
@@ -38,13 +39,19 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
         if (value(begin, a) != value(begin, b)) return value(begin, a) < value(begin, b);
         return value(end, a) > value(end, b);
     });
-    if (!order(items, found)) {
+    std::vector<Item> room;
+    const auto scratch = [&](size_t count) {
+        room.assign(count, {});
+        return std::span(room);
+    };
+    if (!order(items, found, scratch)) {
         require(has_far_groups);
         return 0;
     }
     require(found == expected);
 
     // Moments that are covered, one by one.
+    using Columns = std::array<std::vector<int64_t>, 3>;
     const auto moments = [](const auto& groups, const auto& begins, const auto& ends) {
         std::set<std::pair<int64_t, int64_t>> all;
         for (size_t i = 0; i < groups.size(); ++i) {
@@ -53,7 +60,13 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
         return all;
     };
     const auto all = moments(group, begin, end);
-    const Union sum = covered(items, found);
+    const auto united = [&](const std::vector<int64_t>& rows, Columns& out) {
+        for (auto& column : out) column.resize(rows.size());
+        const size_t count = covered(items, rows, {out[0], out[1], out[2]});
+        return Union{std::span(out[0]).first(count), std::span(out[1]).first(count), std::span(out[2]).first(count)};
+    };
+    Columns of_all, of_half;
+    const Union sum = united(found, of_all);
     require(moments(sum.group, sum.begin, sum.end) == all);
     for (size_t i = 0; i < sum.group.size(); ++i) {
         require(sum.begin[i] < sum.end[i]);
@@ -88,7 +101,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
     for (size_t i = 0; i < n; ++i) keyed[i] = (group[i] + 1) / 2 * 64 + (data[1 + 3 * i] % 7) * 9;
     std::vector<int64_t> unit(n), by_unit(n);
     for (size_t i = 0; i < n; ++i) unit[i] = keyed[i] / 64;
-    if (order({unit, begin, {}}, by_unit)) {
+    if (order({unit, begin, {}}, by_unit, scratch)) {
         std::map<std::pair<int64_t, uint64_t>, int64_t> times;
         for (const int64_t each : std::set<int64_t>(unit.begin(), unit.end())) {
             for (int64_t time = -20; time < 90; ++time) {
@@ -121,7 +134,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
     for (const int64_t each : found) {
         if (static_cast<size_t>(each) < n / 2) half.push_back(each);
     }
-    const Union mark = covered(items, half);
+    const Union mark = united(half, of_half);
     const Filled whole = fill({known, state, row, {mark.group, mark.begin, mark.end}, 2, 3}, 4, -30, 100);
     const auto marked = moments(mark.group, mark.begin, mark.end);
     int64_t lane = 0, cursor = -30;

@@ -4,9 +4,12 @@
 #include <nanobind/nanobind.h>
 #include <nanobind/stl/vector.h>
 
+#include <optional>
+#include <span>
 #include <vector>
 
 #include "bind/arrays.hpp"
+#include "bind/disk_memory.hpp"
 #include "bind/module.hpp"
 
 namespace nb = nanobind;
@@ -14,6 +17,7 @@ using namespace nb::literals;
 namespace lanes = lanescope::lanes;
 
 using lanescope::bind::Array;
+using lanescope::bind::ScratchMemory;
 using lanescope::bind::span_of;
 using lanescope::bind::to_numpy;
 
@@ -44,27 +48,33 @@ void lanescope::bind::lanes(nb::module_& m) {
             const auto items = intervals(group, begin, end, true);
             if (out.size() != group.size()) throw nb::value_error("outputs of wrong length");
             nb::gil_scoped_release release;
-            return ::lanes::order(items, span_of(out));
+            std::optional<ScratchMemory<::lanes::Item>> room;
+            return ::lanes::order(items, span_of(out), [&](size_t count) {
+                room.reset();
+                room.emplace(count);
+                return std::span(room->get(), count);
+            });
         },
         "group"_a.noconvert(), "begin"_a.noconvert(), "end"_a.noconvert(), "out"_a.noconvert(),
         "Fill out with the rows by group, begin, end from the longest, and row; empty ends: without them. Return false, and "
         "nothing, where groups are too far apart.");
     m.def(
         "lanes_covered",
-        [](const Ints& group, const Ints& begin, const Ints& end, const Ints& order) {
+        [](const Ints& group, const Ints& begin, const Ints& end, const Ints& order, const Array<int64_t>& group_out,
+           const Array<int64_t>& begin_out, const Array<int64_t>& end_out) {
             const auto items = intervals(group, begin, end, false);
-            ::lanes::Union found;
-            {
-                nb::gil_scoped_release release;
-                require_rows(order, group.size());
-                found = ::lanes::covered(items, span_of(order));
+            const size_t n = order.size();
+            if (group_out.size() != n || begin_out.size() != n || end_out.size() != n) {
+                throw nb::value_error("outputs of wrong length");
             }
-            return nb::make_tuple(to_numpy(std::move(found.group)), to_numpy(std::move(found.begin)),
-                                  to_numpy(std::move(found.end)));
+            nb::gil_scoped_release release;
+            require_rows(order, group.size());
+            return ::lanes::covered(items, span_of(order), {span_of(group_out), span_of(begin_out), span_of(end_out)});
         },
         "group"_a.noconvert(), "begin"_a.noconvert(), "end"_a.noconvert(), "order"_a.noconvert(),
-        "Return group, begin and end of the time that intervals cover: disjoint, not touching. They are looked at in "
-        "an order that sorts them by group and begin.");
+        "group_out"_a.noconvert(), "begin_out"_a.noconvert(), "end_out"_a.noconvert(),
+        "Fill group, begin and end of the time that intervals cover, disjoint and not touching, and return how many were "
+        "filled. They are looked at in an order that sorts them by group and begin.");
     m.def(
         "lanes_leaves",
         [](const Ints& group, const Ints& begin, const Ints& end, const Ints& order, size_t count) {

@@ -145,7 +145,9 @@ def union(intervals: Intervals) -> Intervals:
 def merged(intervals: Intervals, rows: Ints) -> Intervals:
     """Return what ``union`` does of intervals that ``rows`` (int64 [n], all of them) sorts by group and begin."""
     group, begin, end = map(_ints, intervals)
-    return Intervals(*core.lanes_covered(group, begin, end, rows))
+    out = [np.empty(len(rows), np.int64) for _ in range(3)]
+    count = core.lanes_covered(group, begin, end, rows, *out)
+    return Intervals(*(column[:count] for column in out))
 
 
 def clash(intervals: Intervals, rows: Ints, promises: npt.NDArray[np.uint8]) -> bool:

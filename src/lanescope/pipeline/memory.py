@@ -66,7 +66,7 @@ def limited(limit: int | None, message: str, status: int) -> Iterator[None]:
         return
     from lanescope._native import core
     from lanescope.io import atomic_file
-    from lanescope.source.disk_arrays import large_arrays_on_disk
+    from lanescope.source.disk_arrays import memory_limited
 
     allowed = limit - max(_RESERVE, limit // _RESERVE_SHARE)
     try:
@@ -79,7 +79,7 @@ def limited(limit: int | None, message: str, status: int) -> Iterator[None]:
                 lambda path: core.keep_unfinished(os.fsencode(path), is_unfinished=True),
                 lambda path: core.keep_unfinished(os.fsencode(path), is_unfinished=False),
             ),
-            large_arrays_on_disk(limit // _LARGE_SHARE),
+            memory_limited(limit // _LARGE_SHARE),
         ):
             yield
     finally:

@@ -5,13 +5,20 @@ from __future__ import annotations
 import os
 import tempfile
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from typing import TypeVar
 
 T = TypeVar("T")
 
 #: Larger arrays are on disk. All that is made of a part of a buffer is smaller.
 LARGER_THAN = 8 << 20
+#: Where the memory is limited, so are these of arrays that are kept for long. A smaller file is not worth its pages.
+_KEPT = 1 << 16
+#: Rows of columns that are worked on at a time, see ``in_pieces``.
+_PIECE = 1 << 18
+
+#: How many limits on the memory this process holds now.
+_limits = 0
 
 
 @contextmanager
@@ -32,6 +39,41 @@ def large_arrays_on_disk(larger_than: int = LARGER_THAN) -> Iterator[None]:
         yield
     finally:
         arrays.leave()
+
+
+@contextmanager
+def memory_limited(larger_than: int) -> Iterator[None]:
+    """Do as ``large_arrays_on_disk``, and have those know that the memory is limited who keep much for long."""
+    global _limits
+    _limits += 1
+    try:
+        with large_arrays_on_disk(larger_than):
+            yield
+    finally:
+        _limits -= 1
+
+
+def is_memory_limited() -> bool:
+    """Return whether the memory of this process is limited, in whatever thread."""
+    return _limits > 0
+
+
+def kept_on_disk() -> AbstractContextManager[None]:
+    """Put all but the smallest arrays that are made inside the ``with`` on disk: those that are kept for long."""
+    return large_arrays_on_disk(_KEPT)
+
+
+def in_pieces(rows: int) -> Iterator[slice]:
+    """Yield pieces of so many rows; where the memory is limited, what is resident of arrays on disk goes after each.
+
+    For work that is as fast as memory: a thread that looks every now and then may come late on a busy machine.
+    """
+    from lanescope._native import core
+
+    for first in range(0, rows, _PIECE):
+        yield slice(first, min(first + _PIECE, rows))
+        if rows > _PIECE and is_memory_limited():
+            core.forget_disk_pages()
 
 
 def made_on_disk(rows: Iterator[T]) -> Iterator[T]:

@@ -10,12 +10,6 @@ namespace {
 // Entries of the table of groups for each row, beyond some that cost nothing.
 constexpr uint64_t kSparse = 4, kFree = 1 << 16;
 
-struct Item {
-    int64_t begin;
-    int64_t end;
-    int64_t row;
-};
-
 bool precedes(const Item& a, const Item& b) {
     if (a.begin != b.begin) return a.begin < b.begin;
     if (a.end != b.end) return a.end > b.end;
@@ -23,15 +17,15 @@ bool precedes(const Item& a, const Item& b) {
 }
 
 // Merge runs of items, two at a time, until one is left. Where one of two begins after the other there is nothing to do.
-void merge_runs(std::vector<Item>& items, std::vector<Item>& spare, std::vector<size_t>& starts) {
+void merge_runs(std::span<Item> items, std::span<Item> spare, std::vector<size_t>& starts) {
     while (starts.size() > 2) {
         size_t kept = 0;
         for (size_t i = 0; i + 2 < starts.size(); i += 2) {
             const auto at = [&](size_t place) { return items.begin() + static_cast<ptrdiff_t>(place); };
             const auto first = at(starts[i]), middle = at(starts[i + 1]), last = at(starts[i + 2]);
             if (precedes(*middle, *(middle - 1))) {
-                spare.assign(first, middle);
-                std::merge(spare.begin(), spare.end(), middle, last, first, precedes);
+                const auto copied = std::copy(first, middle, spare.begin());
+                std::merge(spare.begin(), copied, middle, last, first, precedes);
             }
             starts[kept++] = starts[i];
         }
@@ -43,7 +37,7 @@ void merge_runs(std::vector<Item>& items, std::vector<Item>& spare, std::vector<
 
 }  // namespace
 
-bool order(const Intervals& items, std::span<int64_t> out) {
+bool order(const Intervals& items, std::span<int64_t> out, const Scratch& scratch) {
     const size_t rows = items.group.size();
     if (rows == 0) return true;
     const auto [least, most] = std::minmax_element(items.group.begin(), items.group.end());
@@ -57,41 +51,49 @@ bool order(const Intervals& items, std::span<int64_t> out) {
         out[place[static_cast<uint64_t>(items.group[row]) - base]++] = static_cast<int64_t>(row);
     }
     // Now each place is where the next group begins.
-    std::vector<Item> lane, spare;
+    std::span<Item> room;
     std::vector<size_t> starts;
     size_t first = 0;
     for (size_t group = 0; group <= span; first = place[group++]) {
         const std::span<int64_t> mine = out.subspan(first, place[group] - first);
         if (mine.size() < 2) continue;
-        lane.clear();
+        if (room.size() < 2 * mine.size()) room = scratch(std::max(2 * mine.size(), room.size() / 2 * 3));
+        const auto lane = room.first(mine.size());
         starts.assign(1, 0);
-        for (const int64_t row : mine) {
-            const auto at = static_cast<size_t>(row);
-            const Item item{items.begin[at], items.end.empty() ? 0 : items.end[at], row};
-            if (!lane.empty() && precedes(item, lane.back())) starts.push_back(lane.size());
-            lane.push_back(item);
+        for (size_t i = 0; i < mine.size(); ++i) {
+            const auto at = static_cast<size_t>(mine[i]);
+            lane[i] = {items.begin[at], items.end.empty() ? 0 : items.end[at], mine[i]};
+            if (i > 0 && precedes(lane[i], lane[i - 1])) starts.push_back(i);
         }
         if (starts.size() == 1) continue;
         starts.push_back(lane.size());
-        merge_runs(lane, spare, starts);
+        merge_runs(lane, room.subspan(mine.size()), starts);
         for (size_t i = 0; i < mine.size(); ++i) mine[i] = lane[i].row;
     }
     return true;
 }
 
-Union covered(const Intervals& items, std::span<const int64_t> order) {
-    Union found;
+bool order(const Intervals& items, std::span<int64_t> out) {
+    std::vector<Item> room;
+    return order(items, out, [&](size_t count) {
+        room.resize(count);
+        return std::span(room);
+    });
+}
+
+size_t covered(const Intervals& items, std::span<const int64_t> order, const Union& out) {
+    size_t found = 0;
     for (const int64_t row : order) {
         const auto at = static_cast<size_t>(row);
         const int64_t group = items.group[at], begin = items.begin[at], end = items.end[at];
         if (end <= begin) continue;
-        if (!found.group.empty() && found.group.back() == group && begin <= found.end.back()) {
-            found.end.back() = std::max(found.end.back(), end);
+        if (found > 0 && out.group[found - 1] == group && begin <= out.end[found - 1]) {
+            out.end[found - 1] = std::max(out.end[found - 1], end);
             continue;
         }
-        found.group.push_back(group);
-        found.begin.push_back(begin);
-        found.end.push_back(end);
+        out.group[found] = group;
+        out.begin[found] = begin;
+        out.end[found++] = end;
     }
     return found;
 }

@@ -1,6 +1,7 @@
 // Intervals of many lanes: their order, the time they cover, and whether they clash.
 #pragma once
 #include <cstdint>
+#include <functional>
 #include <span>
 #include <vector>
 
@@ -14,18 +15,29 @@ struct Intervals {
     std::span<const int64_t> end;  // empty: all are alike
 };
 
+// What is sorted.
+struct Item {
+    int64_t begin;
+    int64_t end;
+    int64_t row;
+};
+// Returns room for so many items, in place of what it returned before.
+using Scratch = std::function<std::span<Item>(size_t)>;
+
 // Order rows by group, begin, end from the longest, and row. False: the groups are too many for a table.
 //
 // Rows of a group mostly come as a few runs that are in order; those are merged. O(n log runs).
+bool order(const Intervals& items, std::span<int64_t> out, const Scratch& scratch);
 bool order(const Intervals& items, std::span<int64_t> out);
 
 // The time covered in each group by intervals in that order, disjoint and not touching. Empty intervals cover nothing.
+// Outputs have room for as many as there are intervals; returns how many were filled.
 struct Union {
-    std::vector<int64_t> group;
-    std::vector<int64_t> begin;
-    std::vector<int64_t> end;
+    std::span<int64_t> group;
+    std::span<int64_t> begin;
+    std::span<int64_t> end;
 };
-Union covered(const Intervals& items, std::span<const int64_t> order);
+size_t covered(const Intervals& items, std::span<const int64_t> order, const Union& out);
 
 // The time of each interval without that of those nested in it, in the order of groups and time; none is empty.
 struct Leaves {

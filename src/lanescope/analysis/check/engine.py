@@ -27,6 +27,9 @@ RULES: tuple[Rule, ...] = (
     *plausibility.RULES,
 )
 
+#: So many rows of evidence are looked up in the order of their table: where the memory is limited, it is on disk.
+_MANY = 1 << 16
+
 
 def rules_of(families: Iterable[str]) -> tuple[Rule, ...]:
     """Return the rules that families declare; one that is not here, or is broken, has none."""
@@ -140,7 +143,7 @@ def _impacts(subject: CheckContext, rule: Rule, hits: Sequence[Violation]) -> di
     numbers = [number for number, hit in enumerate(hits) if hit.table == "slices" and len(hit.rows)]
     if not numbers:
         return {}
-    rows = np.concatenate([hits[number].rows for number in numbers])
+    rows = np.concatenate([_rising(hits[number].rows) for number in numbers])
     number = np.repeat(np.arange(len(numbers)), [len(hits[one].rows) for one in numbers])
     slices = subject.trace.slices
     extents = subject.extents.take(rows)
@@ -162,7 +165,7 @@ def _affected(subject: CheckContext, hits: Sequence[Violation]) -> tuple[Ints, I
     0 without slices.
     """
     times, times_of_lane = np.zeros((2, len(hits)), np.int64)
-    mine = [(number, hit.rows) for number, hit in enumerate(hits) if hit.table == "slices" and len(hit.rows)]
+    mine = [(number, _rising(hit.rows)) for number, hit in enumerate(hits) if hit.table == "slices" and len(hit.rows)]
     if mine:
         lane, begin, end = subject.extents.take(np.concatenate([rows for _, rows in mine]))
         number = np.repeat([number for number, _ in mine], [len(rows) for _, rows in mine])
@@ -175,3 +178,8 @@ def _affected(subject: CheckContext, hits: Sequence[Violation]) -> tuple[Ints, I
         is_own = lane == own[number]
         np.add.at(times_of_lane, number[is_own], (end - begin)[is_own])
     return times, times_of_lane
+
+
+def _rising(rows: Ints) -> Ints:
+    """Return rows of evidence in an order that looks them up quickly: of many those of a lane are together then."""
+    return np.sort(rows) if len(rows) > _MANY else rows

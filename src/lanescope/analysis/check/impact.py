@@ -11,6 +11,7 @@ import numpy.typing as npt
 from lanescope.analysis.plausibility.profile import WORTH_TELLING, Profile
 from lanescope.common.distinct import distinct
 from lanescope.common.intervals import Intervals, Ints, group_starts
+from lanescope.source.disk_arrays import in_pieces
 
 #: How many of the largest names and lanes have to keep their order, and how many are compared.
 _LARGEST, _COMPARED = 5, 16
@@ -80,7 +81,9 @@ def impacts(
     is_known = (extents.group >= 0) & (extents.group < len(profile.tree))
     number, positions, names = number[is_known], positions[is_known], names[is_known]
     extents = extents.take(is_known)
-    length = extents.end - extents.begin
+    length = np.empty(len(number), np.int64)
+    for piece in in_pieces(len(number)):
+        np.subtract(extents.end[piece], extents.begin[piece], out=length[piece])
     slices = max(int(profile.count.sum()), 1)
     rows = np.bincount(number, minlength=count)
     total = int(profile.total.sum())

@@ -8,7 +8,8 @@ import numpy.typing as npt
 from lanescope._native import core
 from lanescope.common.distinct import distinct
 from lanescope.common.intervals import Ints
-from lanescope.trace import Flag, Table, TableSpec
+from lanescope.source.disk_arrays import is_memory_limited, kept_on_disk
+from lanescope.trace import Column, Flag, Table, TableSpec
 from lanescope.trace.column import Mask
 from lanescope.trace.schema import FLOWS, INSTANTS, SLICES
 
@@ -18,6 +19,9 @@ _OF_SLICES = Flag.BELOW_RESOLUTION | Flag.NEGATIVE_DURATION | Flag.UNFINISHED | 
 
 #: What the sweep sets for a kept row that takes no time of its own.
 _WITHIN = 2
+
+#: So many rows at a time go to disk where the memory is limited.
+SPILLED_ROWS = 1 << 17
 
 _NO_INTS = np.empty(0, np.int64)
 _NO_FLAGS = np.empty(0, np.uint32)
@@ -37,8 +41,38 @@ SWEPT = (
 CHECKED_FLOWS = _narrow(FLOWS, "src_track_id", "src_ts", "dst_track_id", "dst_ts", "src_slice_id", "dst_slice_id")
 
 
+class KeptInts:
+    """Numbers that are kept for long, end to end; on disk where the memory is limited."""
+
+    def __init__(self) -> None:
+        self._parts: list[Ints] = []
+        self._spilled = 0  # so many of them are on disk
+        self._waiting = 0  # numbers of the others
+
+    def __bool__(self) -> bool:
+        return bool(self._parts)
+
+    def add(self, values: Ints) -> None:
+        """Keep the next numbers, int64 [n]."""
+        self._parts.append(values)
+        self._waiting += len(values)
+        if self._waiting >= SPILLED_ROWS and is_memory_limited():
+            with kept_on_disk():
+                self._parts[self._spilled :] = [np.concatenate(self._parts[self._spilled :])]
+            self._spilled, self._waiting = len(self._parts), 0
+
+    def joined(self) -> Ints:
+        """Return all numbers, int64 [n]."""
+        if len(self._parts) != 1:
+            self._parts = [np.concatenate([_NO_INTS, *self._parts])]  # so that they are not there twice
+            self._spilled = 1
+        return self._parts[0]
+
+
 class KeptRows:
     """Rows kept of a table, with the columns that rules read, and where they stood in it.
+
+    Where the memory is limited, they are on disk: of a long capture they may be millions.
 
     Args:
         spec: declares those columns.
@@ -48,6 +82,8 @@ class KeptRows:
         self._spec = spec
         self._positions: list[Ints] = []
         self._tables: list[Table] = []
+        self._spilled = 0  # so many of the tables are on disk
+        self._waiting = 0  # rows of the others
 
     def add(self, positions: Ints, table: Table, rows: Ints) -> None:
         """Keep the ``rows`` of ``table``, rising, which stand at ``positions``."""
@@ -58,11 +94,25 @@ class KeptRows:
             columns = {name: column.take(rows) for name, column in columns.items()}
         self._positions.append(positions)
         self._tables.append(Table(self._spec, columns))
+        self._waiting += len(rows)
+        if self._waiting >= SPILLED_ROWS and is_memory_limited():
+            self._spill()
+
+    def _spill(self) -> None:
+        """Put the rows that wait on disk, as one table."""
+        with kept_on_disk():
+            some = self._tables[self._spilled :]
+            self._positions[self._spilled :] = [np.concatenate(self._positions[self._spilled :])]
+            self._tables[self._spilled :] = [Table(self._spec, {n: _copied(some, n) for n in self._spec.names})]
+        self._spilled, self._waiting = len(self._tables), 0
 
     def joined(self) -> tuple[Ints, Table]:
         """Return where the rows stood, rising, and the rows."""
         if not self._tables:
             return _NO_INTS, Table.empty(self._spec)
+        if len(self._tables) > 1 and self._spilled:
+            self._spilled = 0
+            self._spill()  # as one table, so that they are not there twice
         positions = np.concatenate(self._positions)
         table = Table.concat(self._tables)
         if (positions[1:] > positions[:-1]).all():
@@ -85,11 +135,11 @@ class SweepState:
         whole: the tracks that rules must see as a whole; after ``settle``.
         covered: int64 [tracks], time that the slices of the others cover; after ``settle``.
         within: positions of kept rows that take no time which rows before them on their lane do not take; None unless
-            it is an empty list before the first row.
+            it is an empty one before the first row.
     """
 
     def __init__(self, spec: TableSpec, whole: Mask | None = None) -> None:
-        self.within: list[Ints] | None = None
+        self.within: KeptInts | None = None
         self._has_lengths = "dur" in spec.names
         self._judged = int(_OF_ALL | _OF_SLICES if self._has_lengths else _OF_ALL)
         self.sweep = core.CheckSweep(points=not self._has_lengths, judged=self._judged)
@@ -130,7 +180,7 @@ class SweepState:
         if count or also is not None or self.whole.any():
             rows = np.flatnonzero(keep)
             if self.within is not None:
-                self.within.append(first + rows[keep[rows] == _WITHIN])
+                self.within.add(first + rows[keep[rows] == _WITHIN])
             self.rows.add(first + rows, table, rows)
             self._add_new_tracks(table.values("track_id")[rows])
         if not self._has_lengths:
@@ -169,6 +219,17 @@ class SweepState:
         strays = tracks[tracks >= self.sweep.lanes]
         if len(strays):
             self._strays.update(distinct(strays).tolist())
+
+
+def _copied(tables: list[Table], name: str) -> Column:
+    """Return a column of tables end to end, made now, of nothing that any of them refers to."""
+    joined = Column.concat([table.column(name) for table in tables])
+    if joined.constant_value is not None:
+        return joined
+    values = joined.read_once()
+    if len(tables) == 1:
+        values = values.copy()
+    return Column.array(values, valid=joined.valid, dictionary=joined.dictionary)
 
 
 def is_disjoint(tracks: Table) -> Mask:

@@ -30,7 +30,15 @@ from lanescope.analysis.check.common_rules.lane import recorded
 from lanescope.analysis.check.common_rules.plausibility import CODES
 from lanescope.analysis.check.engine import RULES, evaluate, rank, rules
 from lanescope.analysis.check.family_rules import FamilyRules
-from lanescope.analysis.check.kept_rows import CHECKED_FLOWS, SWEPT, KeptRows, SweepState, disciplines, is_disjoint
+from lanescope.analysis.check.kept_rows import (
+    CHECKED_FLOWS,
+    SWEPT,
+    KeptInts,
+    KeptRows,
+    SweepState,
+    disciplines,
+    is_disjoint,
+)
 from lanescope.analysis.check.model import (
     CheckContext,
     Evidence,
@@ -141,12 +149,13 @@ class StreamingChecker:
 
     def note_within(self) -> None:
         """Have ``within`` told, before the first batch."""
-        self._first["slices"].within = []
+        self._first["slices"].within = KeptInts()
 
     @property
     def within(self) -> Ints:
         """Positions of kept slices that take no time which slices before them on their lane do not take, rising."""
-        return np.concatenate([_NO_INTS, *(self._first["slices"].within or ())])
+        found = self._first["slices"].within
+        return _NO_INTS if found is None else found.joined()
 
     def wants_replay(self) -> bool:
         """Find out what cannot be told from the rows kept so far; return whether there is anything."""

@@ -8,10 +8,12 @@ from dataclasses import dataclass
 import numpy as np
 
 from lanescope._native import core
+from lanescope.analysis.check.kept_rows import KeptInts
 from lanescope.analysis.check.model import Finding
 from lanescope.analysis.check.streaming import StreamingChecker
 from lanescope.analysis.plausibility.suspicion import is_listed
-from lanescope.common.intervals import INT64_MAX, Intervals, Ints, join, known_extents, subtract, union
+from lanescope.common.intervals import INT64_MAX, Intervals, Ints, known_extents, subtract, union
+from lanescope.source.disk_arrays import in_pieces
 from lanescope.trace import Table, TableSpec, Trace
 from lanescope.trace.column import Mask
 from lanescope.trace.schema import SLICES
@@ -82,8 +84,8 @@ class StreamingTotals:
         self._total = 0
         self._wanted: Mask = np.empty(0, np.bool_)  # lanes whose slices are kept
         self._seen_again = 0
-        self._positions: list[Ints] = []
-        self._extents: list[Intervals] = []
+        self._positions = KeptInts()
+        self._extents = tuple(KeptInts() for _ in Intervals._fields)
         self._doubted: Mask | None = None  # of the slices of the checker, where its findings were known
         self._evidence = _NO_INTS
         self._rest: Ints | None = None  # time covered without it by track, where it is known
@@ -139,8 +141,9 @@ class StreamingTotals:
         is_track = (track >= 0) & (track < len(self._wanted))
         rows = np.flatnonzero(is_track & self._wanted[np.where(is_track, track, 0)])
         if len(rows):
-            self._positions.append(self._seen_again + rows)
-            self._extents.append(known_extents(batch.slices).take(rows))
+            self._positions.add(self._seen_again + rows)
+            for kept, column in zip(self._extents, known_extents(batch.slices).take(rows), strict=True):
+                kept.add(column)
         self._seen_again += len(track)
 
     def _add_rest(self, covered: Ints, slices: Table) -> None:
@@ -181,6 +184,7 @@ class StreamingTotals:
         if not len(evidence):
             return everything, everything
         closed = evidence if slices.column("dur").valid is None else evidence[slices.valid("dur")[evidence]]
+        dur = slices.values("dur")
         # Lanes of which the checker has every row that shares time with another: those with evidence.
         lane = track if is_stray is None else np.where(is_stray, tracks, track)
         has_evidence = np.zeros(tracks + 1, np.bool_)
@@ -191,13 +195,13 @@ class StreamingTotals:
             covered -= _only(_extents(slices, rows), doubted[rows])
         if self._rest is not None:
             covered -= int((checker.covered[: len(self._rest)] - self._rest)[self._wanted].sum())
-        elif self._extents:
-            where, rest = np.concatenate(self._positions), join(*self._extents)
+        elif self._positions:
+            where, rest = self._positions.joined(), Intervals(*(kept.joined() for kept in self._extents))
             covered -= _only(rest, np.isin(where, positions[doubted]))
         return everything, Totals(
             self._rows - len(evidence),
             self._open - (len(evidence) - len(closed)),
-            self._total - int(slices.values("dur")[closed].sum()),
+            self._total - sum(int(dur[closed[piece]].sum()) for piece in in_pieces(len(closed))),
             covered,
         )
 

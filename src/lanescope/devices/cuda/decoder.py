@@ -19,7 +19,7 @@ from lanescope.devices.cuda.formats.word_source import WordSource, content_in, c
 from lanescope.devices.cuda.interpret import names
 from lanescope.errors import UsageError, flag
 from lanescope.source import Capture
-from lanescope.source.disk_arrays import large_arrays_on_disk, made_on_disk
+from lanescope.source.disk_arrays import is_memory_limited, large_arrays_on_disk, made_on_disk
 from lanescope.trace import Trace
 from lanescope.trace.streams import TracePart
 
@@ -27,6 +27,8 @@ from lanescope.trace.streams import TracePart
 LAYOUT_PART, LAYOUT_SIDECAR = "layout", ".layout.toml"
 #: Larger files are not read whole.
 WHOLE_BYTES = 64 << 20
+#: The same where the memory is limited.
+LIMITED_BYTES = 8 << 20
 
 
 class CudaDecoder:
@@ -120,17 +122,22 @@ class CudaDecoder:
         main = self._capture.main
         if self._size or not main.size:
             content = content_of(self._data[: self._size])
-        elif main.container == "memory" or main.size <= WHOLE_BYTES:
+        elif main.container == "memory" or main.size <= _whole_bytes():
             content = content_of(main.read())
         else:
             content = content_in(main.reader(), main.size)
         return layout_detection.read(content, self._options), content
 
 
+def _whole_bytes() -> int:
+    """Return how many bytes a file may have that is read as a whole."""
+    return min(LIMITED_BYTES, WHOLE_BYTES) if is_memory_limited() else WHOLE_BYTES
+
+
 def keeps_lanes_whole(capture: Capture, options: Mapping[str, Any]) -> bool:
     """Return whether no record of one lane ends what another began; errors as those of the decoder."""
     main = capture.main
-    is_read = main.container == "memory" or main.size <= WHOLE_BYTES
+    is_read = main.container == "memory" or main.size <= _whole_bytes()
     content = content_of(main.read()) if is_read else content_in(main.reader(), main.size)
     return not layout_detection.read(content, with_layout(capture, options)).has_special
 

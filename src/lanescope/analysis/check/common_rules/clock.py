@@ -74,22 +74,29 @@ def _below_resolution(subject: CheckContext) -> Iterator[Violation]:
     if not len(rows):
         return
     track, begin, end = subject.extents.take(rows)
-    lanes, lane, counts = np.unique(track, return_inverse=True, return_counts=True)
+    lanes = distinct(track)
+    lane = np.searchsorted(lanes, track)
+    counts = np.bincount(lane, minlength=len(lanes))
     short = covered_length(Intervals(lane, begin, end), len(lanes))
     is_known = (lanes >= 0) & (lanes < len(subject.covered))
     busy = np.zeros(len(lanes), np.int64)
     busy[is_known] = subject.covered[lanes[is_known]]
     share = np.divide(short, busy, out=np.zeros(len(lanes)), where=busy > 0)
     clock = np.array([_clock(subject, one) for one in lanes.tolist()], np.int64)
-    by_clock = np.lexsort((rows, begin, clock[lane]))
+    # One after the other: of a long capture these are columns of millions of rows, on disk where the memory is limited.
+    clocks = distinct(clock)
+    of_clock = np.searchsorted(clocks, clock)[lane]
+    longest = np.zeros(len(clocks), np.int64)
+    np.maximum.at(longest, of_clock, end - begin)
+    by_clock = order(of_clock, begin)
     worst_first = np.lexsort((-counts, -share, clock))
-    row_edges, lane_edges = bounds(clock[lane][by_clock]), bounds(clock[worst_first])
+    row_edges = [0, *np.cumsum(np.bincount(of_clock, minlength=len(clocks))).tolist()]
+    lane_edges = bounds(clock[worst_first])
     hits = []
-    for (first, last), (first_lane, last_lane) in zip(pairwise(row_edges), pairwise(lane_edges), strict=True):
-        mine, worst = by_clock[first:last], int(worst_first[first_lane])
-        longest = int((end[mine] - begin[mine]).max())
+    for number, (first_lane, last_lane) in enumerate(pairwise(lane_edges)):
+        mine, worst = by_clock[slice(*row_edges[number : number + 2])], int(worst_first[first_lane])
         of_all = short[worst_first[first_lane:last_lane]].sum() / max(int(subject.covered.sum()), 1)
-        detail = f"longest: {longest:,} {subject.trace.time.time_unit}"
+        detail = f"longest: {longest[number]:,} {subject.trace.time.time_unit}"
         if (many := last_lane - first_lane) > 1:
             which = int(clock[worst])
             name = f" of {subject.trace.clocks.values('name')[which]}" if which >= 0 else ""
@@ -101,7 +108,7 @@ def _below_resolution(subject: CheckContext) -> Iterator[Violation]:
             rows=rows[mine],
             severity="warning" if share[worst] >= DOUBTFUL_SHARE and of_all >= _NEGLIGIBLE_SHARE else None,
             track_id=int(lanes[worst]),
-            ts=int(begin[mine[lane[mine] == worst][0]]),
+            ts=int(begin[lane == worst].min()),
         )
         hits.append((worst, hit))
     yield from (hit for _, hit in sorted(hits, key=lambda one: one[0]))

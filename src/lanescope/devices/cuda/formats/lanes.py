@@ -17,6 +17,7 @@ import numpy.typing as npt
 
 from lanescope._native import core
 from lanescope.common.wrapping_counters import at_or_after, circular_start
+from lanescope.source.disk_arrays import is_memory_limited
 from lanescope.trace import Column
 
 I64 = npt.NDArray[np.int64]
@@ -240,10 +241,12 @@ class Decoded:
     def pieces(self, limit: int) -> Iterator[Decoded]:
         """Yield the rows of a lane that is alone, ``limit`` of a kind at a time, in their order.
 
-        The rows of several lanes are one piece, and so are those that are no more than a part may have.
+        The rows of several lanes are one piece, and so are those that are no more than a part may have. Where the
+        memory is limited, all lanes of more rows are cut: who draws or writes them has several batches at a time.
         """
+        most = limit if is_memory_limited() else max(limit, MOST_IN_MEMORY)
         count = max(len(self.slices), len(self.instants), len(self.gaps["tick"]))
-        if len(self.summary["records"]) != 1 or count <= max(limit, MOST_IN_MEMORY):
+        if len(self.summary["records"]) != 1 or count <= most:
             yield self
             return
         for at in range(0, count, limit):
