@@ -20,6 +20,8 @@ if EFFORT not in ONE_IN:
 SANITIZED = os.environ.get("LANESCOPE_TESTS_SANITIZED", "")
 #: Why a test that limits addresses skips under one, and a test that measures memory under that of threads.
 OWN_MEMORY = "a sanitizer reserves terabytes of addresses, and its own pages count as the program's"
+#: Why a test of Polars skips under that of threads.
+NO_POLARS = "the import of Polars ends with a segmentation fault under the thread sanitizer"
 
 #: Whether this run tries all there is, at random.
 FULL = EFFORT == "full"

@@ -6,7 +6,7 @@ import sys
 
 import pytest
 
-from effort import SANITIZED
+from effort import OWN_MEMORY, SANITIZED
 
 pytestmark = pytest.mark.skipif(not os.path.exists("/proc/self/statm"), reason="needs /proc")  # noqa: PTH110
 
@@ -48,6 +48,7 @@ with limited(256 << 20, "too much\\n", 7):
     assert list(tmp_path.iterdir()) == []
 
 
+@pytest.mark.skipif(SANITIZED == "thread", reason=OWN_MEMORY)
 def test_the_peak_stays_below_the_limit(tmp_path):
     grows = """
 with limited(256 << 20, "", 7):
