@@ -18,11 +18,24 @@ if EFFORT not in ONE_IN:
 
 #: The sanitizer under which the native core runs, ``address`` or ``thread`` (`tools/test_sanitized`); empty: none.
 SANITIZED = os.environ.get("LANESCOPE_TESTS_SANITIZED", "")
+#: Why a test that limits addresses skips under one, and a test that measures memory under that of threads.
+OWN_MEMORY = "a sanitizer reserves terabytes of addresses, and its own pages count as the program's"
+#: Why a test of Polars skips under that of threads.
+NO_POLARS = "the import of Polars ends with a segmentation fault under the thread sanitizer"
 
 #: Whether this run tries all there is, at random.
 FULL = EFFORT == "full"
 #: Whether this run leaves out the tests marked ``full``.
 QUICK = EFFORT == "quick"
+
+
+def giving_back() -> dict[str, str]:
+    """Return the environment of a program whose memory is measured: sanitized, it gives back what it frees.
+
+    The address sanitizer keeps 256 MiB of freed memory, to notice that something still uses it.
+    """
+    options = f"{os.environ.get('ASAN_OPTIONS', '')}:quarantine_size_mb=0:thread_local_quarantine_size_kb=0"
+    return {**os.environ, "ASAN_OPTIONS": options} if SANITIZED == "address" else dict(os.environ)
 
 
 def some(count: int, least: int = 12) -> int:

@@ -4,8 +4,8 @@ Usage: mutate_code.py ROOM [--sample N] [--seed S] [--only MODULE:LINE]; rooms a
 comparison, operator, number, truth value, condition, returned value or statement. Each is tried in a process of its
 own: it imports the changed module in place of the one on the disk and runs the tests of the room until one fails.
 A change that no test notices survives, and is printed with its line. ``--write`` keeps the result in
-tests/mutations/code.json and writes docs/reference/mutation-testing.md from it; reasons why a survivor changes nothing
-are kept there in ``explained``.
+tests/mutations/code.json, next to those of other seeds, and writes docs/reference/mutation-testing.md from it; reasons
+why a survivor changes nothing are kept there in ``explained``.
 
 Packages such as mutmut copy the whole source and try every change; with our tests that takes days, so this one samples.
 """
@@ -301,10 +301,12 @@ def write_page(kept: dict[str, Any]) -> None:
     for room in ROOMS:
         if (tried := kept["rooms"].get(room)) is None:
             continue
-        reasons = {key: kept["explained"].get(key, "") for key in tried["survivors"]}
+        samples = tried["samples"].values()
+        count = sum(one["tried"] for one in samples)
+        reasons = {key: kept["explained"].get(key, "") for one in samples for key in one["survivors"]}
         explained = sum(map(bool, reasons.values()))
         rows.append(
-            f"| `{tried['folder']}` | {tried['all']:,} | {tried['tried']} | {tried['tried'] - len(reasons)} "
+            f"| `{tried['folder']}` | {tried['all']:,} | {count} | {count - len(reasons)} "
             f"| {explained} | {len(reasons) - explained} |"
         )
         lines += [f"- `{key}`: {reason or 'open'}" for key, reason in reasons.items()]
@@ -348,10 +350,9 @@ def main() -> int:
     print(f"{given.room}: {len(chosen)} of {len(everything)} changes tried, {len(chosen) - len(survivors)} noticed, "
           f"{len(survivors) - len(unexplained)} explained, {len(unexplained)} open, {spent:.0f} CPU s")  # fmt: skip
     if given.write and not given.only:
-        kept["rooms"][given.room] = {
-            "folder": ROOMS[given.room][0], "all": len(everything), "tried": len(chosen), "seed": given.seed,
-            "survivors": [one.key for one in survivors],
-        }  # fmt: skip
+        room = kept["rooms"].setdefault(given.room, {"samples": {}})
+        room |= {"folder": ROOMS[given.room][0], "all": len(everything)}
+        room["samples"][str(given.seed)] = {"tried": len(chosen), "survivors": [one.key for one in survivors]}
         KEPT.write_text(json.dumps(kept, indent=1) + "\n")
         write_page(kept)
     return 1 if unexplained else 0

@@ -17,7 +17,7 @@ from pathlib import Path
 import pytest
 
 import lanescope
-from effort import some
+from effort import OWN_MEMORY, SANITIZED, some
 from lanescope.cli import main
 from lanescope.io import parquet
 
@@ -77,6 +77,7 @@ def test_a_signal_at_any_moment_leaves_a_whole_output_or_none(capture, target, n
             assert running.returncode != 0
 
 
+@pytest.mark.skipif(bool(SANITIZED), reason=OWN_MEMORY)
 @pytest.mark.parametrize("target", TARGETS)
 def test_a_memory_limit_is_one_line_or_does_no_harm(capture, target):
     refused = 0

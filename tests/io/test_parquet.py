@@ -3,12 +3,12 @@ import threading
 
 import duckdb
 import numpy as np
-import polars as pl
 import pyarrow.parquet as pq
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from effort import NO_POLARS, SANITIZED
 from lanescope.analysis import check
 from lanescope.errors import InputError
 from lanescope.io import parquet
@@ -190,7 +190,10 @@ def test_texts_of_many_rows_come_back(tmp_path, names):
     assert_equal_columns(parquet.read(tmp_path / "out.parquet").slices, trace.slices)
 
 
+@pytest.mark.skipif(SANITIZED == "thread", reason=NO_POLARS)
 def test_others_read_the_texts_of_many_rows(tmp_path):
+    import polars as pl
+
     trace = many(MANY, NAMES, category="it's the same")
     parquet.write(trace, tmp_path / "out.parquet")
     (part,) = (tmp_path / "out.parquet" / "slices").iterdir()

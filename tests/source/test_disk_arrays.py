@@ -8,6 +8,7 @@ import sys
 import numpy as np
 import pytest
 
+from effort import OWN_MEMORY, SANITIZED
 from lanescope._native import core
 from lanescope.source.disk_arrays import large_arrays_on_disk, made_on_disk
 
@@ -122,6 +123,7 @@ def test_what_an_iterator_makes_is_on_disk_and_not_what_its_user_makes():
     del kept
 
 
+@pytest.mark.skipif(SANITIZED == "thread", reason=OWN_MEMORY)
 def test_arrays_of_gigabytes_take_some_megabytes(tmp_path):
     code = """
 import numpy as np

@@ -4,12 +4,12 @@ import gc
 
 import duckdb
 import numpy as np
-import polars as pl
 import pyarrow as pa
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from effort import NO_POLARS, SANITIZED
 from lanescope.trace import ColumnSpec, Table, TableSpec
 from lanescope.trace.schema import TYPES
 
@@ -49,8 +49,11 @@ def test_pyarrow_reads_what_was_written(case):
     assert [field.nullable for field in read.schema] == [column.nullable for column in table.spec.columns]
 
 
+@pytest.mark.skipif(SANITIZED == "thread", reason=NO_POLARS)
 @given(tables())
 def test_polars_reads_what_was_written(case):
+    import polars as pl
+
     table, expected = case
     assert pl.DataFrame(table).to_dict(as_series=False) == expected
 
