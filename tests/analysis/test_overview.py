@@ -134,6 +134,16 @@ def test_slices_do_not_grow_with_those_of_the_trace():
     assert summed(found.trace) == by_lane(trace)
 
 
+def test_the_names_of_top_tracks_say_what_it_is():
+    builder = TraceBuilder(TimeBase())
+    device = builder.track("GPU", kind="group", role="device")
+    lane = builder.track("sm 0", kind="lane", role="sm", parent=device)
+    builder.append("slices", track_id=lane, ts=[0, 20], dur=[9, 9], name="a")
+    trace = builder.finish()
+    assert made(trace, 3).trace.tracks["name"].tolist() == ["GPU (overview, 3 buckets)", "sm 0"]
+    assert trace.tracks["name"].tolist() == ["GPU", "sm 0"]
+
+
 def test_only_the_selected_part_is_drawn():
     trace = core([0, 10, 20, 30], [10] * 4, ["a", "b", "a", "b"])
     found = overview(AnalysisCache(trace.window(name="a")).over_all_slices, 2)

@@ -245,11 +245,21 @@ def _trace(shared: AnalysisCache, found: _Pieces, texts: Dictionary, buckets: in
         "stretches": Column.array(found.stretches),
         "is_sum": Column.array(found.is_sum),
     }
-    tables = {**rest.tables(), "slices": Table(SLICES, columns), "inputs": _marked(rest.inputs, buckets)}
+    tables = {**rest.tables(), "slices": Table(SLICES, columns)}
+    tables |= {"inputs": _marked(rest.inputs, buckets), "tracks": _named(rest.tracks, buckets)}
     for spec in (INSTANTS, FLOWS, rest.counters.spec):
         tables[spec.name] = Table.empty(spec)
     details = {name: table for name, table in rest.details.items() if table.spec.key == "track_id"}
     return Trace(rest.time, tables, {**details, PARTS.name: Table(PARTS, parts)})
+
+
+def _named(tracks: Table, buckets: int) -> Table:
+    """Return the tracks with what they are in the names of the top ones, which every viewer shows."""
+    names = tracks.values("name").astype(object)
+    top = ~tracks.valid("parent_id")
+    names[top] = [f"{name} (overview, {buckets:,} buckets)" for name in names[top].tolist()]
+    columns = {name: tracks.column(name) for name in tracks.spec.names}
+    return Table(tracks.spec, {**columns, "name": Column.array(names)})
 
 
 def _marked(inputs: Table, buckets: int) -> Table:
