@@ -93,6 +93,14 @@ def run(request, page):
 
 
 @pytest.mark.parametrize("page", PAGES, ids=name_of)
+def test_groups_of_queries_are_ordered(page):
+    """Without it they come in the order in which threads of DuckDB find them, another one now and then."""
+    for step in page_runner.steps(page.read_text()):
+        if step.kind == "console" and "group by" in step.text.lower():
+            assert "order by" in step.text.lower(), step.text
+
+
+@pytest.mark.parametrize("page", PAGES, ids=name_of)
 def test_what_a_page_shows_runs(page, tmp_path, run):
     text = page.read_text()
     done = page_runner.run_page(text, tmp_path, run, page.name)

@@ -23,7 +23,7 @@ pytestmark = [
 
 SESSIONS = {
     "plain": (("40",), {}),
-    "overflow": (("20", "60000"), {"channel": ("--subbuf-size", "4096", "--num-subbuf", "2")}),
+    "overflow": (("20", "5000"), {"channel": ("--subbuf-size", "4096", "--num-subbuf", "2")}),
     "pid": (("10",), {"channel": ("--buffers-pid",), "contexts": ("vtid", "procname", "ip", "vpid")}),
     "files": (
         ("300",),

@@ -111,7 +111,7 @@ def recorded():
     made = {}
     for name, arguments, options in (
         ("plain", ("40",), {}),
-        ("overflow", ("20", "60000"), {"channel": ("--subbuf-size", "4096", "--num-subbuf", "2")}),
+        ("overflow", ("20", "5000"), {"channel": ("--subbuf-size", "4096", "--num-subbuf", "2")}),
         ("pid", ("10",), {"channel": ("--buffers-pid",), "contexts": ("vtid", "procname", "ip", "vpid")}),
         (
             "files",
