@@ -2,6 +2,7 @@
 
 import json
 from collections import Counter
+from pathlib import Path
 
 import pytest
 
@@ -97,3 +98,32 @@ def test_the_api_gives_what_the_command_writes(call, kernel):
     columns = ("track_id", "ts", "dur", "name")
     assert list(trace.overview(12).slices.rows(*columns)) == list(lanescope.open("o.parquet").slices.rows(*columns))
     assert list(lanescope.overview(trace, 12).slices.rows(*columns)) == list(trace.overview(12).slices.rows(*columns))
+
+
+def test_a_window_of_slices_that_are_called_overview_is_none(call):
+    event = {"ph": "X", "pid": 1, "tid": 1, "dur": 5}
+    events = [{**event, "ts": 10 * at, "name": name} for at, name in enumerate(["overview", "rest", "overview"])]
+    Path("run.json").write_text(json.dumps({"traceEvents": events}))
+    assert call("convert", "run.json", "--name", "overview", "-o", "part.parquet").status == 0
+    assert "this trace was read without 1 of them" in call("phases", "part.parquet").err
+    done = call("summary", "part.parquet")
+    assert "window: name overview (1 slice filtered out)" in done.err
+    assert "sums" not in done.err
+
+
+def test_unfinished_slices_are_said(call):
+    assert call("sim", "cuda", "--blocks", 4, "--unfinished", 3, "-o", "k.npy").status == 0
+    count = int((~lanescope.open("k.npy").slices.valid("dur")).sum())
+    assert count > 2
+    assert (
+        f"{count} unfinished slices: drawn up to where they were last seen\n"
+        in call("convert", "k.npy", "--overview", "5", "-o", "o.json").err
+    )
+
+
+def test_what_cannot_be_asked_is_one_error(call, kernel):
+    done = call("convert", "--overview", kernel, "-o", "o.json")
+    assert (done.status, "inputs come before --overview" in done.err) == (2, True)
+    assert call("sim", "ascend", "--tasks", 9, "-o", "run").status == 0
+    done = call("convert", "run", "--overview", "--format", "swimlane", "-o", "o.json")
+    assert (done.status, done.err.splitlines()[0]) == (2, "lanescope: error: --format swimlane is of single slices")

@@ -141,6 +141,10 @@ class AnalysisCache:
         """The code of the name of each slice, int64 [slices]."""
         return self.trace.slices.codes("name").astype(np.int64)
 
+    def name_codes(self, texts: Dictionary) -> Ints:
+        """Return the code of the name of each slice among other texts, int64 [slices]."""
+        return np.array([texts.code(text) for text in self.names.texts], np.int64)[self.name_of]
+
     @cached_property
     def pieces(self) -> LeafIntervals:
         """Innermost region of each lane over time."""
@@ -166,6 +170,14 @@ class AnalysisCache:
         """Division of the time of each lane into states; errors as ``window``."""
         _ = self.window
         return partition(self.time, self.kind_of == CLASSES.index(WAIT), self.pieces)
+
+    @cached_property
+    def lane_partition(self) -> Partition:
+        """The part of ``partition`` that is of lanes; errors as ``window``."""
+        is_lane = np.zeros(len(self.time.tree), np.bool_)
+        is_lane[self.lanes] = True
+        mine = is_lane[self.partition.lane]
+        return self.partition if mine.all() else self.partition.take(mine)
 
     @cached_property
     def lane_states(self) -> Ints:

@@ -8,7 +8,6 @@ viewer that adds up durations by name, lane or time finds the exact times of the
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from functools import partial
 from typing import NamedTuple
@@ -18,6 +17,7 @@ import numpy as np
 from lanescope.analysis.analysis_cache import AnalysisCache
 from lanescope.analysis.lane_parts import of_parts
 from lanescope.analysis.partition import BUSY, WAITING
+from lanescope.analysis.windows.report import with_options
 from lanescope.common.intervals import Ints, group_starts, sums
 from lanescope.errors import UsageError
 from lanescope.trace import Column, Dictionary, Table, TableSpec, Trace, argument, ref
@@ -53,12 +53,14 @@ class Overview(NamedTuple):
         buckets: how many the time axis has.
         width: longest of them, in the unit of the trace.
         stretches: how many there were: each moment of a lane is of the innermost region.
+        unfinished: slices without a known end: they are drawn up to where they were last seen.
     """
 
     trace: Trace
     buckets: int
     width: int
     stretches: int
+    unfinished: int
 
 
 class _Pieces(NamedTuple):
@@ -114,7 +116,8 @@ def overview(shared: AnalysisCache, buckets: int = 0) -> Overview:
         buckets: into how many the time axis is divided, at most one for each unit of it; 0: ``usual_buckets``.
 
     Returns:
-        Slices have the names of innermost regions; their times by lane and name add up to those of the trace, exactly.
+        Slices have the names of innermost regions; their times by lane and name add up to those of ``phases``,
+        exactly.
         Gaps and coverage are those of the trace; instants, samples of counters and flows are left out.
 
     Raises:
@@ -142,32 +145,31 @@ def overview(shared: AnalysisCache, buckets: int = 0) -> Overview:
     edges = np.array([first + at * (last - first) // count for at in range(count + 1)], np.int64)
     texts = Dictionary(["", *shared.names.texts])
     made = of_parts(shared, partial(_drawn, edges=edges, texts=texts))
-    found = _concatenated(made)
+    found = _concatenated([pieces for pieces, _ in made])
     sort = np.argsort(found.lane, kind="stable")
     return Overview(
         _trace(shared, found.take(sort), texts, count),
         count,
         int(np.diff(edges).max(initial=0)),
         int(found.stretches.sum()),
+        sum(unfinished for _, unfinished in made),
     )
 
 
-def _drawn(shared: AnalysisCache, edges: Ints, texts: Dictionary) -> _Pieces:
-    """Return what is drawn of the lanes of a part."""
-    parts = shared.partition
-    is_lane = np.zeros(len(shared.time.tree), np.bool_)
-    is_lane[shared.lanes] = True
-    works = ((parts.state == BUSY) | (parts.state == WAITING)) & is_lane[parts.lane] & (parts.row >= 0)
+def _drawn(shared: AnalysisCache, edges: Ints, texts: Dictionary) -> tuple[_Pieces, int]:
+    """Return what is drawn of the lanes of a part, and how many of its slices are unfinished."""
+    parts = shared.lane_partition
+    works = ((parts.state == BUSY) | (parts.state == WAITING)) & (parts.row >= 0)
     if shared.selected is not None:
         works &= shared.selected.at(parts.row)
     parts = parts.take(np.flatnonzero(works))
-    codes = np.array([texts.code(text) for text in shared.names.texts], np.int64)
-    name = codes[shared.name_of[parts.row]] if len(parts.row) else parts.row
+    name = shared.name_codes(texts)[parts.row] if len(parts.row) else parts.row
     whole = _Pieces(
         parts.lane, parts.start, parts.end, name, np.ones(len(name), np.int64), np.zeros(len(name), np.bool_),
         np.zeros(len(name), np.bool_),
     )  # fmt: skip
-    return _joined(_summed(*_cut(whole, edges), edges))
+    unfinished = int(np.count_nonzero(~shared.trace.slices.valid("dur")))
+    return _joined(_summed(*_cut(whole, edges), edges)), unfinished
 
 
 def _cut(whole: _Pieces, edges: Ints) -> tuple[_Pieces, Ints]:
@@ -246,7 +248,8 @@ def _trace(shared: AnalysisCache, found: _Pieces, texts: Dictionary, buckets: in
         "is_sum": Column.array(found.is_sum),
     }
     tables = {**rest.tables(), "slices": Table(SLICES, columns)}
-    tables |= {"inputs": _marked(rest.inputs, buckets), "tracks": _named(rest.tracks, buckets)}
+    tables["inputs"] = with_options(rest.inputs, lambda known: {"overview": buckets})
+    tables["tracks"] = _named(rest.tracks, buckets)
     for spec in (INSTANTS, FLOWS, rest.counters.spec):
         tables[spec.name] = Table.empty(spec)
     details = {name: table for name, table in rest.details.items() if table.spec.key == "track_id"}
@@ -260,14 +263,3 @@ def _named(tracks: Table, buckets: int) -> Table:
     names[top] = [f"{name} (overview, {buckets:,} buckets)" for name in names[top].tolist()]
     columns = {name: tracks.column(name) for name in tracks.spec.names}
     return Table(tracks.spec, {**columns, "name": Column.array(names)})
-
-
-def _marked(inputs: Table, buckets: int) -> Table:
-    """Return the inputs with the overview in their options."""
-    columns = {name: inputs.column(name) for name in inputs.spec.names}
-    told = [json.dumps({**json.loads(text or "{}"), "overview": buckets}, sort_keys=True) for text in
-            inputs.values("options").tolist()]  # fmt: skip
-    texts = np.empty(len(told), object)
-    texts[:] = told
-    columns["options"] = Column.array(texts)
-    return Table(inputs.spec, columns)

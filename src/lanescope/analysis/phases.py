@@ -108,11 +108,7 @@ class _Stretches(NamedTuple):
 
 def _stretches(shared: AnalysisCache) -> _Stretches:
     """Return the stretches of lanes."""
-    whole = shared.partition
-    is_lane = np.zeros(len(shared.time.tree), np.bool_)
-    is_lane[shared.lanes] = True
-    mine = is_lane[whole.lane]
-    parts = whole if mine.all() else whole.take(mine)
+    parts = shared.lane_partition
     code_of = np.array([_STATE_OF.get(state, 3) for state in range(max(_STATE_OF) + 1)])
     _, charge = idle.attributed(shared, PARENT)
     rows = np.flatnonzero((parts.state == IDLE) | (parts.state == WAITING))  # those, in their order
@@ -206,7 +202,7 @@ def _summed(shared: AnalysisCache, owner_of: Ints, texts: Dictionary, causes: Di
     if shared.selected is not None:
         found = found.take(shared.selected.at(found.parts.row))
     parts, state = found.parts, found.state
-    name = np.where(parts.row >= 0, _name_codes(shared, texts)[parts.row], 0) if len(shared.name_of) else parts.row * 0
+    name = np.where(parts.row >= 0, shared.name_codes(texts)[parts.row], 0) if len(shared.name_of) else parts.row * 0
     cause = _causes(shared, found, causes)
     quality = np.where(found.cause >= 0, np.where(found.is_exact, 1, 2), 0)
     keys = [owner_of[parts.lane], state, name, cause, quality]
@@ -313,12 +309,6 @@ def _owners(shared: AnalysisCache, by: str) -> Ints:
     return tracks
 
 
-def _name_codes(shared: AnalysisCache, texts: Dictionary) -> Ints:
-    """Return the code of the name of each slice among ``texts``, int64 [slices]."""
-    codes = np.array([texts.code(text) for text in shared.names.texts], np.int64)
-    return codes[shared.name_of]
-
-
 def _causes(shared: AnalysisCache, found: _Stretches, texts: Dictionary) -> Ints:
     """Return the cause of each stretch, codes int64 [n], 0 where there is none."""
     cause = np.zeros(len(found.state), np.int64)
@@ -326,7 +316,7 @@ def _causes(shared: AnalysisCache, found: _Stretches, texts: Dictionary) -> Ints
     cause[found.parts.state == UNRECORDED] = texts.code(_NOT_COVERED)
     rows = np.flatnonzero(found.cause >= 0)
     if len(rows):
-        cause[rows] = _name_codes(shared, texts)[found.cause[rows]]
+        cause[rows] = shared.name_codes(texts)[found.cause[rows]]
     return cause
 
 

@@ -181,7 +181,8 @@ def state_window(trace: Trace) -> None:
     if _is_window(trace) or any('"overview"' in str(text) for text in trace.inputs.values("options").tolist()):
         from lanescope.analysis.windows.report import remark
 
-        echo(escape(remark(trace)))
+        if said := remark(trace):
+            echo(escape(said))
 
 
 def window_of(trace: Trace) -> dict[str, Any]:

@@ -61,7 +61,6 @@ def _verdicts(parts: CaptureParts, records: Sequence[CaptureRecord], words: tupl
     from lanescope.pipeline import session
 
     window, filters = words
-
     found: dict[tuple[str, str, str], list[tuple[CaptureRecord, dict[str, Any]]]] = {}
     captures: dict[str, int] = {}
     for record, trace in parts.each(records, keeps_whole=True):
@@ -69,6 +68,7 @@ def _verdicts(parts: CaptureParts, records: Sequence[CaptureRecord], words: tupl
         verdicts = session.explain(trace, f"{shlex.quote(record.path)} {window}".strip(), filters=filters)
         for row in verdicts.rows():
             found.setdefault((record.run, row["topic"], row["cause"]), []).append((record, row))
+        del trace
     rows = []
     for (run, topic, cause), mine in found.items():
         record, most = max(mine, key=lambda each: each[1]["share"])

@@ -1,6 +1,8 @@
-"""Datasets as what they say: records, failures and rows."""
+"""Datasets as what they say: records, failures and rows; and captures of ranks to ingest."""
 
 from __future__ import annotations
+
+import json
 
 from lanescope.io.dataset import tables
 from lanescope.io.dataset.records import Catalog
@@ -16,3 +18,22 @@ def content(url):
             found = connection.execute(f'select * from "{name}" order by all').fetchall()
             rows[name] = found
     return catalog.captures, catalog.failed, rows
+
+
+def write_ranks(folder, ranks, length):
+    """Write a profile of each rank, ``r0.json`` and so on: 20 kernels of ``length(rank, step)`` us or a bit more."""
+    for rank in range(ranks):
+        events = [
+            {
+                "ph": "X", "cat": "kernel", "name": "matmul", "pid": 0, "tid": 7, "ts": 1000.0 * step,
+                "dur": length(rank, step) + 0.1 * ((rank * 7 + step) % 5),
+                "args": {"device": 0, "stream": 7, "correlation": step},
+            }
+            for step in range(20)
+        ]  # fmt: skip
+        document = {
+            "distributedInfo": {"backend": "nccl", "rank": rank, "world_size": ranks},
+            "schemaVersion": 1,
+            "traceEvents": events,
+        }
+        (folder / f"r{rank}.json").write_text(json.dumps(document))

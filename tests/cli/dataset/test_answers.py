@@ -12,6 +12,7 @@ from pathlib import Path
 import jsonschema
 import pytest
 
+from cli.dataset.contents import write_ranks
 from lanescope.io.dataset.records import Catalog
 from lanescope.io.dataset.store import open_store
 from lanescope.pipeline import session
@@ -100,25 +101,7 @@ def test_names_of_many_captures_are_summed_up_exactly(call, whole):
 
 def test_a_slow_rank_is_a_straggler(call, tmp_path):
     """One of eight ranks takes half as long again: it comes first, and is marked."""
-    for rank in range(8):
-        document = {
-            "distributedInfo": {"backend": "nccl", "rank": rank, "world_size": 8},
-            "schemaVersion": 1,
-            "traceEvents": [
-                {
-                    "ph": "X",
-                    "cat": "kernel",
-                    "name": "matmul",
-                    "pid": 0,
-                    "tid": 7,
-                    "ts": 1000.0 * step,
-                    "dur": (150 if rank == 5 else 100) + 0.1 * ((rank * 7 + step) % 5),
-                    "args": {"device": 0, "stream": 7, "correlation": step},
-                }
-                for step in range(20)
-            ],
-        }
-        (tmp_path / f"r{rank}.json").write_text(json.dumps(document))
+    write_ranks(tmp_path, 8, lambda rank, step: 150 if rank == 5 else 100)
     assert call("ingest", *sorted(tmp_path.glob("r?.json")), "-o", "fleet", "--jobs", "1").status == 0
     found = rows(call("summary", "fleet", "--by", "stragglers", "--csv").out)
     assert [(row["rank"], row["is_outlier"].lower()) for row in found[:1]] == [("5", "true")]

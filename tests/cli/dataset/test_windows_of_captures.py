@@ -12,6 +12,7 @@ import jsonschema
 import pytest
 
 import lanescope
+from cli.dataset.contents import write_ranks
 from lanescope.io.dataset.records import Catalog
 from lanescope.io.dataset.store import open_store
 
@@ -85,21 +86,7 @@ def test_a_summary_of_many_is_their_sum(call, kernels, window):
 
 def test_stragglers_of_a_window_are_of_the_window(call, tmp_path):
     """A rank that is slow in the last tenth alone stands out there and nowhere else."""
-    for rank in range(5):
-        events = [
-            {
-                "ph": "X", "cat": "kernel", "name": "matmul", "pid": 0, "tid": 7, "ts": 1000.0 * step,
-                "dur": (300 if rank == 3 and step >= 18 else 100) + 0.1 * ((rank * 7 + step) % 5),
-                "args": {"device": 0, "stream": 7, "correlation": step},
-            }
-            for step in range(20)
-        ]  # fmt: skip
-        document = {
-            "distributedInfo": {"backend": "nccl", "rank": rank, "world_size": 5},
-            "schemaVersion": 1,
-            "traceEvents": events,
-        }
-        (tmp_path / f"r{rank}.json").write_text(json.dumps(document))
+    write_ranks(tmp_path, 5, lambda rank, step: 300 if rank == 3 and step >= 18 else 100)
     assert call("ingest", *sorted(tmp_path.glob("r?.json")), "-o", "fleet", "--jobs", "1").status == 0
 
     def outliers(*window):
@@ -150,3 +137,15 @@ def test_captures_without_the_lane_are_counted(call, fleet):
     none = call("summary", "all", "--lane", "nothing")
     assert (none.status, none.out) == (2, "")
     assert none.err.startswith("lanescope: error: no lane matches 'nothing'\n")
+
+
+def test_ranks_that_the_window_does_not_fit_end_no_verdicts(call, fleet):
+    """Captures with a rank have no such lane: what the others say is said, and no straggler."""
+    assert call("ingest", fleet / "train", "-o", "all", "--jobs", "1", "--run", "train").status == 0
+    assert (
+        call("ingest", fleet / "kernels/rank_1/attention.npy", "-o", "all", "--jobs", "1", "--run", "alone").status == 0
+    )
+    done = call("explain", "all", "--lane", "*compute", "--json")
+    assert done.status == 0, done.err
+    assert {row["run"] for row in json.loads(done.out)["rows"]} == {"alone"}
+    assert "in times of 1 of 5 captures" in done.err

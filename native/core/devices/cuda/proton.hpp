@@ -27,7 +27,7 @@ struct Counts {
     uint64_t marks = 0;     // everything else
     uint64_t async = 0;     // of them, begins and ends of asynchronous scopes
     uint64_t values = 0;    // of them, values
-    uint64_t orphans = 0;    // of them, those whose record the ring has overwritten
+    uint64_t orphans = 0;   // of them, those whose record the ring has overwritten
     uint64_t reserved = 0;  // entries of any type with bits that no producer sets
     bool wide = false;     // any stamp has more than 32 bits
 };

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -125,7 +125,8 @@ def _filter_words(asked: Mapping[str, Any]) -> list[str]:
 
 def is_overview(trace: Trace) -> bool:
     """Return whether the slices of a trace are those of an overview (``analysis.overview``)."""
-    return any('"overview"' in text for text in trace.inputs.values("options").tolist())
+    options = trace.inputs.values("options").tolist()
+    return any('"overview"' in text and "overview" in json.loads(text) for text in options)
 
 
 def remark(trace: Trace) -> str:
@@ -148,19 +149,27 @@ def remark(trace: Trace) -> str:
 
 def marked(inputs: Table, window: Window) -> Table:
     """Return the inputs with the window, as it was asked for, in their options; made when they are read."""
-    columns = {name: inputs.column(name) for name in inputs.spec.names}
-    options = columns["options"]
+    return with_options(inputs, lambda known: {"windows": [*known.get("windows", ()), window.as_asked()]})
+
+
+def with_options(inputs: Table, more: Callable[[dict[str, Any]], dict[str, Any]]) -> Table:
+    """Return the inputs with further options; made when they are read.
+
+    Args:
+        inputs: the inputs.
+        more: takes the options of an input, and returns what is added to them.
+    """
+    options = inputs.column("options")
 
     def texts() -> Any:
         found = np.empty(len(options), object)
         for row, text in enumerate(options.values.tolist()):
             known = json.loads(text or "{}")
-            known["windows"] = [*known.get("windows", ()), window.as_asked()]
-            found[row] = json.dumps(known, sort_keys=True)
+            found[row] = json.dumps(known | more(known), sort_keys=True)
         return found
 
-    columns["options"] = Column.derived(len(options), texts)
-    return Table(inputs.spec, columns)
+    columns = {name: inputs.column(name) for name in inputs.spec.names}
+    return Table(inputs.spec, {**columns, "options": Column.derived(len(options), texts)})
 
 
 def require_all_slices(trace: Trace) -> None:

@@ -74,7 +74,7 @@ def configure(parser: argparse.ArgumentParser, families: Sequence[Family], argum
         "--overview",
         metavar="BUCKETS",
         nargs="?",
-        type=positive,
+        type=_buckets,
         const=0,
         help="sums of short slices, exact by name and lane, in so many buckets of time",
     )
@@ -96,9 +96,18 @@ def _pixels(text: str) -> int:
     return value
 
 
+def _buckets(text: str) -> int:
+    try:
+        return positive(text)
+    except argparse.ArgumentTypeError as error:
+        raise argparse.ArgumentTypeError(f"{error} (inputs come before --overview)") from None
+
+
 def run(args: argparse.Namespace) -> int:
     """Convert."""
     format_ = args.format or _format(args.output)
+    if args.overview is not None and format_ not in SUFFIXES.values():
+        raise UsageError(f"--format {format_} is of single slices", hint="remove --overview")
     if args.inside is not None and len(args.inputs) == 1:
         raise UsageError("--inside places one capture inside another", hint="pass both captures, or remove --inside")
     _check_target(args, format_)
@@ -167,6 +176,8 @@ def _overview(of_dataset: Sequence[Sequence[DatasetRun]], args: argparse.Namespa
     buckets = f"{format_count(found.buckets, 'bucket')} of at most {format_duration(found.width, unit)}"
     drawn = format_count(len(found.trace.slices), "slice")
     echo(f"overview: {format_count(found.stretches, 'stretch', 'stretches')} in {drawn}, {buckets}")
+    if found.unfinished:
+        echo(f"{format_count(found.unfinished, 'unfinished slice')}: drawn up to where they were last seen")
     left = [(counted.rows.get(name, 0), one) for name, one in _NOT_DRAWN.items()]
     if any(count for count, _ in left):
         echo(f"left out: {', '.join(format_count(count, one) for count, one in left if count)}")

@@ -29,6 +29,7 @@ class CaptureParts:
         self.catalog = catalog
         self.window = window
         self.refused: dict[str, UsageError] = {}
+        self._fits = False
 
     def each(
         self,
@@ -48,9 +49,8 @@ class CaptureParts:
 
         Raises:
             InputError: a file is missing or broken.
-            UsageError: the window fits none of the captures.
+            UsageError: the window fits none of the captures that were asked for, now or before.
         """
-        fits = not records
         for record in records:
             trace = tables.read_capture(self.catalog, record, names, columns if self.window is None else ())
             try:
@@ -60,8 +60,8 @@ class CaptureParts:
                 continue
             finally:
                 del trace
-            fits = True
+            self._fits = True
             yield record, part
             del part
-        if not fits:
+        if self.refused and not self._fits:
             raise next(iter(self.refused.values()))
