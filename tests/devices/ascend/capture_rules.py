@@ -275,6 +275,21 @@ def _graph_relations(case, rule, by_core):
             if row[1] in listed
         ),
     )
+    types = case.metadata["core_types"]
+    clusters = [Counter(), Counter(), Counter()]  # by kernel slot: executions of each task on each cluster
+    for row in case.rows:
+        if sum(k >= 0 for k in listed.get(row[1], {"kernel_ids": ()})["kernel_ids"]) > 1:
+            place = types[: row[0]].count(types[row[0]])
+            at = (0, place) if types[row[0]] == "aic" else (1 + place % 2, place // 2)
+            clusters[at[0]][row[1], at[1]] += 1
+    rule(
+        "blocks of several kernels stay on one cluster",
+        (
+            clusters[slot][task, cluster] == (number if listed[task]["kernel_ids"][slot] >= 0 else 0)
+            for (task, cluster), number in clusters[0].items()
+            for slot in (1, 2)
+        ),
+    )
     rule(
         "explicit edges have no argument", ((e["arg"] == -1) == (e["source"] == "explicit") for e in case.deps["edges"])
     )

@@ -63,6 +63,9 @@ class Slices(Truth):
         """Return the name of what a task runs on a core."""
         slots = self.task[task]["kernel_ids"] if task in self.task else (-1, -1, -1)
         found = [slots[0]] if self.types[core] == "aic" else slots[1:]
+        if min(found) >= 0 and len(found) > 1:
+            # A task of several slots goes to one cluster; the second vector core of the cluster runs AIV1.
+            found = [found[self.types[:core].count("aiv") % 2]]
         number = next((slot for slot in found if slot >= 0), -1)
         if number < 0:
             # Without a task graph, several executions on cores of one type are blocks.

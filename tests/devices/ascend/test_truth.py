@@ -393,7 +393,7 @@ INJECTED = {
 @pytest.mark.parametrize("format_version", COUNTED)
 @pytest.mark.parametrize("fault", INJECTED)
 def test_check_finds_injected_losses(fault, format_version):
-    options = {"tasks": 150, "format_version": format_version, "aic": 3, "aiv": 5}
+    options = {"tasks": 150, "format_version": format_version, "aic": 3, "aiv": 6}
     simulation = simulated(11, **{fault: 4}, **options)
     for loss, code, stat in INJECTED[fault]:
         injected = simulation.truth["losses"][loss]

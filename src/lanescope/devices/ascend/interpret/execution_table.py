@@ -110,6 +110,8 @@ def executions(
     types = np.full(int(core.max(initial=-1)) + 1, graphs.UNKNOWN, np.uint8)
     types[: len(core_types)] = core_types[: len(types)]
     core_type = types[core]
+    halves = np.full(len(types), -1, np.int8)
+    halves[: len(core_types)] = graphs.vector_halves(core_types)[: len(types)]
     task = graph.index(rows["task_token_raw"], epoch)
     start, end = rows["start_cycles"], rows["end_cycles"]
     receive, has_receive = receives(rows)
@@ -117,6 +119,7 @@ def executions(
 
     last_end, _ = graphs.extreme(task, end, len(graph), largest=True)
     ready = graphs.ready(graph, last_end)[task]
+    slot = graphs.slots(graph, task, core_type, halves[core])
     return Executions(
         core=core,
         core_type=core_type,
@@ -132,8 +135,8 @@ def executions(
         judged=np.where(has_receive, receive, start),
         may_be_staged=None,
         gate=np.zeros(len(rows), np.int64),
-        function=graphs.functions(graph, task, core_type),
-        block=graphs.blocks(task, core_type, start),
+        function=graphs.functions(graph, task, slot),
+        block=graphs.blocks(task, slot, start),
         is_spmd=graphs.is_spmd(graph, task, core_type)[task],
         epoch=epoch,
         has_counter=not len(rows) or bool(rows.has("reg_task_id").any()),

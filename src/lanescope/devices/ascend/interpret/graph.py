@@ -30,6 +30,8 @@ _NODE_RING, NODE_BITS = np.uint64(1), np.uint64(10)
 _SPACE, _OWNER = np.uint64(62), np.uint64((1 << 20) - 1)
 #: Types of a core, as codes: the slots of ``kernel_ids`` that it runs follow from it.
 AIC, AIV, UNKNOWN = 0, 1, 2
+#: Beside the types, as slots: the second vector kernel of a task, and one of two of which it is not known which.
+AIV1, AIV_UNKNOWN = 3, 4
 CORE_TYPES = ("aic", "aiv", "")
 
 
@@ -278,21 +280,67 @@ def _of_run(graph: Graph, task: Int64, number: UInt64) -> Int64:
     return (run << 32) | number.astype(np.int64)
 
 
-def functions(graph: Graph, task: Int64, core_type: npt.NDArray[np.uint8]) -> Int64:
-    """Return the function that each row ran, int64 [rows]; -1 where it is not known.
+def vector_halves(core_types: npt.NDArray[np.uint8]) -> npt.NDArray[np.int8]:
+    """Return which vector core of its cluster each core is, int8 [cores]: 0 or 1; -1 of others and if not known.
 
-    A task with two vector slots shows the first one's function on both: which core ran which is not recorded. Where the
-    type of a core is not known (raw dumps), a task of a single function has run it.
+    The runtime forms clusters in order of the cores' numbers, of a cube core and two vector cores each.
+
+    Args:
+        core_types: uint8 [cores], ``AIC``, ``AIV`` or ``UNKNOWN``.
+    """
+    cube, vector = core_types == AIC, core_types == AIV
+    cubes, vectors = np.count_nonzero(cube), np.count_nonzero(vector)
+    first = int(np.argmax(vector)) if vectors else len(core_types)
+    if vectors == 2 * cubes and (cube | vector).all():
+        number = np.cumsum(vector) - 1
+    elif cube[:first].all() and cubes == first and vectors <= 2 * cubes:
+        # Some vector cores are not known, as they ran nothing: their numbers follow those of all cube cores.
+        number = np.arange(len(core_types)) - first
+    else:
+        number = np.full(len(core_types), -1)
+    found: npt.NDArray[np.int8] = np.where(vector & (number >= 0), number % 2, -1).astype(np.int8)
+    return found
+
+
+def slots(
+    graph: Graph, task: Int64, core_type: npt.NDArray[np.uint8], half: npt.NDArray[np.int8]
+) -> npt.NDArray[np.uint8]:
+    """Return what each row ran of its task, uint8 [rows]: a type of core, or ``AIV1``, or ``AIV_UNKNOWN``.
+
+    A task of several slots goes to one cluster, AIV0 to the first of its vector cores; a task of one slot to any core.
 
     Args:
         graph: the task graph.
         task: int64 [rows], index of the task.
         core_type: uint8 [rows], ``AIC``, ``AIV`` or ``UNKNOWN``.
+        half: int8 [rows], the ``vector_halves`` of its core.
+    """
+    has_two = (graph.kernels[:, 1] >= 0) & (graph.kernels[:, 2] >= 0)
+    if not has_two.any():
+        return core_type
+    found = core_type.copy()
+    rows = np.flatnonzero((core_type == AIV) & has_two[task])
+    found[rows] = np.array((AIV, AIV1, AIV_UNKNOWN), np.uint8)[half[rows]]
+    return found
+
+
+def functions(graph: Graph, task: Int64, slot: npt.NDArray[np.uint8]) -> Int64:
+    """Return the function that each row ran, int64 [rows]; -1 where it is not known.
+
+    Where only the slot is not known (raw dumps have no types of cores), a task of a single function has run it.
+
+    Args:
+        graph: the task graph.
+        task: int64 [rows], index of the task.
+        slot: uint8 [rows], the ``slots``.
     """
     kernels = graph.kernels
     vector = np.where(kernels[:, 1] >= 0, kernels[:, 1], kernels[:, 2])
-    found = np.where(core_type == AIC, kernels[:, 0][task], vector[task])
-    is_unknown = core_type == UNKNOWN
+    found = np.where(slot == AIC, kernels[:, 0][task], vector[task])
+    second, unknown = (np.flatnonzero(slot == kind) for kind in (AIV1, AIV_UNKNOWN))
+    found[second] = kernels[:, 2][task[second]]
+    found[unknown] = np.where(kernels[:, 1] == kernels[:, 2], vector, -1)[task[unknown]]
+    is_unknown = slot == UNKNOWN
     if is_unknown.any():
         only = np.where(np.count_nonzero(kernels >= 0, axis=1) == 1, kernels.max(axis=1, initial=-1), -1)
         found = np.where(is_unknown, only[task], found)
@@ -312,9 +360,9 @@ def is_spmd(graph: Graph, task: Int64, core_type: npt.NDArray[np.uint8]) -> Mask
     return found
 
 
-def blocks(task: Int64, core_type: npt.NDArray[np.uint8], start: Int64) -> Int64:
-    """Return the ordinal of each row among those of its task and core type, by start, int64 [rows]."""
-    key = task * len(CORE_TYPES) + core_type
+def blocks(task: Int64, slot: npt.NDArray[np.uint8], start: Int64) -> Int64:
+    """Return the ordinal of each row among those of its task and slot, by start, int64 [rows]."""
+    key = task * (AIV_UNKNOWN + 1) + slot
     ordinal = np.zeros(len(key), np.int64)
     # Most tasks have one row, which is the first.
     rows = np.flatnonzero(np.bincount(key)[key] > 1) if len(key) else np.empty(0, np.int64)

@@ -250,15 +250,41 @@ class _Chip:
             self.retired[passing] = self.begin(thread, at) + DUMMY[1] * self.u
 
     def _choose(self, free: Int64, engines: tuple[Int64, Int64], now: slice) -> Int64:
-        """Return the core of each row of a wave: those of its engine that are free first."""
+        """Return the core of each row of a wave: those of its engine that are free first; blocks take a cluster."""
         by_episode = free.reshape(self.s.episodes, self.s.cores)
         episode, ordinal = self.episode[now], self.rows.ordinal[now]
         on_aic = self.rows.engine[now] == AIC
         core = np.empty(len(episode), np.int64)
-        for mine, members in ((on_aic, engines[0]), (~on_aic, engines[1])):
+        single = np.ones(len(episode), np.bool_)
+        if self.s.keeps_clusters and (self.rows.block[now] >= 0).any():
+            mixed = np.flatnonzero(self.rows.block[now] >= 0)
+            core[mixed] = self._cluster_cores(by_episode, episode[mixed], now.start + mixed)
+            single[mixed] = False
+            by_episode = by_episode.copy()
+            by_episode[episode[mixed], core[mixed]] = np.iinfo(np.int64).max
+            ordinal = np.zeros(len(episode), np.int64)
+            ordinal[single] = _rank(episode[single], on_aic[single])
+        for mine, members in ((on_aic & single, engines[0]), (~on_aic & single, engines[1])):
             order = members[np.argsort(by_episode[:, members], axis=1, kind="stable")]
             core[mine] = order[episode[mine], ordinal[mine]]
         return core
+
+    def _cluster_cores(self, free: Int64, episode: Int64, rows: Int64) -> Int64:
+        """Return the cores of rows of MIX tasks: their blocks take the clusters that are free first."""
+        aic = self.s.aic
+        by_cluster = np.maximum(free[:, :aic], free[:, aic:].reshape(-1, aic, 2).max(axis=2))
+        order = np.argsort(by_cluster, axis=1, kind="stable")
+        block, is_cube = self.rows.block[rows], self.rows.engine[rows] == AIC
+        number = np.zeros(int(block.max()) + 1, np.int64)
+        number[block[is_cube]] = rank(episode[is_cube])
+        cluster = order[episode, number[block]]
+        return np.where(is_cube, cluster, aic + 2 * cluster + self.rows.half[rows])
+
+    def _functions(self) -> Int64:
+        """Return what each row runs: of two vector kernels the one of its place in the cluster."""
+        kernels, rows = self.tasks.kernels[self.rows.task], self.rows
+        is_second = (rows.engine != AIC) & (kernels[:, 1:] >= 0).all(axis=1) & ((self.core - self.s.aic) % 2 == 1)
+        return np.where(is_second, kernels[:, 2], rows.function)
 
     def _joined(self, dispatches: Int64) -> Run:
         """Put the episodes behind one another, each when the one before it is over."""
@@ -280,7 +306,7 @@ class _Chip:
             tasks=tasks,
             task=self.rows.task,
             engine=self.rows.engine,
-            function=self.rows.function,
+            function=self._functions(),
             core=self.core,
             counter=counter,
             epoch=self.episode + 1 if s.epochs > 1 else np.ones(len(self.episode), np.int64),

@@ -137,6 +137,16 @@ class Scenario:
         return min(max(self.tasks // _EPISODE_TASKS, 1), _MOST_EPISODES)
 
     @property
+    def has_clusters(self) -> bool:
+        """Whether the cores form clusters of a cube core and two vector cores, as those of all chips do."""
+        return self.aiv == 2 * self.aic
+
+    @property
+    def keeps_clusters(self) -> bool:
+        """Whether a block of a MIX task goes to the cores of one cluster."""
+        return self.has_clusters and self.is_observed
+
+    @property
     def is_v1(self) -> bool:
         """True if the collector joins the streams and writes microseconds."""
         return self.format_version in V1

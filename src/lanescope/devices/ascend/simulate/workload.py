@@ -74,6 +74,8 @@ class Subtasks:
         engine: ``AIC`` or ``AIV``.
         function: that it runs.
         ordinal: among the rows of its episode, wave and engine.
+        block: of a MIX task, counted over all tasks; -1 of other rows.
+        half: 1 for the second vector row of its block, else 0.
         wave_bounds: [waves + 1], where each wave begins.
     """
 
@@ -81,6 +83,8 @@ class Subtasks:
     engine: Int64
     function: Int64
     ordinal: Int64
+    block: Int64
+    half: Int64
     wave_bounds: Int64
 
 
@@ -97,10 +101,11 @@ def build(scenario: Scenario, random: np.random.Generator) -> tuple[Tasks, Subta
     function = random.integers(0, FUNCTIONS, (n, 2))
     on_vector = random.random(n) < s.aiv / s.cores
     second = random.random(n) < 0.3  # a MIX task with two vector halves
+    second &= s.has_clusters
     most = np.maximum(np.where(on_vector, s.aiv, s.aic), 2)
     blocks = np.where(kind == SPMD, random.integers(2, np.minimum(most, 16) + 1), 1)
     if s.is_observed:
-        blocks[(kind == MIX) & second & (random.random(n) < 0.5)] = 2
+        blocks[(kind == MIX) & second & (random.random(n) < 0.5)] = min(2, s.aic)
     blocks[kind == GRAPH] = random.integers(_FEWEST, _MOST + 1, int((kind == GRAPH).sum()))
     is_plain = (kind == SINGLE) | (kind == SPMD) | (kind == PREDICATED) | (kind == GRAPH)
     aic_rows = np.select([kind == MIX, is_plain], [blocks, np.where(on_vector, 0, blocks)], 0)
@@ -120,7 +125,11 @@ def build(scenario: Scenario, random: np.random.Generator) -> tuple[Tasks, Subta
     task = np.repeat(np.arange(n), count)
     engine = np.where(np.arange(len(task)) - (after - count)[task] < aic_rows[task], AIC, AIV)
     run = np.where(engine == AIC, kernels[task, 0], np.where(kernels[task, 1] >= 0, kernels[task, 1], kernels[task, 2]))
-    wave, ordinal = _waves(engine, np.searchsorted(episode[task], np.arange(s.episodes + 1)), (s.aic, s.aiv))
+    block, half = _blocks(kind, blocks, task, np.arange(len(task)) - (after - count)[task], aic_rows)
+    # A block goes to the cores of one cluster at once.
+    whole = np.where((block >= 0) & s.keeps_clusters, (after - count)[task], np.arange(len(task)))
+    bounds = np.searchsorted(episode[task], np.arange(s.episodes + 1))
+    wave, ordinal = _waves(engine, whole, bounds, (s.aic, s.aiv))
     first_wave, last_wave = _task_waves(wave, after, count, episode, s.episodes)
     pred, succ = _edges(s, random, kind, episode, first_wave, last_wave)
     flagged, staged, ignores = _roles(s, random, kind, pred, succ)
@@ -145,7 +154,7 @@ def build(scenario: Scenario, random: np.random.Generator) -> tuple[Tasks, Subta
     waves = int(wave.max(initial=-1)) + 1
     order = np.argsort(wave.astype(np.int32), kind="stable")
     bounds = np.concatenate([[0], np.cumsum(np.bincount(wave, minlength=waves))])
-    return tasks, Subtasks(task[order], engine[order], run[order], ordinal[order], bounds)
+    return tasks, Subtasks(task[order], engine[order], run[order], ordinal[order], block[order], half[order], bounds)
 
 
 def _task_ids(s: Scenario, n: int) -> npt.NDArray[np.uint64]:
@@ -161,8 +170,32 @@ def _task_ids(s: Scenario, n: int) -> npt.NDArray[np.uint64]:
     return (ring.astype(np.uint64) << np.uint64(32)) | local.astype(np.uint64)
 
 
-def _waves(engine: Int64, bounds: Int64, capacity: tuple[int, int]) -> tuple[Int64, Int64]:
+def _blocks(kind: Int64, blocks: Int64, task: Int64, place: Int64, cubes: Int64) -> tuple[Int64, Int64]:
+    """Return of each row its block, counted over all MIX tasks, and whether it is the second vector row there.
+
+    Args:
+        kind: [tasks].
+        blocks: [tasks].
+        task: [rows].
+        place: [rows], the ordinal within the task.
+        cubes: [tasks], rows on cube cores, which come first.
+    """
+    is_mix = (kind == MIX)[task]
+    first = np.cumsum(np.where(kind == MIX, blocks, 0)) - blocks
+    vector = place - cubes[task]
+    halves = np.maximum(np.bincount(task[vector >= 0], minlength=len(kind)) // np.maximum(blocks, 1), 1)[task]
+    ordinal = np.where(vector < 0, place, vector // halves)
+    return np.where(is_mix, first[task] + ordinal, -1), np.where(is_mix & (vector >= 0), vector % halves, 0)
+
+
+def _waves(engine: Int64, whole: Int64, bounds: Int64, capacity: tuple[int, int]) -> tuple[Int64, Int64]:
     """Cut the rows of each episode into waves in which no engine has more rows than cores.
+
+    Args:
+        engine: [rows].
+        whole: [rows], before which row a cut has to be that would come before this one.
+        bounds: [episodes + 1], where their rows begin.
+        capacity: cores of both engines.
 
     Returns:
         int64 [rows], the wave within the episode; int64 [rows], the ordinal among the rows of wave and engine.
@@ -178,7 +211,9 @@ def _waves(engine: Int64, bounds: Int64, capacity: tuple[int, int]) -> tuple[Int
             np.searchsorted(count, count[at] + most, side="right") - 1
             for count, most in zip(counts, capacity, strict=True)
         ]
-        at = np.minimum(np.minimum(*ends), last)
+        end = np.minimum(np.minimum(*ends), last)
+        before = np.append(whole, 0)[end]
+        at = np.where((end < last) & (before > at), before, end)
     begin = np.sort(np.concatenate(starts)) if starts else np.empty(0, np.int64)
     begins[begin] = True
     number = np.cumsum(begins[:-1])

@@ -167,7 +167,7 @@ def _joined_rows(content: Content, anchors: tuple[Int64, Int64]) -> tuple[Int64,
 def _anchor_rows(content: Content, *, by_dispatch: bool = False, joined: bool = False) -> tuple[Int64, Int64]:
     """Return the rows that have arrows by task, and where each task begins among them, int64 [tasks + 1].
 
-    Of a task of many blocks it is the first of each function.
+    Of a task of many blocks it is the first on each type of core.
 
     Args:
         content: the trace.
@@ -194,10 +194,9 @@ def _found_anchors(content: Content, begin: Floats, *, joined: bool) -> tuple[In
     kept = ~has_many
     many = np.flatnonzero(has_many)
     if len(many):
-        # Rows of a task stand together, so of each pair of task and function the first is found among few rows.
-        function = content.function[order[many]].astype(np.int64)
-        low = int(function.min())
-        key = sorted_task[many].astype(np.int64) * (int(function.max()) - low + 1) + (function - low)
+        # Rows of a task stand together, so of each pair of task and type the first is found among few rows.
+        kind = content.tasks.table.codes("core_type")[order[many]].astype(np.int64)
+        key = sorted_task[many].astype(np.int64) * (int(kind.max()) + 1) + kind
         _, first = np.unique(key, return_index=True)
         kept[many[first]] = True
     order = order[kept]
