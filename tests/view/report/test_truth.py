@@ -186,6 +186,19 @@ def test_the_critical_path_fills_its_window(family):
     assert report.raw("p.row").max() <= report.head["rows"]
 
 
+def test_parts_of_the_critical_path_say_what_was_waited_for(family):
+    trace, report = family
+    if report.head["path"] is None:
+        pytest.skip("this family records no causes")
+    parts = trace.sql("select cause, kind, dur from critical_path_parts order by ts").rows()
+    causes = [report.head["path"]["causes"][code] for code in report.raw("p.cause")]
+    assert [(cause, dur) for cause, dur in zip(causes, report.raw("p.dur").tolist(), strict=True)] == [
+        (f"{part['cause']}: {part['kind']}" if part["kind"] else part["cause"], part["dur"]) for part in parts
+    ]
+    assert "work" in causes
+    assert any(cause != "work" for cause in causes)
+
+
 def test_every_row_of_the_tree_is_a_track_and_every_lane_with_slices_is_there(family):
     trace, report = family
     shown = [track for chain, *_ in report.head["tree"] for track in chain]

@@ -186,7 +186,7 @@ def path_columns(model: ViewModel, rows: Rows) -> CodedColumns:
     # That of the whole, of which a window selects slices, may reach beyond these.
     inside = (parts.values("ts") + parts.values("dur") > low) & (parts.values("ts") < high)
     parts = parts if inside.all() else parts.where(inside)
-    causes, cause = coded(parts, "cause")
+    causes, cause = _path_causes(parts)
     begin = np.maximum(parts.values("ts"), low)
     end = np.minimum(parts.values("ts") + parts.values("dur"), high)
     by = np.argsort(begin, kind="stable")
@@ -200,6 +200,14 @@ def path_columns(model: ViewModel, rows: Rows) -> CodedColumns:
         Column("p.cause", "u", cause[by]),
     ]
     return CodedColumns(columns, causes)
+
+
+def _path_causes(parts: Table) -> tuple[list[str], Ints]:
+    """Return the causes that parts of a path have, with the kind that was waited for, and which each has, int64 [n]."""
+    (causes, cause), (kinds, kind) = coded(parts, "cause"), coded(parts, "kind")
+    used, place = np.unique(cause * max(len(kinds), 1) + kind, return_inverse=True)
+    pairs = (divmod(code, max(len(kinds), 1)) for code in used.tolist())
+    return [f"{causes[a]}: {kinds[b]}" if kinds[b] else causes[a] for a, b in pairs], place.astype(np.int64)
 
 
 class Argument(NamedTuple):

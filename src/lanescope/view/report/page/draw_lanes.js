@@ -1,6 +1,7 @@
 // Drawing the lanes: only what can be seen, one fill after the other.
 import { firstAfter, LABELLED, OPACITIES, opacityOf, walkStrip } from './lod.js';
 import { ticks } from './stage.js';
+import { WORK } from './model.js';
 import { DIMMED, HIDES_HIT, NEUTRAL } from './theme.js';
 
 /** @typedef {import('./main.js').App} App */
@@ -262,7 +263,9 @@ function drawPath(app, { c, width }, row, y) {
     const b = Math.min(width + 2, stage.xOf(begin[i] + dur[i]));
     if (b < drawnTo + 0.5) continue;
     drawnTo = Math.max(b, a + 1);
-    const code = path.row[i] >= 0 ? model.name[path.row[i]] : -1;
+    // Only where its slice works it has its name and colour: other parts end where that slice begins or ends.
+    const cause = path.causes[path.cause[i]] ?? '';
+    const code = path.row[i] >= 0 && cause === WORK ? model.name[path.row[i]] : -1;
     c.fillStyle = code >= 0 ? theme.fillOf(header.colours[code]) : theme.tokens.neutral;
     c.fillRect(a, top, Math.max(1, b - a - (b - a > 4 ? 1 : 0.35)), height);
     if (b - a < LABELLED) continue;
@@ -270,7 +273,7 @@ function drawPath(app, { c, width }, row, y) {
     c.font = `11px ${theme.sans}`;
     c.textBaseline = 'alphabetic';
     c.fillStyle = theme.labelOn(code >= 0 && header.colours[code] >= 0 ? header.colours[code] : NEUTRAL, 1);
-    const text = code >= 0 ? app.shortName(code) : path.causes[path.cause[i]] ?? '';
+    const text = code >= 0 ? app.shortName(code) : cause;
     c.fillText(app.fitText(text, Math.min(b, width) - inside - 8), inside + 4, top + 11);
   }
 }

@@ -4,6 +4,9 @@ import { Activity, Longest, firstAfter } from './lod.js';
 
 /** @typedef {{t0: number, t1: number, cause: number, lost: number}} Stretch A gap, or time that was not recorded. */
 
+/** Cause of the parts of the critical path in which a slice works. */
+export const WORK = 'work';
+
 /** A track: a group, a lane or a counter. */
 export class Track {
   /**

@@ -2,6 +2,7 @@
 import { byId, canvasById, el } from './dom.js';
 import { clean, numberText } from './format.js';
 import { firstAfter } from './lod.js';
+import { WORK } from './model.js';
 
 /** @typedef {import('./main.js').App} App */
 /** @typedef {{x: number, y: number, t0: number, t1: number, scroll: number, moved: boolean, range: boolean}} Press */
@@ -52,7 +53,7 @@ export class Pointer {
     const row = lanes.rows[lanes.indexAt(all)];
     const nothing = { slice: -1, row: row ?? null, many: 0 };
     if (!row) return nothing;
-    if (row.track.kind === 'p') return { ...nothing, slice: this.onPath(stage.timeAt(x)) };
+    if (row.track.kind === 'p') return { ...nothing, slice: model.path?.row[this.onPath(stage.timeAt(x))] ?? -1 };
     const level = row.levels.findIndex(({ top, height }) => all - row.y >= top - 1 && all - row.y <= top + height);
     if (level < 0) return nothing;
     const [a, b] = [stage.timeAt(x - NEAR), stage.timeAt(x + NEAR)];
@@ -76,12 +77,12 @@ export class Pointer {
     return isAimedAt ? row : -1;
   }
 
-  /** @param {number} t  @returns {number} the slice of the critical path */
+  /** @param {number} t  @returns {number} the part of the critical path at a time, -1 without */
   onPath(t) {
     const { path } = this.app.model;
     if (!path) return -1;
     const part = firstAfter(path.begin, t, 0, path.begin.length) - 1;
-    return part >= 0 && t <= path.begin[part] + path.dur[part] ? path.row[part] : -1;
+    return part >= 0 && t <= path.begin[part] + path.dur[part] ? part : -1;
   }
 
   /** @param {PointerEvent} event */
@@ -174,7 +175,9 @@ export class Pointer {
   /** @param {PointerEvent} event */
   writeTip(event) {
     const { slice, row, many } = this.at(event.offsetX, event.offsetY);
-    const lines = slice >= 0 ? this.aboutSlice(slice, many) : row ? this.aboutPlace(row.track, this.app.stage.timeAt(event.offsetX)) : null;
+    const t = this.app.stage.timeAt(event.offsetX);
+    const waits = row?.track.kind === 'p' ? this.aboutPath(this.onPath(t)) : null;
+    const lines = waits ?? (slice >= 0 ? this.aboutSlice(slice, many) : row ? this.aboutPlace(row.track, t) : null);
     this.canvas.style.cursor = slice >= 0 ? 'pointer' : '';
     this.tip.hidden = !lines;
     if (!lines) return;
@@ -183,6 +186,16 @@ export class Pointer {
     const [x, y] = [event.clientX - box.left + 14, event.clientY - box.top + 16];
     this.tip.style.left = `${Math.min(x, box.width - this.tip.offsetWidth - 8)}px`;
     this.tip.style.top = `${Math.min(y, box.height - this.tip.offsetHeight - 4)}px`;
+  }
+
+  /** A part of the critical path in which no slice works; null of others. @param {number} part  @returns {[string, string] | null} */
+  aboutPath(part) {
+    const { header, model, unit } = this.app;
+    const { path } = model;
+    if (!path || part < 0 || path.causes[path.cause[part]] === WORK) return null;
+    const slice = path.row[part];
+    const until = slice >= 0 ? ` · until ${clean(header.names[model.name[slice]])}` : '';
+    return [clean(path.causes[path.cause[part]] ?? ''), `${numberText(path.dur[part], 'time', unit)}${until}`];
   }
 
   /** @param {number} slice  @param {number} many  @returns {[string, string]} */
