@@ -71,7 +71,8 @@ def test_every_arrow_leads_from_the_slice_of_its_cause_to_that_of_its_effect(fam
     slices, flows = trace.slices, trace.flows
     row = {int(number): at for at, number in enumerate(slices.values("id"))}
     shape = list(zip(slices.values("ts").tolist(), slices.values("dur").tolist(), slices.values("name"), strict=True))
-    assert flows.valid("src_slice_id").all() and flows.valid("dst_slice_id").all()
+    assert flows.valid("src_slice_id").all()
+    assert flows.valid("dst_slice_id").all()
     wanted = Counter(
         (*shape[row[int(source)]], *shape[row[int(destination)]])
         for source, destination in zip(flows.values("src_slice_id"), flows.values("dst_slice_id"), strict=True)
