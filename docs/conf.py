@@ -13,7 +13,7 @@ release = version = lanescope.__version__
 extensions = ["myst_parser", "reference_pages", "page_pictures", "sphinx.ext.autodoc", "sphinx.ext.napoleon"]
 source_suffix = {".md": "markdown"}
 exclude_patterns = ["_build"]
-myst_enable_extensions = ["colon_fence"]
+myst_enable_extensions = ["attrs_inline", "colon_fence"]
 myst_heading_anchors = 3
 html_theme = "furo"
 # Outputs have up to 90 columns: with letters of this size they fit.

@@ -292,10 +292,33 @@ def refreshed(text: str, done: list[tuple[Step, list[str]]]) -> str:
     return "\n".join(lines)
 
 
+@contextlib.contextmanager
+def _example_family(folder: str) -> Iterator[None]:
+    """Make the family of ``examples/blinker`` known, as if it were installed."""
+    from lanescope.families import registry
+
+    info = Path(folder, "lanescope_blinker-1.0.dist-info")
+    info.mkdir()
+    (info / "METADATA").write_text("Metadata-Version: 2.1\nName: lanescope-blinker\nVersion: 1.0\n")
+    (info / "entry_points.txt").write_text("[lanescope.devices]\nblinker = lanescope_blinker:FAMILY\n")
+    before = sys.path[:]
+    sys.path[:0] = [folder, str(ROOT / "examples/blinker/src")]
+    known = (registry.plugins, registry.family)
+    for each in known:
+        each.cache_clear()
+    yield
+    sys.path[:] = before
+    for each in known:
+        each.cache_clear()
+
+
 def write(page: Path) -> bool:
     """Write into a page what its commands print; return whether it changed."""
     text = page.read_text()
-    with tempfile.TemporaryDirectory() as folder:
+    with contextlib.ExitStack() as stack:
+        folder = stack.enter_context(tempfile.TemporaryDirectory())
+        if "sim blinker" in text:
+            stack.enter_context(_example_family(stack.enter_context(tempfile.TemporaryDirectory())))
         new = refreshed(text, run_page(text, Path(folder), name=page.name))
     if new != text:
         page.write_text(new)

@@ -1,5 +1,6 @@
 """Pictures that are kept show what is today: the import contract, and what the tool draws."""
 
+import re
 import runpy
 from pathlib import Path
 
@@ -27,3 +28,22 @@ def test_the_picture_of_the_first_page_is_that_of_its_commands(monkeypatch):
     import page_pictures
 
     assert page_pictures.FIRST.read_text() == page_pictures.first(), "run docs/page_pictures.py"
+
+
+def test_dark_pages_have_dark_pictures_that_say_the_same(monkeypatch):
+    monkeypatch.syspath_prepend(str(ROOT / "docs"))
+    import page_pictures
+
+    from lanescope.view.model.palette import FILLS, LABEL, LIGHT
+
+    drawn = page_pictures.FIRST.read_text()
+    dark = page_pictures.dark(drawn)
+    assert re.sub("#[0-9a-f]{6}", "", dark) == re.sub("#[0-9a-f]{6}", "", drawn)
+    colours = {light: set(re.findall("#[0-9a-f]{6}", text)) for light, text in ((True, drawn), (False, dark))}
+    assert set(LIGHT.values()) & colours[False] == set()
+    assert {LABEL, *FILLS} & colours[False] == {LABEL, *FILLS} & colours[True] != set()
+    on_page = page_pictures.in_both_themes("a ![x](../images/made/cuda/run.npy.svg) b ![y](images/rooms.svg)")
+    assert on_page == (
+        "a ![x](../images/made/cuda/run.npy.svg){.only-light}![x](../images/made/cuda/run.npy.dark.svg){.only-dark}"
+        " b ![y](images/rooms.svg)"
+    )

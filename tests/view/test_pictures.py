@@ -40,6 +40,20 @@ def test_it_holds_lanes_shares_names_and_facts():
     assert {"load: 100 ns", "mma: 100 ns", "all: 400 ns"} <= titles
 
 
+def test_few_lanes_are_of_each_kind_of_work():
+    """The lanes that store wait for all others, so they are the busiest: a picture of them alone would tell nothing."""
+    builder = TraceBuilder(TimeBase(0, "unix", "ns"))
+    for block in range(20):
+        group = builder.track(f"block {block}", kind="group", role="block")
+        for name, dur in (("load", 50), ("compute", 70), ("store", 95)):
+            lane = builder.track(name, kind="lane", role="group", parent=group)
+            builder.append("slices", track_id=[lane], ts=[0], dur=[dur], name=name)
+    shown = texts(svg.draw(builder.finish(), height=220, findings=False))
+    lanes = [text.rsplit("/")[-1] for text in shown if text.rsplit("/")[-1] in ("load", "compute", "store")]
+    assert {"load", "compute", "store"} <= set(lanes)
+    assert len(lanes) < 20
+
+
 def test_cycles_are_never_time():
     shown = texts(svg.draw(one_lane(["load", "mma"], dur=50_000, unit="cycles"), findings=False))
     assert "0 cycles" in shown

@@ -14,6 +14,7 @@ from lanescope.cli.tables import look_of, print_table
 from lanescope.view.finding_blocks import blocks, sums
 from lanescope.view.formatting import escape, format_count, format_duration
 from lanescope.view.tables.columns import column
+from lanescope.view.tables.layout import wrapped
 
 if TYPE_CHECKING:
     from lanescope.analysis.check import EvidenceRow, Finding, Rule, Totals
@@ -60,7 +61,8 @@ def print_findings(
         for line in blocks(findings, shown, args.input, unit, width, is_colored=is_colored):
             print(room.encoded(line))
         if findings:
-            print(sums(findings, rules))
+            for line in wrapped(sums(findings, rules), width, " " * 4):
+                print(line)
     if totals is not None and len(findings) > 1:
         _print_totals(*totals, unit)
 

@@ -64,8 +64,8 @@ def lane_strip(
         trace: the trace.
         findings: what ``check.run`` found.
         width: columns; those of the terminal when not given, never fewer than 40.
-        rows: how many lanes to draw at most. Lanes with warnings or gaps come first, then the busiest of each role in
-            turn; the legend says how many are left out.
+        rows: how many lanes to draw at most. Lanes with warnings or gaps come first, then the busiest of each kind,
+            role and name, in turn; the legend says how many are left out.
         color: whether to use colours; ``NO_COLOR`` in the environment wins over it.
         ascii_only: whether to do without block characters; when not given, as the encoding of standard output demands.
 

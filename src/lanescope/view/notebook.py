@@ -12,7 +12,7 @@ from lanescope.view.formatting import escape
 
 #: Traces of more slices show their facts alone: what a cell prints has to be there at once. ``view`` shows them.
 MOST_SLICES = 200_000
-#: Pixels of the report in a cell.
+#: Pixels of the report in a cell, and of a picture at most: further results are not pushed away.
 HEIGHT = 720
 
 
@@ -65,6 +65,6 @@ def picture_html(trace: Trace) -> str:
     safe = [(html_escape(escape(head)), html_escape(escape(rest))) for head, rest in ViewModel(trace).words]
     words = (f"<li><b>{head}</b> {rest}</li>" for head, rest in safe)
     # As an image, names and patterns of one picture never meet those of another.
-    data = base64.b64encode(draw(trace)).decode()
+    data = base64.b64encode(draw(trace, height=HEIGHT)).decode()
     picture = f'<img alt="timeline" style="max-width:100%" src="data:image/svg+xml;base64,{data}">'
     return f"<ul>{''.join(words)}</ul>{picture}{trace.summary()._repr_html_()}"

@@ -110,12 +110,15 @@ class StripLayout:
         gaps = set(self.time.gaps.group.tolist())
         roles = self.trace.tracks.codes("role").tolist()
         busy = self.busy
-        turn: dict[int, int] = {}
+        # Lanes of one role may do different work, as the groups of warps of a block: their names say so.
+        kinds = [re.sub("[0-9]+", "#", name) for name in self.trace.tracks.values("name")]
+        turn: dict[tuple[int, str], int] = {}
         ranked = []
         lanes = [lane for lane in self.tree.lanes.tolist() if lane in self.used]
         for lane in sorted(lanes, key=lambda lane: -int(busy[lane])):
-            turn[roles[lane]] = turn.get(roles[lane], 0) + 1
-            ranked.append((-worst.get(lane, 0), lane not in gaps, turn[roles[lane]], -int(busy[lane]), lane))
+            kind = roles[lane], kinds[lane]
+            turn[kind] = turn.get(kind, 0) + 1
+            ranked.append((-worst.get(lane, 0), lane not in gaps, turn[kind], -int(busy[lane]), lane))
         chosen = {entry[-1] for entry in sorted(ranked)[:rows]}
         self.left_out = [lane for lane in lanes if lane not in chosen]
         is_counter = self.trace.tracks.values("kind") == "counter"

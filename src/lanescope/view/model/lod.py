@@ -18,6 +18,8 @@ Ints = npt.NDArray[np.int64]
 
 #: Pixels beyond which a slice is a rectangle of its own, and beyond which it has room for a label.
 WIDE, LABELLED = 1.5, 26.0
+#: Of a name that is cut to no more characters than these nothing is written: `s…y` tells nothing.
+LEAST_LABEL = 4
 #: Opacities of columns, and the busy shares above which each but the first is meant: a short slice alone stays visible.
 OPACITIES = (0.42, 0.62, 0.82, 1.0)
 _ABOVE = (0.2, 0.5, 0.8)

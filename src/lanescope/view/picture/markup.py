@@ -9,12 +9,20 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from lanescope.view.formatting import escape
+from lanescope.view.formatting import display_width, escape, fit_width
 
 Floats = npt.NDArray[np.float64]
 
 #: Font of marks, width of one of its characters, about, and room from the tip of a mark to its text.
 _MARK_FONT, _CHARACTER, _BESIDE = 9, 5.6, 6
+#: Widths of characters by the size of the font, at most, of the fonts that pictures name; all others are as `_USUAL`.
+_USUAL = 0.64
+_WIDTHS = {
+    **dict.fromkeys("ijl|!.,:;' `", 0.4),
+    **dict.fromkeys('frtI()[]{}/\\"-_', 0.53),
+    **dict.fromkeys("ABCDGHKNOPQRUVXw&", 0.82),
+    **dict.fromkeys("mMW@%…+<>=#~^", 1.0),
+}
 #: Values beyond this are drawn as this: their difference is a number, too.
 _LARGEST = 1e300
 
@@ -22,6 +30,26 @@ _LARGEST = 1e300
 def safe(text: str) -> str:
     """Return a text for the inside of an element: what moves or hides text as escapes, no markup."""
     return html_escape(escape(text), quote=True)
+
+
+def text_width(text: str, size: float) -> float:
+    """Return how wide a text is at most, in a font of this size."""
+    return size * sum(_WIDTHS.get(c, _USUAL) if c.isascii() or c == "…" else display_width(c) for c in text)
+
+
+def fitted(text: str, room: float, size: float) -> str:
+    """Return a text that fits the room: as it is, or with its middle left out.
+
+    Example:
+        >>> fitted("gemm", 40, 10), fitted("matmul_spmd", 40, 10), fitted("silu_filtill", 40, 10)
+        ('gemm', 'ma…d', 'sil…ill')
+    """
+    if text_width(text, size) <= room:
+        return text
+    most = min(len(text) - 1, int(room / size / min(_WIDTHS.values())))
+    while most > 0 and text_width(cut := fit_width(text, most).rstrip(), size) > room:
+        most -= 1
+    return cut if most > 0 else ""
 
 
 def coordinate(value: float) -> str:

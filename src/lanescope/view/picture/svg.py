@@ -18,11 +18,11 @@ from lanescope.trace import Trace, row_packing
 from lanescope.trace.row_packing import RowsById
 from lanescope.view.formatting import display_width, escape, fit_width, format_count
 from lanescope.view.model.findings import SEVERITIES
-from lanescope.view.model.lod import LABELLED, OPACITIES, Detail, Rectangle
+from lanescope.view.model.lod import LABELLED, LEAST_LABEL, OPACITIES, Detail, Rectangle
 from lanescope.view.model.numbers import number_text
 from lanescope.view.model.palette import FILLS, LABEL, LIGHT, NEUTRAL
 from lanescope.view.model.view_model import ViewModel
-from lanescope.view.picture.markup import Mark, boxes, marks, safe, steps
+from lanescope.view.picture.markup import Mark, boxes, fitted, marks, safe, steps
 from lanescope.view.picture.markup import coordinate as n
 from lanescope.view.strip_layout import StripLayout
 
@@ -280,7 +280,7 @@ class _Picture:
         )
         text = self._fit(escape(name[:_LONGEST]), right - left - 6, size=10)
         shown = ""
-        if len(text) > 2:
+        if len(text) > LEAST_LABEL or text == escape(name[:_LONGEST]):
             shown = f'<text x="{n(left + 3)}" y="{n(y + 10)}" font-size="10" fill="{LABEL}">{safe(text)}</text>'
         size = f'width="{n(right - left)}" height="{_STRIP - 2}"'
         box = f'<rect x="{n(left)}" y="{n(y)}" {size} fill="{_fill(colour)}"/>'
@@ -422,7 +422,7 @@ class _Picture:
     # --- text -----------------------------------------------------------------------------------------------------
 
     def _fit(self, text: str, room: float, *, size: int = 11) -> str:
-        return fit_width(text, max(int(room / (size * _CHARACTER)), 0)).rstrip()
+        return fitted(text, room, size)
 
     def _text(
         self, x: float, y: float, text: str, *, size: int = 11, weight: int = 0, colour: str = "", anchor: str = ""

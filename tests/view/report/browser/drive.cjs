@@ -351,6 +351,7 @@ async function sideBySide(page) {
   results.lost = await lost.evaluate(() => ({
     facts: [...document.querySelectorAll('#facts .fact.bad')].map((fact) => fact.textContent),
     titles: [...document.querySelectorAll('#facts .fact.bad')].map((fact) => fact.title),
+    stats: [...document.querySelectorAll('.finding .stat')].map((stat) => [stat.textContent, stat.scrollWidth <= stat.clientWidth]),
     gaps: lanescope.model.tracks.reduce((sum, track) => sum + track.gaps.length, 0) }));
   results.lost.before = await state(lost);
   await lost.keyboard.press('n');

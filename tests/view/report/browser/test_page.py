@@ -166,6 +166,8 @@ def test_what_the_device_lost_is_in_the_header_and_findings_are_stepped_through(
     assert lost["facts"] == ["2kinds of data loss"]
     assert "records dropped by full lanes, at least: 15" in lost["titles"][0]
     assert lost["gaps"] > 0
+    assert {name for name, _ in lost["stats"]} >= {"cuda_dropped_at_least", "cuda_lane_full"}
+    assert all(is_whole for _, is_whole in lost["stats"]), "cards of one rule differ in the stat, which is not cut"
     steps = [(lost[at]["t0"], lost[at]["t1"], lost[at]["live"]) for at in ("before", "next", "second", "back")]
     assert len(set(steps[:3])) == 3
     assert steps[3][:2] == pytest.approx(steps[1][:2])

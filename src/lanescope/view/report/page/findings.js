@@ -7,6 +7,8 @@ import { pathOf } from './model.js';
 /** @typedef {import('./types.js').Finding} Finding */
 /** @typedef {import('./types.js').Place} Place */
 
+/** Rules that report stats name theirs at the end of the title, where a narrow card cuts. */
+const TITLE = /^(.*) \((\w+)\)$/;
 const ICONS = { error: '✕', warning: '!', notice: 'i' };
 
 /** @param {Place} place */
@@ -55,6 +57,7 @@ export class Findings {
   /** @param {Finding} finding  @returns {HTMLElement} */
   card(finding) {
     const { code, severity, title, help, count } = finding;
+    const [, rule, stat] = TITLE.exec(clean(title)) ?? ['', clean(title), ''];
     const places = finding.places.filter(canBeShown);
     const where = el('p');
     const position = el('span', { class: 'position' });
@@ -82,7 +85,7 @@ export class Findings {
     return el('div', { class: `finding ${severity}`, role: 'listitem' },
       el('span', { class: 'icon', role: 'img', 'aria-label': severity, title: severity }, ICONS[severity]),
       el('div', { class: 'what' },
-        el('div', { class: 'head', title: clean(title) }, el('b', {}, clean(title)), count > 1 ? el('span', {}, `× ${numberText(count, 'count')}`) : null,
+        el('div', { class: 'head', title: clean(title) }, el('b', {}, rule), stat ? el('span', { class: 'stat' }, stat) : null, count > 1 ? el('span', {}, `× ${numberText(count, 'count')}`) : null,
           el('span', { class: 'code' }, code)), where),
       el('div', { class: 'go' }, position, places.length ? next : null));
   }

@@ -4,6 +4,8 @@
 /** Pixels beyond which a slice is a rectangle of its own, and beyond which it has room for a label. */
 export const WIDE = 1.5;
 export const LABELLED = 26;
+/** Of a name that is cut to no more characters than these nothing is written: `s…y` tells nothing. */
+export const LEAST_LABEL = 4;
 /** Opacities of columns: a short slice alone stays visible. */
 export const OPACITIES = [0.42, 0.62, 0.82, 1];
 const RADIX = 16;

@@ -9,6 +9,7 @@ import { Findings } from './findings.js';
 import { clean, cutMiddle, fitMiddle, numberText } from './format.js';
 import { Keys } from './keys.js';
 import { Lanes } from './lanes.js';
+import { LEAST_LABEL } from './lod.js';
 import { Model, makeTracks } from './model.js';
 import { Pointer } from './pointer.js';
 import { setUpPrinting } from './print.js';
@@ -177,7 +178,7 @@ export class App {
   /** @param {string} text  @param {number} room pixels  @returns {string} as much of it as fits into a slice */
   fitText(text, room) {
     const fitted = fitMiddle(text, room, (part) => this.measure(part, '11px'));
-    return fitted.length > 2 || fitted === text ? fitted : '';
+    return fitted.length > LEAST_LABEL || fitted === text ? fitted : '';
   }
 }
 

@@ -1,6 +1,6 @@
 // Tables: sorted by any column, filtered, with bars for shares; names in them are searches, lanes and moments are places.
 import { button, el } from './dom.js';
-import { clean, cutMiddle, numberText, UNKNOWN } from './format.js';
+import { clean, cutMiddle, fitApart, numberText, UNKNOWN } from './format.js';
 import { pathOf } from './model.js';
 
 /** @typedef {import('./main.js').App} App */
@@ -146,8 +146,9 @@ function linkOf(app, value, row, columns, { kind }) {
  */
 export function matrixView({ names, shared }) {
   const shown = names.slice(0, MOST_NAMES_SHOWN).map((name) => clean(name));
+  const cut = (/** @type {string} */ name, /** @type {number} */ most) => fitApart(name, shown, most, (text) => text.length);
   const head = el('tr', {}, el('td'),
-    ...shown.map((name) => el('th', { scope: 'col', title: name }, el('span', {}, cutMiddle(name, 13)))));
+    ...shown.map((name) => el('th', { scope: 'col', title: name }, el('span', {}, cut(name, 13)))));
   const rows = shown.map((name, i) => {
     const whole = Number(shared[i][i]);
     const cells = shown.map((other, k) => {
@@ -158,7 +159,7 @@ export function matrixView({ names, shared }) {
       if (i !== k) cell.style.setProperty('--part', part.toFixed(3));
       return cell;
     });
-    return el('tr', {}, el('th', { scope: 'row', title: name }, cutMiddle(name, 24)), ...cells);
+    return el('tr', {}, el('th', { scope: 'row', title: name }, cut(name, 24)), ...cells);
   });
   return el('div', { class: 'matrixbox' }, el('p', { class: 'note' }, 'Percent of the row’s time in which the column runs too.'),
     el('table', { class: 'matrix' }, el('thead', {}, head), el('tbody', {}, ...rows)));

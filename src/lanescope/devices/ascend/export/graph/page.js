@@ -29,11 +29,16 @@ function summary(t) {
   const isMoment = length(t) === 0 && ['dummy', 'skipped'].includes(kind(t));
   return [...(isMoment ? [] : [length(t) === null ? 'no end' : span(length(t))]), ...slack].join(', ') || 'passed';
 }
+// As much of a text as fits; nothing where that would be three letters or fewer, which tell nothing.
 function cut(ctx, text, room) {
-  if (ctx.measureText(text).width <= room) return text;
-  let kept = Math.max(2, Math.floor(text.length * room / ctx.measureText(text).width) - 1);
-  const half = kept >> 1;
-  return `${text.slice(0, half)}…${text.slice(text.length - half)}`;
+  const width = ctx.measureText(text).width;
+  if (width <= room) return text;
+  for (let kept = Math.ceil(text.length * room / width); kept > 3; kept--) {
+    const tail = kept >> 1;
+    const shown = `${text.slice(0, kept - tail)}…${text.slice(text.length - tail)}`;
+    if (ctx.measureText(shown).width <= room) return shown;
+  }
+  return '';
 }
 function fill(t) {
   return T.color[t] >= 0 ? D.palette[T.color[t]] : css.none;
