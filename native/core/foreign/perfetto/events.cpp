@@ -166,36 +166,28 @@ Reader::Plain Reader::plain_event(ByteSpan body, const uint8_t* behind) {
     bool has_ts = false, has_clock = false;
     const uint8_t* event = nullptr;
     const uint8_t* new_texts = nullptr;
+    // Writers put fields in an order of their own, each always in the same one: tests one after another are foreseen.
+    const auto is_next = [&](uint32_t tag) { return p < end && *p == tag && (++p, true); };
+    const auto message = [&](const uint8_t*& found, uint64_t& bytes) {
+        if (found != nullptr || !quick_varint(p, bytes) || p > end || bytes > static_cast<uint64_t>(end - p)) return false;
+        found = p;
+        p += bytes;
+        return true;
+    };
     while (p < end) {
-        switch (quick_tag(p)) {
-            case kTimestamp << 3:
-                has_ts = true;
-                if (!steady_varint(p, step)) return Plain::no;
-                break;
-            case kSequenceId << 3:
-                if (!quick_varint(p, id)) return Plain::no;
-                break;
-            case kSequenceFlags << 3:
-                if (!quick_varint(p, flags)) return Plain::no;
-                break;
-            case kPacketClock << 3:
-                has_clock = true;
-                if (!quick_varint(p, clock_id)) return Plain::no;
-                break;
-            case kTrackEvent << 3 | kBytes:
-                if (event != nullptr || !quick_varint(p, size) || p > end || size > static_cast<uint64_t>(end - p)) return Plain::no;
-                event = p;
-                p += size;
-                break;
-            case kInternedData << 3 | kBytes:
-                if (new_texts != nullptr || !quick_varint(p, texts_size) || p > end ||
-                    texts_size > static_cast<uint64_t>(end - p)) {
-                    return Plain::no;
-                }
-                new_texts = p;
-                p += texts_size;
-                break;
-            default: return Plain::no;
+        const uint8_t* const before = p;
+        if (is_next(kTimestamp << 3)) {
+            has_ts = true;
+            if (!steady_varint(p, step)) return Plain::no;
+        }
+        if (is_next(kSequenceId << 3) && !quick_varint(p, id)) return Plain::no;
+        if (is_next(kSequenceFlags << 3) && !quick_varint(p, flags)) return Plain::no;
+        if (is_next(kInternedData << 3 | kBytes) && !message(new_texts, texts_size)) return Plain::no;
+        if (is_next(kTrackEvent << 3 | kBytes) && !message(event, size)) return Plain::no;
+        if (p == before) {
+            if (quick_tag(p) != kPacketClock << 3) return Plain::no;
+            has_clock = true;
+            if (!quick_varint(p, clock_id)) return Plain::no;
         }
     }
     if (p != end) return Plain::no;
@@ -213,28 +205,22 @@ Reader::Plain Reader::plain_event(ByteSpan body, const uint8_t* behind) {
         type = event[1];
     } else {
         for (p = event; p < end;) {
-            const uint8_t* const field = p;
-            const uint32_t tag = quick_tag(p);
-            switch (tag) {
-                case kType << 3:
-                    if (!quick_varint(p, type)) return Plain::no;
-                    break;
-                case kNameIid << 3:
-                    if (!quick_varint(p, name_id)) return Plain::no;
-                    break;
-                case kCategoryIid << 3:
-                    if (has_category || !quick_varint(p, category_id)) return Plain::no;
-                    has_category = true;
-                    break;
-                case kTrackUuid << 3:
-                    if (!quick_varint(p, uuid)) return Plain::no;
-                    has_uuid = true;
-                    break;
-                default:
-                    if (!extras) extras.emplace();
-                    p = extras->read(tag, field, p, end);
-                    if (p == nullptr) return Plain::no;
+            const uint8_t* const before = p;
+            if (is_next(kType << 3) && !quick_varint(p, type)) return Plain::no;
+            if (is_next(kNameIid << 3) && !quick_varint(p, name_id)) return Plain::no;
+            if (is_next(kTrackUuid << 3)) {
+                if (!quick_varint(p, uuid)) return Plain::no;
+                has_uuid = true;
             }
+            if (is_next(kCategoryIid << 3)) {
+                if (has_category || !quick_varint(p, category_id)) return Plain::no;
+                has_category = true;
+            }
+            if (p != before) continue;
+            if (!extras) extras.emplace();
+            const uint32_t tag = quick_tag(p);
+            p = extras->read(tag, before, p, end);
+            if (p == nullptr) return Plain::no;
         }
         if (p != end) return Plain::no;
     }
