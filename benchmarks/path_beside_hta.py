@@ -33,16 +33,21 @@ with tempfile.TemporaryDirectory() as folder:
     sys.stdout = out
 def spent(by):
     return found.fillna({by: ""}).groupby(by).duration.sum().to_dict()
-print(json.dumps({"names": spent("s_name"), "kinds": spent("bound_by"), "sum": float(found.duration.sum())}))
+counts = {"nodes": len(graph.critical_path_nodes), "events": len(graph.critical_path_events_set)}
+for edge in graph.critical_path_edges_set:
+    counts[edge.type.name] = counts.get(edge.type.name, 0) + 1
+total = float(found.duration.sum())
+print(json.dumps({"names": spent("s_name"), "kinds": spent("bound_by"), "sum": total, "counts": counts}))
 """
 
 
 class Answer(NamedTuple):
-    """A path: time by name and by kind, and all of it; us."""
+    """A path: time by name and by kind, and all of it, us; how many nodes, events and edges of each type it has."""
 
     names: dict[str, float]
     kinds: dict[str, float]
     total: float
+    counts: dict[str, int]
 
 
 def of_hta(path: Path, annotation: str, instance: int) -> Answer:
@@ -52,7 +57,7 @@ def of_hta(path: Path, annotation: str, instance: int) -> Answer:
         peers.MissingPeerError: it is not here, or fails.
     """
     found: dict[str, Any] = json.loads(peers.run(_HTA, path, annotation, str(instance), group=peers.HTA))
-    return Answer(found["names"], found["kinds"], found["sum"])
+    return Answer(found["names"], found["kinds"], found["sum"], found["counts"])
 
 
 def of_lanescope(path: Path, annotation: str, instance: int) -> Answer:
@@ -72,7 +77,7 @@ def of_lanescope(path: Path, annotation: str, instance: int) -> Answer:
         by_cause[part["cause"]] = by_cause.get(part["cause"], 0) + part["dur"]
     total = sum(by_name.values())
     in_us = ({name: dur / 1000 for name, dur in of.items()} for of in (by_name, by_cause))
-    return Answer(*in_us, total / 1000)
+    return Answer(*in_us, total / 1000, {})
 
 
 def table(one: Answer, two: Answer) -> str:

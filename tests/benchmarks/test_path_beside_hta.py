@@ -39,6 +39,15 @@ def test_hta_s_sum_lacks_what_ours_names(side_by_side, capture):
         pytest.skip(f"HolisticTraceAnalysis is not here: {error}")
     ours = side_by_side.of_lanescope(capture, ANNOTATION, 1)
     assert theirs.total == sum(theirs.kinds.values()) == 241_724
+    assert round(theirs.kinds["cpu_bound"] / theirs.total, 4) == 0.9978
+    assert theirs.counts == {
+        "nodes": 315,
+        "events": 159,
+        "OPERATOR_KERNEL": 288,
+        "DEPENDENCY": 20,
+        "KERNEL_KERNEL_DELAY": 5,
+        "KERNEL_LAUNCH_DELAY": 1,
+    }
     # Both walk the host; at the end HTA takes the kernels that the host need not wait for.
     kernels = {name: dur for name, dur in theirs.names.items() if name not in ours.names}
     assert sum(kernels.values()) - theirs.kinds["gpu_compute_bound"] in (0, theirs.kinds["gpu_kernel_kernel_overhead"])

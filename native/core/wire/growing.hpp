@@ -58,6 +58,15 @@ public:
         if (count != 0) std::memcpy(data_ + size_, values, count * sizeof(T));
         size_ += count;
     }
+    // The same of bytes behind which 16 of any kind may be read: few are moved as 16.
+    void append_slack(const T* values, size_t count)
+        requires(sizeof(T) == 1)
+    {
+        if (count > 16 || room_ - size_ < 16) [[unlikely]] return append(values, count);
+        std::memcpy(data_ + size_, values, 16);
+        size_ += count;
+        is_clear_ = false;
+    }
     // So many values may come: address space for them is taken at once, memory only as they do.
     void expect(size_t count) { expected_ = count * sizeof(T) < kLarge ? 0 : count; }
     void fill_up(size_t count, T value) {

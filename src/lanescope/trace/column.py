@@ -44,7 +44,7 @@ def look_up(table: npt.NDArray[T], codes: npt.NDArray[np.int32]) -> npt.NDArray[
     """
     found = np.empty(len(codes), table.dtype)
     for at in range(0, len(codes), _WIDENED):
-        found[at : at + _WIDENED] = table[codes[at : at + _WIDENED].astype(np.intp)]
+        found[at : at + _WIDENED] = table[codes[at : at + _WIDENED].astype(np.intp, copy=False)]
     return found
 
 

@@ -1,10 +1,15 @@
 """Figures that files of others must give, to the nanosecond."""
 
+from decimal import Decimal
+from math import ceil, floor
+
 import numpy as np
 import pytest
 
 import lanescope
+from foreign.kineto import oracle
 from lanescope.analysis import check
+from lanescope.analysis.critical_path.answer import CriticalPath
 from lanescope.errors import UsageError
 from lanescope.foreign.kineto.analysis.breakdown import (
     breakdown,
@@ -125,6 +130,59 @@ def test_nothing_is_lost_to_rounding(opened):
     assert "kineto_unlaunched" not in texts(trace.stats, "name")
 
 
+def of_plain_reader(path, *, is_rounded):
+    """Figures of device rows whose call began before the last step, us; rounded: each row inwards to whole us."""
+    events = oracle.complete(oracle.load(path))
+    steps = [event["ts"] for event in events if event["name"].startswith("ProfilerStep")]
+    calls = {}
+    for event in events:
+        if event.get("cat") in oracle.CALLS:
+            calls.setdefault(oracle.arguments(event).get("correlation"), event)
+    rows = []
+    for event in events:
+        call = calls.get(oracle.arguments(event).get("correlation", -1))
+        if event.get("cat") not in oracle.DEVICE or call is None or (steps and call["ts"] >= max(steps)):
+            continue
+        begin, end = event["ts"], event["ts"] + event["dur"]
+        if is_rounded:
+            begin, end = ceil(begin), floor(end)
+        kind = "communication" if "nccl" in event["name"] else "compute" if event["cat"] == "kernel" else "memory"
+        rows.append((begin, max(begin, end), kind))
+
+    def covered(*kinds):
+        total, reached = 0, rows[0][0] - 10**9
+        for begin, end, _ in sorted(row for row in rows if row[2] in kinds):
+            total += max(end - max(begin, reached), 0)
+            reached = max(reached, end)
+        return total
+
+    busy = covered("compute", "communication", "memory")
+    compute, communication = covered("compute"), covered("communication")
+    hidden = communication + compute - covered("compute", "communication")
+    window = max(end for _, end, _ in rows) - min(begin for begin, _, _ in rows)
+    share = round(float(hidden / communication) * 100, 2) if communication else None
+    return len(rows), window, window - busy, compute, busy - compute, share
+
+
+@pytest.mark.parametrize(
+    ("name", "of_hta"),
+    [
+        ("hta/nccl_data", (2516, 435_586, 338_781, 75_169, 21_636, 14.31)),
+        ("hta/trace_diff_control", (7875, 383_404, 62_119, 234_760, 86_525, 47.03)),
+        ("hta/amd_trace", (16, 8_911, 8_780, 96, 35, None)),
+    ],
+)
+def test_figures_of_holistic_trace_analysis_are_those_of_rows_rounded_inwards(corpus, opened, name, of_hta):
+    """Rounding is all that tells its figures from ours: the rows are the same."""
+    path = corpus / "foreign" / f"{name}.json.gz"
+    assert of_plain_reader(path, is_rounded=True) == of_hta
+    trace = opened(name)
+    row = only(breakdown_before_last_step(trace) if name != "hta/amd_trace" else breakdown(trace))
+    share = None if not row["communication_ns"] else round(row["hidden_share"] * 100, 2)
+    ours = [row["window_ns"], row["idle_ns"], row["compute_ns"], row["busy_ns"] - row["compute_ns"]]
+    assert (row["rows"], *(Decimal(ns) / 1000 for ns in ours), share) == of_plain_reader(path, is_rounded=False)
+
+
 def measured(trace):
     """The second instance of the annotation that measures the forward pass, its rows and what they launched."""
     names = {name for name in texts(trace.slices, "name").tolist() if name.endswith("|measure|forward]")}
@@ -166,6 +224,19 @@ def test_own_time_of_nested_rows_and_delays_of_kernels(opened):
         call = inside(clamp, "cudaLaunchKernel")
         parts.append((*before_and_behind(relu, clamp), *before_and_behind(clamp, call), int(dur[call])))
     assert (15, 32, 14, 15, 17) in parts
+    # The kernel of a transform on a stream of its own, and the one after it.
+    flows, lanes = trace.flows, trace.slices.values("track_id")
+    (flow,) = [
+        row
+        for row in np.flatnonzero(texts(flows, "kind") == "submit").tolist()
+        if flows.values("src_slice_id")[row] in host
+        and trace.tracks.values("name")[lanes[flows.values("dst_slice_id")[row]]] == "stream 20"
+        and "fft2d_r2c" in names[flows.values("dst_slice_id")[row]]
+    ]
+    kernel = flows.values("dst_slice_id")[flow]
+    assert (flows.values("dst_ts")[flow] - flows.values("src_ts")[flow]) // 1000 == 27
+    behind = ts[(lanes == lanes[kernel]) & (ts > ts[kernel])]
+    assert behind.min() - ts[kernel] - dur[kernel] == 7
 
 
 def test_difference_of_an_iteration(opened):
@@ -193,9 +264,11 @@ def test_a_file_that_was_cut_has_notices_only(opened):
     (step,) = named(trace, "ProfilerStep#1010")
     dur = trace.slices.values("dur")
     assert int(dur[step]) == 122_149_000
-    calls = {name: dur[named(trace, name)].tolist() for name in ("cudaEventQuery", "cudaLaunchKernel")}
-    assert 4000 in calls["cudaEventQuery"]
-    assert 4000 in calls["cudaLaunchKernel"]
+    durations = {name: dur[named(trace, name)].tolist() for name in texts(trace.slices, "name").tolist()}
+    assert 4000 in durations["cudaEventQuery"]
+    assert 4000 in durations["cudaLaunchKernel"]
+    assert 0 in durations["aten::empty"]
+    assert 0 in durations["aten::as_strided"]
     (stat,) = [row for row in trace.stats.rows() if row["name"] == "kineto_unlaunched"]
     assert stat["count"] == 16
     assert {finding.severity for finding in check.run(trace)} == {"notice"}
@@ -218,6 +291,12 @@ def test_waits_of_streams_for_events(opened):
     assert len(named(trace, "cudaEventRecord")) == 4
     roles = trace.tracks.values("name")[trace.slices.values("track_id")[syncs.values("slice_id")]]
     assert all(str(name).endswith(" sync") for name in roles.tolist())
+    # Order is all that a wait gives: no edge of one takes time.
+    graph = CriticalPath(trace).made.graph
+    kinds = [kind.name for kind in graph.kinds]
+    waits = np.isin(graph.edges["kind"], [kinds.index(name) for name in ("sync", "stream wait")])
+    assert np.count_nonzero(waits) > 0
+    assert not graph.edges["floor"][waits].any()
 
 
 def test_a_step_that_ends_after_the_record(opened):

@@ -216,6 +216,18 @@ bool is_damaged(ByteSpan text) {
     return false;
 }
 
+// Whether an annotation is what most are: a name by an id below 128, and an integer or a truth value.
+bool is_number(ByteSpan body, uint64_t& name) {
+    constexpr uint8_t kName = kValueNameIid << 3, kLeast = kBool << 3, kMost = kSigned << 3;
+    if (body.size() < 4 || body.size() > 12 || body[0] != kName || body[1] >= 0x80) return false;
+    if ((body[2] & 7) != kVarint || body[2] < kLeast || body[2] > kMost || body.back() >= 0x80) return false;
+    for (const uint8_t byte : body.subspan(3, body.size() - 4)) {
+        if (byte < 0x80) return false;
+    }
+    name = body[1];
+    return true;
+}
+
 }  // namespace
 
 // Count the names and texts of annotations that their sequence does not have, or that are damaged; those inside of values
@@ -227,6 +239,10 @@ void Reader::look_at(const Sequence& sequence, ByteSpan notes) {
     Fields fields(notes);
     Field annotation;
     while (fields.next(annotation)) {
+        if (uint64_t name = 0; is_number(annotation.bytes, name)) [[likely]] {
+            unknown += name != 0 && (known == nullptr || known->names.find(name) < 0);
+            continue;
+        }
         Fields parts(annotation.bytes);
         Field part;
         while (parts.next(part)) {

@@ -1,5 +1,6 @@
 // Events of tracks: one message each.
 #include <algorithm>
+#include <optional>
 
 #include "core/foreign/perfetto/fields.hpp"
 #include "core/foreign/perfetto/reader.hpp"
@@ -66,7 +67,7 @@ void Reader::sample(Sequence& sequence, int64_t ts, int32_t clock, int32_t track
     samples.series.push_back(sequence.series);
 }
 
-int64_t Reader::add_event(Sequence& sequence, const Event& event) {
+[[gnu::always_inline]] inline int64_t Reader::add_event(Sequence& sequence, const Event& event) {
     use_clock(event.clock);
     sequence.last_ts = event.ts;
     sequence.last_clock = event.clock;
@@ -156,109 +157,118 @@ struct Extras {
 }  // namespace
 
 // The packet that most are: of a known sequence, with an event of the newer form that has a type, and whose parts come
-// once. Return false where it is another one; then nothing was changed.
-bool Reader::plain_event(ByteSpan body, const uint8_t* behind) {
+// once; maybe with the texts that it is the first to use. Nothing is changed where it is another one.
+Reader::Plain Reader::plain_event(ByteSpan body, const uint8_t* behind) {
     const uint8_t* p = body.data();
     const uint8_t* end = p + body.size();
-    if (behind - end < kSlack) return false;
-    uint64_t step = 0, id = 0, flags = 0, clock_id = 0, size = 0;
+    if (behind - end < kSlack) return Plain::no;
+    uint64_t step = 0, id = 0, flags = 0, clock_id = 0, size = 0, texts_size = 0;
     bool has_ts = false, has_clock = false;
     const uint8_t* event = nullptr;
+    const uint8_t* new_texts = nullptr;
+    // Writers put fields in an order of their own, each always in the same one: tests one after another are foreseen.
+    const auto is_next = [&](uint32_t tag) { return p < end && *p == tag && (++p, true); };
+    const auto message = [&](const uint8_t*& found, uint64_t& bytes) {
+        if (found != nullptr || !quick_varint(p, bytes) || p > end || bytes > static_cast<uint64_t>(end - p)) return false;
+        found = p;
+        p += bytes;
+        return true;
+    };
     while (p < end) {
-        switch (quick_tag(p)) {
-            case kTimestamp << 3:
-                has_ts = true;
-                if (!quick_varint(p, step)) return false;
-                break;
-            case kSequenceId << 3:
-                if (!quick_varint(p, id)) return false;
-                break;
-            case kSequenceFlags << 3:
-                if (!quick_varint(p, flags)) return false;
-                break;
-            case kPacketClock << 3:
-                has_clock = true;
-                if (!quick_varint(p, clock_id)) return false;
-                break;
-            case kTrackEvent << 3 | kBytes:
-                if (event != nullptr || !quick_varint(p, size) || p > end || size > static_cast<uint64_t>(end - p)) return false;
-                event = p;
-                p += size;
-                break;
-            default: return false;
+        const uint8_t* const before = p;
+        if (is_next(kTimestamp << 3)) {
+            has_ts = true;
+            if (!steady_varint(p, step)) return Plain::no;
+        }
+        if (is_next(kSequenceId << 3) && !quick_varint(p, id)) return Plain::no;
+        if (is_next(kSequenceFlags << 3) && !quick_varint(p, flags)) return Plain::no;
+        if (is_next(kInternedData << 3 | kBytes) && !message(new_texts, texts_size)) return Plain::no;
+        if (is_next(kTrackEvent << 3 | kBytes) && !message(event, size)) return Plain::no;
+        if (p == before) {
+            if (quick_tag(p) != kPacketClock << 3) return Plain::no;
+            has_clock = true;
+            if (!quick_varint(p, clock_id)) return Plain::no;
         }
     }
-    if (p != end) return false;
-    if (event == nullptr || !has_ts) return false;
+    if (p != end) return Plain::no;
+    if (event == nullptr || !has_ts) return Plain::no;
     Sequence* const sequence = known_sequence(id);
-    if (sequence == nullptr || (flags != 0 && (flags != kNeedsState || !sequence->is_valid))) return false;
+    if (sequence == nullptr || (flags != 0 && (flags != kNeedsState || !sequence->is_valid))) return Plain::no;
     if (!has_clock) clock_id = sequence->default_clock;
     Clock* const clock = clock_id == 0 ? nullptr : sequence->used;
-    if (clock_id != 0 && (clock == nullptr || clock->id != clock_id)) return false;
+    if (clock_id != 0 && (clock == nullptr || clock->id != clock_id)) return Plain::no;
     uint64_t type = 0, name_id = 0, category_id = 0, uuid = 0;
-    bool has_uuid = false, has_category = false, has_extras = false;
-    Extras extras;
+    bool has_uuid = false, has_category = false;
+    std::optional<Extras> extras;  // hardly half of them have any
     end = event + size;
-    for (p = event; p < end;) {
-        const uint8_t* const field = p;
-        const uint32_t tag = quick_tag(p);
-        switch (tag) {
-            case kType << 3:
-                if (!quick_varint(p, type)) return false;
-                break;
-            case kNameIid << 3:
-                if (!quick_varint(p, name_id)) return false;
-                break;
-            case kCategoryIid << 3:
-                if (has_category || !quick_varint(p, category_id)) return false;
-                has_category = true;
-                break;
-            case kTrackUuid << 3:
-                if (!quick_varint(p, uuid)) return false;
+    if (size == 2 && event[0] == kType << 3) {  // the end of a slice
+        type = event[1];
+    } else {
+        for (p = event; p < end;) {
+            const uint8_t* const before = p;
+            if (is_next(kType << 3) && !quick_varint(p, type)) return Plain::no;
+            if (is_next(kNameIid << 3) && !quick_varint(p, name_id)) return Plain::no;
+            if (is_next(kTrackUuid << 3)) {
+                if (!quick_varint(p, uuid)) return Plain::no;
                 has_uuid = true;
-                break;
-            default:
-                has_extras = true;
-                p = extras.read(tag, field, p, end);
-                if (p == nullptr) return false;
+            }
+            if (is_next(kCategoryIid << 3)) {
+                if (has_category || !quick_varint(p, category_id)) return Plain::no;
+                has_category = true;
+            }
+            if (p != before) continue;
+            if (!extras) extras.emplace();
+            const uint32_t tag = quick_tag(p);
+            p = extras->read(tag, before, p, end);
+            if (p == nullptr) return Plain::no;
         }
+        if (p != end) return Plain::no;
     }
-    if (p != end) return false;
-    if (type < 1 || type > 3) return false;
+    if (type < 1 || type > 3) return Plain::no;
+    if (extras && ((extras->name != nullptr && name_id != 0) || (extras->category != nullptr && has_category))) {
+        return Plain::no;
+    }
+    if (new_texts != nullptr && !sequence->is_valid) return Plain::no;
+    ++packets;
+    if (new_texts != nullptr && !intern(*sequence, {new_texts, static_cast<size_t>(texts_size)})) {
+        note(Fault::invalid);
+        return Plain::lost;
+    }
     int32_t name = -1, category = -1;
-    if (name_id != 0 && (name = sequence->names.find(name_id)) < 0) return false;
-    if (has_category && (category = sequence->categories.find(category_id)) < 0) return false;
-    if (has_extras) {
-        if ((extras.name != nullptr && name_id != 0) || (extras.category != nullptr && has_category)) return false;
-        if (extras.name != nullptr) name = names.code(text_of({extras.name, extras.name_size}));
-        if (extras.category != nullptr) category = categories.code(text_of({extras.category, extras.category_size}));
+    int64_t unknown = 0;
+    if (name_id != 0) unknown += (name = sequence->names.find(name_id)) < 0;
+    if (has_category) unknown += (category = sequence->categories.find(category_id)) < 0;
+    if (unknown != 0) [[unlikely]] note(Fault::unknown_text, unknown);
+    if (extras) {
+        if (extras->name != nullptr) name = names.code(text_of({extras->name, extras->name_size}));
+        if (extras->category != nullptr) category = categories.code(text_of({extras->category, extras->category_size}));
     }
     uint64_t ts = step;
     if (clock != nullptr) {
         ts *= clock->multiplier;
         if (clock->is_incremental) ts = clock->last += ts;
     }
-    ++packets;
-    const int64_t place = add_event(*sequence, {static_cast<int64_t>(ts), clock == nullptr ? 0 : clock->number,
-                                                track_number(*sequence, has_uuid, uuid), name, category,
-                                                static_cast<EventType>(type)});
-    if (!has_extras) return true;
-    if (extras.notes != nullptr) {
+    const int32_t track = !has_uuid && sequence->default_number >= 0 ? sequence->default_number
+                                                                     : track_number(*sequence, has_uuid, uuid);
+    const int64_t place = add_event(*sequence, {static_cast<int64_t>(ts), clock == nullptr ? 0 : clock->number, track, name,
+                                                category, static_cast<EventType>(type)});
+    if (!extras) return Plain::read;
+    if (extras->notes != nullptr) {
         const size_t offset = arena.size();
-        arena.append(extras.notes, static_cast<size_t>(extras.notes_end - extras.notes));
+        arena.append_slack(extras->notes, static_cast<size_t>(extras->notes_end - extras->notes));
         annotate(*sequence, place, offset);
     }
-    if (extras.has_correlation) {
+    if (extras->has_correlation) {
         correlations.event.push_back(place);
-        correlations.number.push_back(extras.correlation);
+        correlations.number.push_back(extras->correlation);
         correlations.text.push_back(-1);
     }
-    if (extras.has_flow) {
+    if (extras->has_flow) {
         flows.event.push_back(place);
-        flows.id.push_back(extras.flow);
-        flows.role.push_back(extras.is_terminating ? 1 : 0);
+        flows.id.push_back(extras->flow);
+        flows.role.push_back(extras->is_terminating ? 1 : 0);
     }
-    return true;
+    return Plain::read;
 }
 
 Reader::Kind Reader::event(Sequence& sequence, ByteSpan body, bool has_ts, int64_t ts, int32_t clock) {

@@ -78,9 +78,100 @@ public:
     bool is_disordered = false;
 
 private:
+    static constexpr size_t kNoOpen = ~size_t{0};
+
     int64_t begin(Track& track, const Event& event, bool stays);
     void close(Track& track, size_t place, int64_t ts);
-    size_t match(const Track& track, const Event& end) const;
+    void close_below(Track& track, size_t place, int64_t ts);  // slices that began later are open
+    // Return the place in the stack of the slice that an end is of: the innermost one whose name and category are not
+    // others.
+    size_t match(const Track& track, const Event& end) const {
+        if (end.name >= 0 || end.category >= 0) return match_named(track, end);
+        return track.open.empty() ? kNoOpen : track.open.size() - 1;
+    }
+    size_t match_named(const Track& track, const Event& end) const;
 };
+
+inline void Pairs::close(Track& track, size_t place, int64_t ts) {
+    const Track::Open ended = track.open[place];
+    slices.dur[static_cast<size_t>(ended.row)] = ts - slices.ts[static_cast<size_t>(ended.row)];
+    --open;
+    // What ends at the very moment at which the one around it ended does not cross it.
+    if (ended.crosses && ts > ended.crossed) crossing.push_back(ended.row);
+    if (place + 1 != track.open.size()) return close_below(track, place, ts);
+    track.open.pop_back();
+}
+
+
+inline int64_t Pairs::begin(Track& track, const Event& event, bool stays) {
+    const size_t row = slices.ts.size();
+    if (slices.ts.is_full()) [[unlikely]] {
+        slices.ts.grow();
+        slices.dur.grow(slices.ts.room());
+        slices.track.grow(slices.ts.room());
+        slices.name.grow(slices.ts.room());
+    }
+    slices.ts.push_within(event.ts);
+    slices.dur.push_within(-1);
+    slices.track.push_within(event.track);
+    slices.name.push_within(event.name);
+    if (event.category >= 0 || !slices.category.empty()) {
+        slices.category.fill_up(row, -1);
+        slices.category.push_back(event.category);
+    }
+    if (stays) track.open.push_back({static_cast<int64_t>(row), 0, false});
+    ++open;
+    track.has_rows = true;
+    return place_of(row, Role::begin);
+}
+
+inline int64_t Pairs::add(const Event& event) {
+    const auto number = static_cast<size_t>(event.track);
+    if (number >= tracks.size()) [[unlikely]] tracks.resize(number + 1);
+    Track& track = tracks[number];
+    if (track.clock != event.clock || event.ts < track.last) [[unlikely]] {
+        if (track.clock >= 0) {
+            is_disordered = true;
+            return kNoPlace;
+        }
+        track.clock = event.clock;
+        track.first = event.ts;
+    }
+    track.last = event.ts;
+    if (track.first_name < 0) track.first_name = event.name;
+    switch (event.type) {
+        case EventType::begin: return begin(track, event, true);
+        case EventType::complete: return begin(track, event, false);
+        case EventType::instant: {
+            const size_t row = instants.ts.size();
+            instants.ts.push_back(event.ts);
+            instants.track.push_back(event.track);
+            instants.name.push_back(event.name);
+            instants.category.push_back(event.category);
+            track.has_rows = true;
+            return place_of(row, Role::instant);
+        }
+        case EventType::state: {  // ends the state before; one without a name begins none
+            int64_t place = kNoPlace;
+            if (!track.open.empty()) {
+                place = place_of(static_cast<size_t>(track.open.back().row), Role::end);
+                close(track, track.open.size() - 1, event.ts);
+            }
+            return event.name >= 0 ? begin(track, event, true) : place;
+        }
+        case EventType::end: {
+            const size_t place = match(track, event);
+            if (place == kNoOpen) {
+                lone.ts.push_back(event.ts);
+                lone.track.push_back(event.track);
+                return place_of(lone.ts.size() - 1, Role::lone);
+            }
+            const auto row = static_cast<size_t>(track.open[place].row);
+            close(track, place, event.ts);
+            return place_of(row, Role::end);
+        }
+        default: return kNoPlace;
+    }
+}
 
 }  // namespace lanescope::foreign_perfetto

@@ -95,8 +95,8 @@ size_t Reader::scan(ByteSpan data, size_t at, uint64_t offset, bool is_last) {
         const ByteSpan body{p, static_cast<size_t>(size)};
         const size_t next = static_cast<size_t>(p - begin) + body.size();
         const uint64_t whole = next - at;
-        if (plain_event(body, end)) {
-            decoded += whole;
+        if (const Plain found = plain_event(body, end); found != Plain::no) {
+            (found == Plain::lost ? lost : decoded) += whole;
             at = next;
             continue;
         }
@@ -175,8 +175,8 @@ void Reader::unpacked(ByteSpan content) {
         }
         const ByteSpan body{p, static_cast<size_t>(size)};
         const size_t next = static_cast<size_t>(p - content.data()) + body.size();
-        if (plain_event(body, end)) {
-            good += next - at;
+        if (const Plain found = plain_event(body, end); found != Plain::no) {
+            (found == Plain::lost ? bad_bytes : good) += next - at;
             at = next;
             continue;
         }

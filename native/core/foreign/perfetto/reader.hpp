@@ -6,6 +6,7 @@
 #pragma once
 #include <cstddef>
 #include <cstdint>
+#include <deque>
 #include <map>
 #include <memory>
 #include <string>
@@ -182,7 +183,7 @@ public:
     Texts texts;                         // of arguments, correlations and scopes
     Growing<uint8_t> arena;              // annotations
     std::vector<uint8_t> message_bytes;  // messages
-    std::vector<Generation> generations;
+    std::deque<Generation> generations;
     Found faults[static_cast<size_t>(Fault::count)];
     std::map<uint32_t, std::pair<int64_t, int64_t>> other;  // packets and bytes by field number
     std::map<uint32_t, int64_t> unread;                     // fields of events that have no place in the model
@@ -228,11 +229,12 @@ private:
     struct OldParts;
     struct Marks;
     enum class Kind : uint8_t { read, other, lost, packed };
+    enum class Plain : uint8_t { no, read, lost };
 
     size_t search(ByteSpan data, size_t at, uint64_t offset, bool is_last);
     void lose(uint64_t offset, uint64_t size);
     bool parse(ByteSpan body, Parts& parts) const;
-    bool plain_event(ByteSpan body, const uint8_t* behind);  // behind the bytes that may be read
+    Plain plain_event(ByteSpan body, const uint8_t* behind);  // behind the bytes that may be read
     Kind packet(ByteSpan body, const Parts& parts, bool is_nested);
     Kind fail(Fault fault);
     Sequence& sequence_of(uint32_t id);

@@ -62,4 +62,10 @@ void Texts::grow() {
     }
 }
 
+int32_t Ids::find_sparse(uint64_t id) const {
+    if (sparse_ == nullptr) return kNone;
+    const auto found = sparse_->find(id);
+    return found == sparse_->end() ? kNone : found->second;
+}
+
 }  // namespace lanescope::foreign_perfetto

@@ -1,6 +1,7 @@
 // Texts by code, in order of first sight; and the ids by which one sequence of packets calls them.
 #pragma once
 #include <cstdint>
+#include <memory>
 #include <string_view>
 #include <unordered_map>
 #include <vector>
@@ -34,11 +35,9 @@ class Ids {
 public:
     static constexpr int32_t kNone = -1;
 
-    int32_t find(uint64_t id) const {
-        if (id < dense_.size() && dense_[static_cast<size_t>(id)] != kNone) return dense_[static_cast<size_t>(id)];
-        if (sparse_.empty()) return kNone;
-        const auto found = sparse_.find(id);
-        return found == sparse_.end() ? kNone : found->second;
+    [[gnu::always_inline]] int32_t find(uint64_t id) const {
+        if (id < dense_.size() && dense_[static_cast<size_t>(id)] != kNone) [[likely]] return dense_[static_cast<size_t>(id)];
+        return find_sparse(id);
     }
     // Keep the first code of an id; false where it has another one.
     bool add(uint64_t id, int32_t code) {
@@ -47,19 +46,22 @@ public:
             if (id >= dense_.size()) dense_.resize(static_cast<size_t>(id) + 1, kNone);
             dense_[static_cast<size_t>(id)] = code;
         } else {
-            sparse_.emplace(id, code);
+            if (sparse_ == nullptr) sparse_ = std::make_unique<std::unordered_map<uint64_t, int32_t>>();
+            sparse_->emplace(id, code);
         }
         return true;
     }
     void clear() {
         dense_.clear();
-        sparse_.clear();
+        sparse_.reset();
     }
 
 private:
+    int32_t find_sparse(uint64_t id) const;
+
     static constexpr uint64_t kSlack = 16;
     std::vector<int32_t> dense_;
-    std::unordered_map<uint64_t, int32_t> sparse_;
+    std::unique_ptr<std::unordered_map<uint64_t, int32_t>> sparse_;  // hardly any sequence has it
 };
 
 }  // namespace lanescope::foreign_perfetto

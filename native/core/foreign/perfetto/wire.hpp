@@ -85,6 +85,21 @@ inline constexpr ptrdiff_t kSlack = 16;
     return p != nullptr;
 }
 
+// The same, of one that has one byte as often as two: which, no processor foresees, so it is not asked.
+[[gnu::always_inline]] inline bool steady_varint(const uint8_t*& p, uint64_t& value) {
+    const uint64_t first = p[0], second = p[1];
+    const uint64_t has_second = first >> 7;
+    if ((has_second & second >> 7) != 0) [[unlikely]] {
+        const Varint found = read_long_varint(p);
+        value = found.value;
+        p = found.behind;
+        return p != nullptr;
+    }
+    value = (first & 0x7F) | (second << 7 & (0 - has_second));
+    p += 1 + has_second;
+    return true;
+}
+
 // One field: a number, or the bytes of a text or message.
 struct Field {
     uint32_t number = 0;

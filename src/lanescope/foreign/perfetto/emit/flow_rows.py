@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -37,17 +37,21 @@ class FlowRows:
         columns = self._line.found.tables["flows"]
         own = np.flatnonzero(rows.flows >= 0)
         places = rows.flows[own]
-        found = [flows.chains(places, columns["id"][own], columns["role"][own], rows.ends(places)[1])]
+        known = _Events(places, *rows.ends(places))
+        chained = flows.chains(np.arange(len(own)), columns["id"][own], columns["role"][own], known.ts)
+        sides, lone = [known.only(chained.source), known.only(chained.destination)], chained.lone
         legacy, events = self._line.legacy, rows.events
         if legacy is not None and events is not None:
             bound = flows.from_one([bind for bind in legacy.bind if events.known[bind[0]]], events.ts)
-            found.append(flows.Arrows(events.places[bound.source], events.places[bound.destination], bound.lone))
-            found.append(self._legacy_chains(legacy, events))
-        source = np.concatenate([each.source for each in found])
-        destination = np.concatenate([each.destination for each in found])
-        builder.add_stat("perfetto_flow_unmatched", sum(each.lone for each in found), input_id=input_id)
-        is_there = (source >= 0) & (destination >= 0)
-        ends = [_End(self._line, places[is_there]) for places in (source, destination)]
+            older = [flows.Arrows(events.places[bound.source], events.places[bound.destination], bound.lone)]
+            older.append(self._legacy_chains(legacy, events))
+            source, destination = (np.concatenate(side) for side in zip(*(each[:2] for each in older), strict=True))
+            is_there = (source >= 0) & (destination >= 0)
+            for number, places in enumerate((source[is_there], destination[is_there])):
+                sides[number] = sides[number].joined(_Events(places, *rows.ends(places)))
+            lone += sum(each.lone for each in older)
+        builder.add_stat("perfetto_flow_unmatched", lone, input_id=input_id)
+        ends = [_End(self._line, side) for side in sides]
         # An end that lies on nothing that is drawn does not count.
         is_drawn = (ends[0].lane >= 0) & (ends[1].lane >= 0)
         ends = [end.only(is_drawn) for end in ends]
@@ -125,21 +129,35 @@ class FlowRows:
         return -1
 
 
+class _Events(NamedTuple):
+    """Events by place, track and time: int64 [n] each."""
+
+    places: Int64
+    track: Int64
+    ts: Int64
+
+    def only(self, rows: Any) -> _Events:
+        return _Events(*(column[rows] for column in self))
+
+    def joined(self, other: _Events) -> _Events:
+        return _Events(*map(np.concatenate, zip(self, other, strict=True)))
+
+
 class _End:
     """One end of each flow.
 
     Args:
         line: the timeline.
-        places: int64 [n], places of the events, all known.
+        events: the event of each; all places are known.
     """
 
-    def __init__(self, line: Timeline, places: Int64) -> None:
-        self._line, self.places = line, places
-        track, ts = line.rows.ends(places)
-        self.lane: Int64 = line.lanes[track]
-        self.slice: Int64 = np.where(places & 3 <= END, places >> 2, -1)
+    def __init__(self, line: Timeline, events: _Events) -> None:
+        self._line, self._events, self.places, ts = line, events, events.places, events.ts
+        self.lane: Int64 = line.lanes[events.track]
+        self.slice: Int64 = np.where(self.places & 3 <= END, self.places >> 2, -1)
         if line.is_own:  # there flows lie at the starts of slices
             starts = np.flatnonzero(self.slice >= 0)
+            ts = ts.copy()
             ts[starts] = line.rows.slices["ts"][self.slice[starts]]
         if line.slice_id is not None:
             self.slice = np.where(self.slice >= 0, line.slice_id[self.slice], -1)
@@ -147,4 +165,4 @@ class _End:
 
     def only(self, kept: npt.NDArray[np.bool_]) -> _End:
         """Return the ends of some of the flows."""
-        return self if kept.all() else _End(self._line, self.places[kept])
+        return self if kept.all() else _End(self._line, self._events.only(kept))

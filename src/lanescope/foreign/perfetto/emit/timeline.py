@@ -25,6 +25,8 @@ Mask = npt.NDArray[np.bool_]
 
 #: Integers beyond are rounded in a counter.
 _EXACT = 1 << 53
+#: So many places are looked at at a time.
+_LOOKED_AT = 1 << 14
 
 
 class Timeline:
@@ -289,11 +291,14 @@ class Timeline:
             count, roles = len(rows.instants["ts"]), (INSTANT, INSTANT)
             kept = kept if isinstance(kept, np.ndarray) else None
         alone = _alone(rows.annotated, rows.correlated, roles[0]) if kept is None else None
+        one = other = number = None  # the same as the rows; none at all
+        has_arguments, has_correlation = len(rows.annotated) > 0, len(rows.correlated) > 0
         if alone is not None:
             own = alone >> 2
-            one, number = np.arange(len(rows.annotated)), np.arange(len(rows.correlated))
-            other = np.full(len(one), -1, np.int64)
         else:
+            places = [rows.annotated, rows.correlated]
+            if not any(_has_role(column, role) for column in places for role in set(roles)):
+                return
             owners = [_by_row(rows.annotated, role, count) for role in roles]
             numbers = [_by_row(rows.correlated, role, count) for role in roles]
             if kept is not None:
@@ -301,21 +306,26 @@ class Timeline:
             number = np.where(numbers[0] >= 0, *numbers)
             own = np.flatnonzero((owners[0] >= 0) | (owners[1] >= 0) | (number >= 0))
             one, number = owners[0][own].astype(np.int64), number[own].astype(np.int64)
-            other = np.full(len(own), -1, np.int64) if roles[0] == roles[1] else owners[1][own].astype(np.int64)
+            other = None if roles[0] == roles[1] else owners[1][own].astype(np.int64)
         if not len(own):
             return
-        reader, size = self.found.reader, len(own)
+        size = len(own)
         builder.append(
             table,
             **{key: first + own if first else own},
-            correlation=Column.derived(size, lambda: self._correlation_texts(number)) if len(number) else "",
-            arguments=Column.derived(size, lambda: _objects(reader.arguments(one, other))) if len(one) else "{}",
+            correlation=Column.derived(size, lambda: self._correlation_texts(size, number)) if has_correlation else "",
+            arguments=Column.derived(size, lambda: self._argument_texts(size, one, other)) if has_arguments else "{}",
         )
 
-    def _correlation_texts(self, number: Int64) -> npt.NDArray[np.object_]:
+    def _argument_texts(self, size: int, one: Int64 | None, other: Int64 | None) -> npt.NDArray[np.object_]:
+        one = np.arange(size) if one is None else one
+        other = np.full(size, -1, np.int64) if other is None else other
+        return _objects(self.found.reader.arguments(one, other))
+
+    def _correlation_texts(self, size: int, number: Int64 | None) -> npt.NDArray[np.object_]:
         columns, texts = self.found.tables["correlations"], self.found.texts
         found = []
-        for row in number.tolist():
+        for row in range(size) if number is None else number.tolist():
             code = int(columns["text"][row]) if row >= 0 else -1
             found.append("" if row < 0 else texts[code] if code >= 0 else str(int(columns["number"][row])))
         return _objects(found)
@@ -397,13 +407,26 @@ def _by_row(places: Int64, role: int, count: int) -> npt.NDArray[np.int32]:
     return found
 
 
+def _has_role(places: Int64, role: int) -> bool:
+    """Return whether any of the places is one of a role."""
+    pieces = (places[at : at + _LOOKED_AT] for at in range(0, len(places), _LOOKED_AT))
+    return any(bool(((piece >= 0) & (piece & 3 == role)).any()) for piece in pieces)
+
+
 def _alone(annotated: Int64, correlated: Int64, role: int) -> Int64 | None:
     """Return the places of annotations and correlation IDs if they are the same, in order of the rows; else None."""
     if len(annotated) and len(correlated) and not np.array_equal(annotated, correlated):
         return None
     places = annotated if len(annotated) else correlated
-    # Of rows without a place, and of those in another role, the last bits differ.
-    return places if bool((places & 3 == role).all()) and bool((places[1:] > places[:-1]).all()) else None
+    before = -1
+    for at in range(0, len(places), _LOOKED_AT):  # in the processor's caches
+        piece = places[at : at + _LOOKED_AT]
+        # Of rows without a place, and of those in another role, the last bits differ.
+        is_alone = piece[0] > before and (piece & 3 == role).all() and (piece[1:] > piece[:-1]).all()
+        if not is_alone:
+            return None
+        before = int(piece[-1])
+    return places
 
 
 def _code_of(texts: list[str], text: str) -> int:

@@ -19,6 +19,8 @@ Columns = dict[str, npt.NDArray[Any]]
 
 #: A packet of packets that claims to hold more is not unpacked: upstream keeps them below 512 kB.
 MOST_UNPACKED = 256 << 20
+#: The rest of a packet that was cut is looked for in so many bytes, then in all.
+_MOST_CUT = 64 << 10
 
 
 @dataclass(slots=True)
@@ -90,13 +92,24 @@ class PacketReader:
     def feed(self, data: memoryview) -> None:
         """Read the next bytes."""
         if self._rest:
-            self._rest += data
-            at = self._scan(np.frombuffer(self._rest, np.uint8), is_last=False)
-            del self._rest[:at]
-        else:
-            at = self._scan(np.frombuffer(data, np.uint8), is_last=False)
-            self._rest += data[at:]
+            data = self._feed_rest(data)
+        at = self._scan(np.frombuffer(data, np.uint8), is_last=False)
+        self._rest += data[at:]
         self._offset += at
+
+    def _feed_rest(self, data: memoryview) -> memoryview:
+        """Read the packet that was cut; return what follows: hardly a byte is copied for it."""
+        size = len(self._rest)
+        for count in (_MOST_CUT, len(data)):
+            self._rest += data[len(self._rest) - size : count]
+            at = self._scan(np.frombuffer(self._rest, np.uint8), is_last=False)
+            self._offset += at
+            if at >= size:
+                self._rest.clear()
+                return data[at - size :]
+            del self._rest[:at]
+            size -= at
+        return data[len(data) :]
 
     def finish(self) -> Found:
         """Take the end of the file."""

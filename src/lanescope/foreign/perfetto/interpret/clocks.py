@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections import deque
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 import numpy.typing as npt
@@ -138,11 +139,15 @@ class ClockMap:
                 queue.append((to, path))
         return None
 
+    @cached_property
+    def _alike(self) -> list[tuple[tuple[int, ...], Int64, Int64]]:
+        return _alike(self._snapshots)
+
     def _by_clock(self) -> dict[int, dict[int, Reading]]:
         if self._readings is not None:
             return self._readings
         pairs: dict[tuple[int, int], list[tuple[Int64, Int64, Int64]]] = {}
-        for clocks, numbers, times in _alike(self._snapshots):
+        for clocks, numbers, times in self._alike:
             last = {clock: column for column, clock in enumerate(clocks)}  # of one that comes twice
             for one, of in last.items():
                 for other, to in last.items():
@@ -158,7 +163,7 @@ class ClockMap:
 
     def repeated(self) -> int:
         """Return how many snapshots have two readings of one clock."""
-        return sum(len(numbers) for clocks, numbers, _ in _alike(self._snapshots) if len(set(clocks)) < len(clocks))
+        return sum(len(numbers) for clocks, numbers, _ in self._alike if len(set(clocks)) < len(clocks))
 
     def set_back(self) -> int:
         """Return how often one of the clocks that place events was set back while another one went on.
