@@ -18,12 +18,12 @@ import lanescope
 from analysis import aie_core
 from analysis.critical_path.paths import checked, longest
 from devices.levelzero.helpers import Script
-from effort import some
+from effort import seeds
 from lanescope.analysis.critical_path.windows import WindowChoice
 from lanescope.devices.ascend.simulate import chip
 from lanescope.devices.cuda.simulate import sim_kernel, sim_ls2
 
-SEEDS = range(7_100, 7_100 + some(40))
+SEEDS = seeds(40, first=7_100)
 
 
 def part_of(trace, **options):

@@ -8,10 +8,10 @@ import lanescope
 from analysis.critical_path.test_late_causes import Profile, Queue
 from analysis.explain import made_causes
 from analysis.explain.made_causes import simulated
-from effort import some
+from effort import seeds
 from lanescope.families import registry
 
-SEEDS = range(9_300, 9_300 + some(30, least=4))
+SEEDS = seeds(30, least=4, first=9_300)
 
 
 def bounds(trace):
