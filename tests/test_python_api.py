@@ -152,6 +152,20 @@ def test_a_trace_aligns_its_clocks(captures):
     assert found == list(lanescope.align(trace, rate_ppm=50).table().rows())
 
 
+@pytest.mark.parametrize("family", ["ascend", "chrome", "cuda", "kineto", "levelzero", "perfetto"])
+def test_answers_print_and_pickle(family):
+    trace = lanescope.open(next(iter(lanescope.simulate(family, seed=3).files.values())))
+    for found in (trace.critical_path(), trace.window(name="*e*").critical_path()):
+        back = pickle.loads(pickle.dumps(found))
+        assert repr(back) == repr(found)
+        for name in ("parts", "summary", "edges", "slack"):
+            assert list(getattr(back, name).rows()) == list(getattr(found, name).rows())
+    alignment = trace.align()
+    assert repr(alignment.table()) in repr(alignment)
+    assert repr(pickle.loads(pickle.dumps(alignment))) == repr(alignment)
+    assert alignment._repr_html_() == alignment.table()._repr_html_()
+
+
 def test_sql_answers_are_exact_tables(captures):
     trace = lanescope.open(captures["cuda"])
     found = trace.sql("select name, count(*) n, sum(dur) busy, sum(dur) busy, null::int none from slices group by 1")

@@ -121,6 +121,14 @@ class Alignment:
         self._reading_error = reading_error
         self.found = [self._judged(pairs, at, method) for pairs in clock_pairs(trace, self.rate)]
 
+    def __repr__(self) -> str:
+        """Return the offsets as aligned text."""
+        return f"<Alignment: {len(self.found)} pairs of clocks>\n{self.table()!r}"
+
+    def _repr_html_(self) -> str:
+        """Return the offsets as HTML, for notebooks."""
+        return self.table()._repr_html_()
+
     def _judged(self, pairs: ClockPairs, at: int | None, method: str) -> Found:
         forward, backward = pairs.forward, pairs.backward
         if self._reading_error is not None:
