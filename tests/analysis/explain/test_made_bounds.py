@@ -51,6 +51,14 @@ BESIDE = {
 }
 
 
+@pytest.mark.parametrize("seed", SEEDS)
+def test_an_ascend_scheduler_is_late_with_tasks_that_wait_for_no_other(tmp_path, seed):
+    """Their submission tells since when they were ready, so the records name what holds the cores up."""
+    found = list(lanescope.explain(made_causes.on_chip(tmp_path, seed, made_causes.short_tasks)).rows())
+    assert "scheduler" in [row["cause"] for row in found if row["topic"] == "bound"]
+    assert "nothing" not in [row["topic"] for row in found]
+
+
 # --- runs that nothing bounds ---------------------------------------------------------------------------------------
 
 
