@@ -2,7 +2,10 @@
 
 ``quick`` and ``ci`` try the same things on every run and on every machine; ``full`` tries something new each time and
 prints the seed that repeats it. ``quick`` leaves out the tests marked ``full``. Only this file and ``conftest.py`` read
-the variable: a test asks :func:`some` for how many cases to try.
+the variable: a test asks :func:`some` for how many cases to try, or :func:`seeds` for the cases themselves.
+
+Cases with numbered seeds are the same ones in each run: ``LANESCOPE_FIRST_SEED`` (0 unless set) is added to each of
+them, for cases that were never tried before.
 """
 
 from __future__ import annotations
@@ -15,6 +18,9 @@ ONE_IN = {"quick": 10, "ci": 4, "full": 1}
 EFFORT = os.environ.get("LANESCOPE_EFFORT") or "quick"
 if EFFORT not in ONE_IN:
     raise ValueError(f"LANESCOPE_EFFORT is {EFFORT!r}, not one of: {', '.join(ONE_IN)}")
+
+#: What is added to the seeds of all cases.
+FIRST_SEED = int(os.environ.get("LANESCOPE_FIRST_SEED") or 0)
 
 #: The sanitizer under which the native core runs, ``address`` or ``thread`` (`tools/test_sanitized`); empty: none.
 SANITIZED = os.environ.get("LANESCOPE_TESTS_SANITIZED", "")
@@ -41,6 +47,11 @@ def giving_back() -> dict[str, str]:
 def some(count: int, least: int = 12) -> int:
     """Return how many of ``count`` cases to try now: all, or the share of this effort but no fewer than ``least``."""
     return min(count, max(least, count // ONE_IN[EFFORT]))
+
+
+def seeds(count: int, least: int = 12, first: int = 0) -> range:
+    """Return the seeds of so many of ``count`` cases, from ``first`` and what is added to all."""
+    return range(FIRST_SEED + first, FIRST_SEED + first + some(count, least))
 
 
 def cuts(size: int, every: int = 1) -> list[int]:

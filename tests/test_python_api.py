@@ -91,6 +91,35 @@ def test_open_takes_what_holds_bytes(captures, tmp_path):
         assert lanescope.open(file).inputs["path"][0] == str(captures["aie"])
 
 
+FAMILIES = ["aie", "ascend", "chrome", "cuda", "kineto", "levelzero", "perfetto"]
+
+
+def everything(trace):
+    """Return all rows of a trace, those of its raw records too; not where they came from."""
+    tables = {**trace.tables(), **trace.records}
+    return {name: list(table.rows()) for name, table in tables.items() if name not in ("inputs", "accounting")}
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+@pytest.mark.parametrize("holder", [bytes, bytearray, "array", "file"])
+def test_what_is_read_late_is_what_was_opened(family, holder, tmp_path):
+    """Buffers are reused and files written anew while traces of them are there."""
+    content = next(iter(lanescope.simulate(family, seed=3).files.values()))
+    wanted = everything(lanescope.open(content))
+    if holder == "file":
+        (tmp_path / "capture").write_bytes(content)
+        trace = lanescope.open(tmp_path / "capture", family=family)
+        (tmp_path / "new").write_bytes(b"other")
+        (tmp_path / "new").replace(tmp_path / "capture")
+    else:
+        buffer = np.frombuffer(content, np.uint8).copy() if holder == "array" else holder(content)
+        trace = lanescope.open(buffer)
+        if holder is not bytes:
+            buffer[:] = bytes(len(content)) if holder is bytearray else 0
+    assert everything(trace) == wanted
+    assert everything(pickle.loads(pickle.dumps(trace))) == wanted
+
+
 @pytest.mark.parametrize("family", ["ascend", "cuda", "levelzero"])
 def test_content_is_read_as_a_file_is(captures, family):
     alone = lanescope.open(captures[family].read_bytes(), family=family)
@@ -121,6 +150,20 @@ def test_a_trace_aligns_its_clocks(captures):
     found = list(trace.align(rate_ppm=50).table().rows())
     assert found
     assert found == list(lanescope.align(trace, rate_ppm=50).table().rows())
+
+
+@pytest.mark.parametrize("family", ["ascend", "chrome", "cuda", "kineto", "levelzero", "perfetto"])
+def test_answers_print_and_pickle(family):
+    trace = lanescope.open(next(iter(lanescope.simulate(family, seed=3).files.values())))
+    for found in (trace.critical_path(), trace.window(name="*e*").critical_path()):
+        back = pickle.loads(pickle.dumps(found))
+        assert repr(back) == repr(found)
+        for name in ("parts", "summary", "edges", "slack"):
+            assert list(getattr(back, name).rows()) == list(getattr(found, name).rows())
+    alignment = trace.align()
+    assert repr(alignment.table()) in repr(alignment)
+    assert repr(pickle.loads(pickle.dumps(alignment))) == repr(alignment)
+    assert alignment._repr_html_() == alignment.table()._repr_html_()
 
 
 def test_sql_answers_are_exact_tables(captures):

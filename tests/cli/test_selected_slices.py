@@ -138,6 +138,16 @@ def test_sums_of_families_say_that_they_are_of_selected_slices_alone(call):
     assert said not in call("summary", "--by", "breakdown", "k.json", "--start", "+1ms").err
 
 
+def test_selected_slices_alone_are_no_ground_for_a_verdict(call):
+    assert call("sim", "ascend", "--seed", 3, "-o", "run").status == 0
+    for by, words in (("overhead", "verdict: "), ("core-idle", "idle time of all cores: ")):
+        whole = call("summary", "--by", by, "run/l2_swimlane_records.json")
+        part = call("summary", "--by", by, "run/l2_swimlane_records.json", "--min-dur", "30us")
+        assert words in whole.err
+        assert words not in part.err
+        assert "sums are of the selected slices alone" in part.err
+
+
 @pytest.mark.parametrize("asked", [("--name", "q*"), ("--min-dur", "300"), ("--name", "q*", "--min-dur", "0.5us")])
 def test_batches_of_all_times_are_not_cut(call, tmp_path, monkeypatch, asked):
     """What a window selects is found batch by batch, and is that of a window whose batches are cut."""

@@ -16,6 +16,9 @@ SCHEDULER, DEPENDENCY, COMMUNICATION, COMPUTE, MEMORY, STREAM, LOCK = (
 )
 CAUSES = (SCHEDULER, DEPENDENCY, COMMUNICATION, COMPUTE, MEMORY, STREAM, LOCK)
 
+#: Subject of time in which cores of at least one type idled, not summed over cores.
+ANY_CORES = "cores"
+
 
 class Bound(NamedTuple):
     """Time that one cause took from a run.

@@ -46,7 +46,7 @@ class MemorySource(Source):
     """A source of bytes in memory.
 
     Args:
-        data: uint8 [n]; it must not change while it is decoded.
+        data: uint8 [n]; it must not change while a trace is there that was decoded from it (``own``).
         name: what it is called.
 
     Raises:
@@ -117,7 +117,7 @@ class MemoryCapture(Capture):
     """A capture of one part in memory, without sidecar files.
 
     Args:
-        data: uint8 [n]; it must not change while it is decoded.
+        data: uint8 [n]; it must not change while a trace is there that was decoded from it (``own``).
         name: what the capture is called.
     """
 
@@ -134,7 +134,7 @@ def memory_capture(given: Any) -> MemoryCapture:
     """Return a capture of bytes that are in memory, or that a file object yields.
 
     Args:
-        given: ``bytes`` or another buffer; an array, whose bytes in C order are the capture; or a binary file object,
+        given: ``bytes``; another buffer or an array, whose bytes in C order are copied; or a binary file object,
             which is read to its end. Its name, if it has one, is the name of the capture. What is compressed by gzip is
             unpacked.
 
@@ -160,7 +160,16 @@ def memory_capture(given: Any) -> MemoryCapture:
     if data[:3].tobytes() == _GZIP_MAGIC:
         with gunzip(io.BytesIO(data.tobytes()), name) as unpacked:
             data = np.frombuffer(unpacked.read(), np.uint8)
-    return MemoryCapture(data, name)
+    return MemoryCapture(own(data), name)
+
+
+def own(data: npt.NDArray[np.uint8]) -> npt.NDArray[np.uint8]:
+    """Return bytes that nothing else writes to, uint8 [n]: a copy, unless they are so already.
+
+    Raw records and arguments are decoded when somebody reads them, and a program may reuse its buffer before that.
+    """
+    base = data.base.obj if isinstance(data.base, memoryview) else data.base
+    return data if data.flags.owndata or isinstance(base, bytes) else data.copy()
 
 
 def _bytes_of(given: Any) -> npt.NDArray[np.uint8]:

@@ -105,6 +105,18 @@ def test_windows_know_no_more_than_the_whole(tmp_path, family, options, roles, c
     assert cut > 0
 
 
+def test_what_a_window_lacks_is_not_laid_at_the_capture(tmp_path):
+    trace = capture(tmp_path, "kineto", seed=3)
+    assert [row["status"] for row in trace.align().table().rows()] == ["holds"]
+    first = int(trace.slices.values("ts").min())
+    for part in (trace.window(lane="*stream*"), trace.window(name="gemm*"), trace.window(first, first + 100_000)):
+        (row,) = part.align().table().rows()
+        assert row["status"] in ("unknown", "one bound")
+        assert row["detail"].startswith("nothing in this window; what it excludes may")
+    (row,) = trace.window(first, first + 10**10).align().table().rows()
+    assert row["status"] == "holds"
+
+
 def host_and_device(*, lag=0, drift_ppm=0.0, launches=200, syncs=True, reversed_launch=None, clock=True, seed=1):
     """Return a host that launches work and waits for it, and a device whose clock is off by ``lag`` and a drift."""
     random = np.random.default_rng(seed)

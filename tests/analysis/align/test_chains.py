@@ -6,7 +6,7 @@ from itertools import pairwise, permutations
 
 import numpy as np
 
-from effort import some
+from effort import seeds
 from lanescope.analysis.align.chains import Between, Chain, Loop, chains
 
 
@@ -25,7 +25,7 @@ def best(edges, clock, names):
 
 
 def cases():
-    for seed in range(some(300, 60)):
+    for seed in seeds(300, 60):
         random = np.random.default_rng(seed)
         names = [f"clock {number}" for number in range(int(random.integers(2, 6)))]
         truth = dict(zip(names, random.integers(-1000, 1000, len(names)).tolist(), strict=True))

@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from effort import some
+from effort import seeds
 from lanescope.analysis.align.interval import Interval, OneBound, from_orders, offset_interval
 from lanescope.analysis.align.limits import Contradiction, Limits, Pairs, RateBound
 from lanescope.analysis.align.linear import Segments, StraightClock, hull_corners
@@ -61,8 +61,8 @@ def outcome(pairs: Pairs, **options) -> Interval:
 @pytest.mark.parametrize("method", ["auto", "rate"])
 def test_intervals_of_straight_clocks_contain_the_truth_and_are_narrow(method):
     ratios, inside, lines = [], 0, 0
-    total = some(1000, 100)
-    for seed in range(total):
+    cases = seeds(1000, 100)
+    for seed in cases:
         case = Case(seed)
         found = outcome(case.pairs, method=method)
         truth = float(case.offset_at(found.at))
@@ -72,16 +72,17 @@ def test_intervals_of_straight_clocks_contain_the_truth_and_are_narrow(method):
         lines += bool((np.abs(line - case.offset_at(edges)) <= found.error).all())
         assert found.rate_least <= case.rate <= found.rate_most
         ratios.append((found.most - found.least) / case.best)
-    assert inside == lines == total
+    assert inside == lines == len(cases)
     print(
-        f"{method}: {inside} of {total} contain the truth, median width {median(ratios):.3f} of the two shortest delays"
+        f"{method}: {inside} of {len(cases)} contain the truth,"
+        f" median width {median(ratios):.3f} of the two shortest delays"
     )
     assert method == "rate" or median(ratios) <= 1.3
 
 
 def test_the_rate_bound_contains_clocks_that_wander():
-    total, ratios = some(1000, 100), []
-    for seed in range(total):
+    cases, ratios = seeds(1000, 100), []
+    for seed in cases:
         case = Case(seed, wander=True)
         found = outcome(case.pairs, method="rate")
         assert found.least <= float(case.offset_at(found.at)) <= found.most
@@ -89,7 +90,7 @@ def test_the_rate_bound_contains_clocks_that_wander():
         line = float(found.line[0]) + float(found.line[1]) * (edges - found.begin)
         assert (np.abs(line - case.offset_at(edges)) <= found.error).all()
         ratios.append((found.most - found.least) / case.best)
-    print(f"wandering: {total} of {total}, width {median(ratios):.3f} of the two shortest delays")
+    print(f"wandering: all of {len(cases)}, width {median(ratios):.3f} of the two shortest delays")
 
 
 def extreme_clocks(pairs: Pairs) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
@@ -113,7 +114,7 @@ def extreme_clocks(pairs: Pairs) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
 @pytest.mark.parametrize("wander", [False, True])
 def test_the_rate_bound_is_as_narrow_as_any_method_can_be(wander):
     ratios, scale = [], RATE.denominator // RATE.numerator
-    for seed in range(some(200, 40)):
+    for seed in seeds(200, 40):
         case = Case(seed, wander=wander)
         found = outcome(case.pairs, method="rate")
         moments, high, low = extreme_clocks(case.pairs)
@@ -201,7 +202,7 @@ def test_corners_of_the_hull_are_those_of_all_points(points):
 
 @pytest.mark.parametrize("reversed_pair", ["forward", "backward"])
 def test_a_reversed_pair_is_named(reversed_pair):
-    for seed in range(some(200, 40)):
+    for seed in seeds(200, 40):
         case = Case(seed)
         columns = {"forward": case.forward, "backward": case.backward}
         cause, effect, number = columns[reversed_pair]
@@ -216,7 +217,7 @@ def test_a_reversed_pair_is_named(reversed_pair):
 
 
 def test_shifting_and_scaling_clocks_changes_nothing_but_that():
-    for seed in range(some(100, 20)):
+    for seed in seeds(100, 20):
         case = Case(seed)
         (s, r, i), (u, v, j) = case.forward, case.backward
         for method in ("auto", "rate"):
@@ -232,7 +233,7 @@ def test_shifting_and_scaling_clocks_changes_nothing_but_that():
 
 def test_swapping_the_clocks_turns_the_interval_around():
     """The offset of the first against the second, at the moment that the second shows."""
-    for seed in range(some(100, 20)):
+    for seed in seeds(100, 20):
         case = Case(seed)
         found = outcome(case.pairs)
         middle = found.at + round(found.offset)
@@ -291,7 +292,7 @@ def test_times_far_from_zero_are_exact():
 
 
 def test_corners_of_long_and_slanted_hulls_are_those_that_are_looked_for_one_by_one():
-    for seed in range(some(60, 20)):
+    for seed in seeds(60, 20):
         random = np.random.default_rng(seed)
         at = np.cumsum(random.integers(1, 1000, 400))
         most = random.integers(0, 3000, 400) + at * int(random.integers(-5, 6)) + (at - at[200]) ** 2 // 10**5
@@ -308,7 +309,7 @@ def test_corners_of_long_and_slanted_hulls_are_those_that_are_looked_for_one_by_
 
 
 def test_of_several_contradictions_the_worst_is_named():
-    for seed in range(some(300, 100)):
+    for seed in seeds(300, 100):
         random = np.random.default_rng(seed)
         above = [(int(x), int(y)) for x, y in random.integers((0, -5), (1000, 5), (6, 2))]
         below = [(int(x), int(y)) for x, y in random.integers((0, -30), (1000, 5), (6, 2))]

@@ -5,7 +5,7 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from effort import some
+from effort import seeds
 from lanescope._native import core
 from lanescope.analysis.align.interval import Interval, from_orders, offset_interval
 from lanescope.analysis.align.limits import FAR, Limits, Pairs
@@ -55,7 +55,7 @@ def one_by_one(pairs, rate):
 @pytest.mark.parametrize("rate", [RATE, Fraction(0), Fraction(1, 10**6), Fraction(7)])
 def test_segments_are_the_longest_ones(rate):
     cut = 0
-    for seed in range(some(150, 50)):
+    for seed in seeds(150, 50):
         pairs = pairs_of(seed)
         found = Segments(pairs, rate)
         assert found.bounds == one_by_one(pairs, rate), seed

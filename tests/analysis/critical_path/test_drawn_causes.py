@@ -11,11 +11,11 @@ import pytest
 
 import lanescope
 from analysis.critical_path.test_late_causes import is_named, part_of
-from effort import some
+from effort import seeds
 from lanescope import TimeBase, TraceBuilder
 from lanescope.cli import main
 
-SEEDS = range(8_200, 8_200 + some(30, least=3))
+SEEDS = seeds(30, least=3, first=8_200)
 
 
 def handed_over(seed, pause):

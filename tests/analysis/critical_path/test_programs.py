@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from analysis.critical_path.programs import COSTS, POLL, Tasks, Threads, event_graph, shape
-from effort import some
+from effort import seeds
 from lanescope.analysis.critical_path.event_graph import CAUSES
 
 FACTORS = ((0, 1), (1, 2), (4, 5), (6, 5), (2, 1))
@@ -54,7 +54,7 @@ def every_path(graph):
 
 
 def test_small_programs_by_all_their_paths():
-    for seed in range(some(600, 60)):
+    for seed in seeds(600, 60):
         rnd = random.Random(f"small {seed}")
         tasks = Tasks(f"small {seed}", rnd.randint(1, 12), rnd.randint(1, 4))
         rows, causes, _ = tasks.rows()
@@ -68,11 +68,12 @@ def test_small_programs_by_all_their_paths():
 
 def test_scheduled_programs_run_again_in_the_same_order():
     anew = 0
-    for seed in range(some(1000, 100)):
+    for seed in seeds(1000, 100):
         rnd = random.Random(f"scheduled {seed}")
         tasks = Tasks(f"scheduled {seed}", rnd.randint(5, 60), rnd.randint(1, 6), links=0.08)
         rows, causes, at = tasks.rows()
-        graph = event_graph(rows, causes, ["disjoint"] * tasks.lanes, ["after"])
+        # In 1 of 700 programs no task begins when one that it waits for ends: the shortest lag is longer than needed.
+        graph = event_graph(rows, causes, ["disjoint"] * tasks.lanes, ["after"], floors={"after": 0})
         total = max(row[2] for row in rows)
         assert by_cause(graph, 0, total, last_node(graph)) == {"work": total}
         row_slack = graph.row_slack(graph.slack())
@@ -97,7 +98,7 @@ def test_scheduled_programs_run_again_in_the_same_order():
 
 @pytest.mark.parametrize("own_lags", [False, True])
 def test_lags_of_a_kind_are_exact_and_those_of_each_cause_lie_between_the_bounds(own_lags):
-    for seed in range(some(1000, 60)):
+    for seed in seeds(1000, 60):
         rnd = random.Random(f"lags {seed}")
         lags = {"sync": rnd.randint(0, 4), "launch": rnd.randint(1, 6), "after": 0}
         tasks = Tasks(f"lags {seed}", rnd.randint(30, 120), rnd.randint(2, 6), links=0.05, lags=lags, own_lags=own_lags)
@@ -119,7 +120,7 @@ def test_lags_of_a_kind_are_exact_and_those_of_each_cause_lie_between_the_bounds
 @pytest.mark.parametrize("own_lags", [False, True])
 def test_cheaper_causes_are_those_of_a_run_with_them(own_lags):
     moved = 0
-    for seed in range(some(1000, 60)):
+    for seed in seeds(1000, 60):
         rnd = random.Random(f"cheaper {seed}")
         lags = {"sync": rnd.randint(0, 4), "launch": rnd.randint(1, 6), "after": 0}
         tasks = Tasks(
@@ -153,7 +154,7 @@ def test_cheaper_causes_are_those_of_a_run_with_them(own_lags):
 @pytest.mark.parametrize("jitter", [0, 4, 40])
 def test_threads_and_queues(jitter):
     same = 0
-    for seed in range(some(1000, 80)):
+    for seed in seeds(1000, 80):
         program = Threads(f"{jitter} {seed}", jitter)
         rows, causes = program.run()
         if not rows:
@@ -181,7 +182,7 @@ def test_threads_and_queues(jitter):
 @pytest.mark.parametrize("jitter", [0, 4])
 def test_a_row_may_take_its_safe_slack_and_with_constant_lags_exactly_its_slack(jitter):
     tried = 0
-    for seed in range(some(1000, 100)):
+    for seed in seeds(1000, 100):
         program = Threads(f"slack {jitter} {seed}", jitter)
         works = [
             (thread, place)
@@ -242,7 +243,7 @@ def test_floors_are_the_shortest_lag_of_twenty_and_of_their_device():
 
 
 def test_splitting_a_work_row_changes_no_time_of_a_name_and_a_dead_end_no_part():
-    for seed in range(some(200, 40)):
+    for seed in seeds(200, 40):
         program = Threads(f"metamorphic {seed}")
         rows, causes = program.run()
         flat = [

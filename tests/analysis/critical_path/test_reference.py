@@ -7,12 +7,12 @@ import numpy as np
 import pytest
 
 from analysis.critical_path.programs import both, event_graph, hostile
-from effort import some
+from effort import seeds
 from lanescope.analysis.critical_path.event_graph import BOUNDS, CAUSES, LAGS, UnknownTimes
 from lanescope.common.intervals import Intervals
 
 NAMES = ["x", "y", "z"]
-SEEDS = range(some(3000, 400))
+SEEDS = seeds(3000, 400)
 
 
 def windows(graph, rnd):
@@ -98,7 +98,7 @@ def test_walk_replay_and_slack_are_those_of_the_slow_graph(first):
 
 
 def test_order_of_causes_and_the_epoch_change_nothing():
-    for seed in range(some(600, 100)):
+    for seed in seeds(600, 100):
         rows, causes, nestings = hostile(seed)
         graph = event_graph(rows, causes, nestings, NAMES, blocking=("z",))
         mixed = random.Random(seed).sample(causes, len(causes))

@@ -110,6 +110,12 @@ def alike(count, engine, scenario):
     return full_waves(engine, scenario), NO_EDGES, np.full(count, 8.0)
 
 
+def short_tasks(count, engine, scenario):
+    """Return tasks that wait for nothing and take less time than an iteration of the schedulers."""
+    wave, edges, weight = alike(count, engine, scenario)
+    return wave, edges, weight / 80
+
+
 def short_rounds(count, engine, scenario):
     """Return rounds with a barrier whose tasks take less time than an iteration of the schedulers."""
     wave, edges, weight = even_rounds(count, engine, scenario)
@@ -159,7 +165,8 @@ def one_heavy_core(count, engine, scenario):
     heavy_of = np.full(int(wave.max()) + 1, -1)
     heavy_of[wave[is_heavy]] = np.flatnonzero(is_heavy)
     succ = np.flatnonzero(wave > 0)
-    pred = heavy_of[wave[succ] - 1]
+    # Behind the last of them all wait for that one: a task without a producer would be ready from the start.
+    pred = np.maximum.accumulate(heavy_of)[wave[succ] - 1]
     return wave, (pred[pred >= 0], succ[pred >= 0]), np.where(is_heavy, 40.0, 8.0)
 
 

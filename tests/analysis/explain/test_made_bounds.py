@@ -8,10 +8,10 @@ import lanescope
 from analysis.critical_path.test_late_causes import Profile, Queue
 from analysis.explain import made_causes
 from analysis.explain.made_causes import simulated
-from effort import some
+from effort import seeds
 from lanescope.families import registry
 
-SEEDS = range(9_300, 9_300 + some(30, least=4))
+SEEDS = seeds(30, least=4, first=9_300)
 
 
 def bounds(trace):
@@ -49,6 +49,14 @@ BESIDE = {
     ("kineto", "lane"): ["launch"],
     ("levelzero", "lane"): ["launch"],
 }
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_an_ascend_scheduler_is_late_with_tasks_that_wait_for_no_other(tmp_path, seed):
+    """Their submission tells since when they were ready, so the records name what holds the cores up."""
+    found = list(lanescope.explain(made_causes.on_chip(tmp_path, seed, made_causes.short_tasks)).rows())
+    assert "scheduler" in [row["cause"] for row in found if row["topic"] == "bound"]
+    assert "nothing" not in [row["topic"] for row in found]
 
 
 # --- runs that nothing bounds ---------------------------------------------------------------------------------------

@@ -10,7 +10,7 @@ from lanescope.devices.aie.decoder import AieDecoder
 from lanescope.devices.aie.family import FAMILY
 from lanescope.devices.aie.formats import encode
 from lanescope.devices.aie.formats.detect import PAYLOAD, detect
-from lanescope.devices.aie.formats.raw_frames import Packets, Words, frames_of_file
+from lanescope.devices.aie.formats.raw_frames import Packets, Words, frames_of
 from lanescope.errors import UsageError
 from lanescope.families.options import resolve_options
 from lanescope.source import Capture
@@ -82,7 +82,8 @@ def test_offsets_are_those_of_the_file(tmp_path):
     words = simulated(3, tiles=1, records=200)[:, 1:].ravel()
     path = tmp_path / "run.bin"
     path.write_bytes(words.tobytes())
-    rows = list(frames_of_file(str(path), encode.header(0, 1, 2, 0)).rows())
+    with Capture(path) as capture:
+        rows = list(frames_of(capture.main, encode.header(0, 1, 2, 0)).rows())
     assert len(rows) > 100
     for row in rows:
         rest = 32 - row["bit"] - row["bits"]

@@ -14,6 +14,7 @@ from lanescope.analysis.align.chains import Between, Chain, Loop, chains
 from lanescope.analysis.align.interval import METHODS, RATE_PPM, Interval, OneBound, from_orders, offset_interval
 from lanescope.analysis.align.limits import FAR, Contradiction, Limits, Pairs
 from lanescope.analysis.align.sources import clock_pairs
+from lanescope.analysis.windows.report import described
 from lanescope.common.time_domains import lanes_of_clocks
 from lanescope.errors import UsageError
 from lanescope.families.clock_pairs import ClockPairs, Orders
@@ -119,6 +120,14 @@ class Alignment:
         self.rate = Fraction(str(rate_ppm)) / 1_000_000
         self._reading_error = reading_error
         self.found = [self._judged(pairs, at, method) for pairs in clock_pairs(trace, self.rate)]
+
+    def __repr__(self) -> str:
+        """Return the offsets as aligned text."""
+        return f"<Alignment: {len(self.found)} pairs of clocks>\n{self.table()!r}"
+
+    def _repr_html_(self) -> str:
+        """Return the offsets as HTML, for notebooks."""
+        return self.table()._repr_html_()
 
     def _judged(self, pairs: ClockPairs, at: int | None, method: str) -> Found:
         forward, backward = pairs.forward, pairs.backward
@@ -240,10 +249,18 @@ class Alignment:
             for name, chain in around.items():
                 if name != self.reference and frozenset((self.reference, name)) not in direct:
                     rows.append(_chain_row(self.reference, name, chain))
-        rows += [_blank(*names) | {"status": "unknown", "detail": "no record joins them"} for names in self._unjoined()]
+        nothing = self._outside or "no record joins them"
+        rows += [_blank(*names) | {"status": "unknown", "detail": nothing} for names in self._unjoined()]
         for number, row in enumerate(rows):
             row["id"] = number
         return Table.from_arrays(ALIGNMENT, {spec.name: [row[spec.name] for row in rows] for spec in ALIGNMENT.columns})
+
+    @cached_property
+    def _outside(self) -> str:
+        """Say that a window left out what may tell more: then a capture need not lack it; empty without one."""
+        window = described(self.trace)
+        is_part = window is not None and any(window[name] for name in ("excluded", "filtered_slices", "open_flows"))
+        return "nothing in this window; what it excludes may limit it: align the whole capture" if is_part else ""
 
     def _unjoined(self) -> list[tuple[str, str]]:
         """Return the reference, or a host's clock without one, and each clock that no record joins to any other."""
@@ -268,7 +285,7 @@ class Alignment:
         elif isinstance(result, OneBound):
             has_bound = result.by >= 0
             row["status"] = "one bound" if has_bound else "unknown"
-            row["detail"] = pairs.lacks or "nothing limits the other side"
+            row["detail"] = self._outside or pairs.lacks or "nothing limits the other side"
             if len(pairs.readings[0]) and self._reading_error is None:
                 row["detail"] = f"no reading has a stated error (of {len(pairs.readings[0]):,}): use --reading-error"
             if has_bound:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from fractions import Fraction
-from functools import cached_property
-from typing import NamedTuple
+from functools import cached_property, partial
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -159,8 +159,14 @@ class CriticalPath:
         cache = AnalysisCache(trace) if isinstance(trace, Trace) else trace
         self.made = TraceGraph(cache, waits=waits, infer=infer)
         self.selection = selection
+        self._choice: WindowChoice | None = choice
+        self._options: dict[str, Any] = {"waits": waits, "infer": infer, "selection": selection}
         self._slacks: dict[str, Ints] = {}
         self.paths = [WindowPath(self.made, window) for window in windows(self.made, choice or WindowChoice())]
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Pickle the trace and what was asked of it: the paths are found again."""
+        return partial(CriticalPath, **self._options), (self.trace, self._choice)
 
     def __repr__(self) -> str:
         """Return what was found, and the first sums as aligned text."""

@@ -14,7 +14,7 @@ from typing import NamedTuple
 import numpy as np
 
 from lanescope.analysis.explain.evidence import Evidence, Workers
-from lanescope.families.bounds import COMMUNICATION, COMPUTE, DEPENDENCY, LOCK, MEMORY, SCHEDULER, STREAM
+from lanescope.families.bounds import ANY_CORES, COMMUNICATION, COMPUTE, DEPENDENCY, LOCK, MEMORY, SCHEDULER, STREAM
 from lanescope.trace import ColumnSpec, Table, TableSpec
 
 #: Sentences of one answer.
@@ -284,7 +284,7 @@ def reported(evidence: Evidence) -> Iterator[Verdict]:
             continue
         if bound.cause == DEPENDENCY and any(workers.share >= _WORKS for workers in evidence.workers):
             continue  # cores of one type that never stop are the limit, whatever those of another type wait for
-        words, gain = _REPORTED_WORDS[bound.cause]
+        words, gain = _REPORTED_WORDS[bound.subject if bound.subject == ANY_CORES else bound.cause]
         more = f", perhaps for up to {_percent(bound.at_most / bound.window)}," if bound.at_most > bound.dur else ""
         yield Verdict(
             "bound",
@@ -300,6 +300,10 @@ def reported(evidence: Evidence) -> Iterator[Verdict]:
 #: Sentence of each cause, and whether its time is what could be gained.
 _REPORTED_WORDS = {
     SCHEDULER: (
+        "{subject} idled for {share} of their time{more} while tasks for them were ready: the scheduler is late.",
+        False,
+    ),
+    ANY_CORES: (
         "For {share} of the time{more} cores of at least one type idled while tasks for them were ready: the scheduler "
         "is late.",
         False,

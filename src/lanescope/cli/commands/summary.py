@@ -140,7 +140,8 @@ def run(args: argparse.Namespace) -> int:
         shared = shared.over_all_slices  # a lane is not idle for what a trace was read without
     family_table, remarks = _family_summary(args, trace)
     if family_table is not None and window is not None and window.has_filter:
-        remarks = [*remarks, "sums are of the selected slices alone: in time that is idle here, others may have run"]
+        # What a family makes of its sums is a verdict on a run: a few slices of it allow none.
+        remarks = ["sums are of the selected slices alone: in time that is idle here, others may have run"]
 
     def tables_of(part: Trace, kept: Any) -> Sequence[Table]:
         if family_table is None:

@@ -206,12 +206,12 @@ def _counting(first: int, count: int) -> Column:
 
 
 def register_records(builder: TraceBuilder, capture: Capture, header: int | None) -> None:
-    """Let frames be read from the file when somebody asks for them; ``header``: that of a stream without one."""
-    path = capture.main.path
+    """Let frames be read from the capture when somebody asks for them; ``header``: that of a stream without one."""
+    reader, size = capture.main.reader(), capture.main.size
 
     def frames() -> Table:
-        from lanescope.devices.aie.formats.raw_frames import frames_of_file
+        from lanescope.devices.aie.formats.raw_frames import Words, frames
 
-        return frames_of_file(path, header)
+        return frames(Words.of(reader.at(0, size), header))
 
     builder.records("aie.frame", frames)

@@ -11,7 +11,6 @@ import numpy.typing as npt
 from lanescope._native import core
 from lanescope.devices.aie.formats.detect import is_text
 from lanescope.devices.aie.formats.layout import FRAMES, MODE0, MODE1, MODE2, NO_FRAME, PACKET_RUN, PACKET_WORDS, START
-from lanescope.errors import UsageError
 from lanescope.trace import Column, Dictionary, Table
 from lanescope.trace.schema import ColumnSpec, TableSpec, ticks
 
@@ -191,19 +190,6 @@ def frames(words: Words) -> Table:
 def frames_of(source: Source, header: int | None = None) -> Table:
     """Return the frames of a file; ``header`` as in ``Words.of``."""
     return frames(Words.of(source.read(), header))
-
-
-def frames_of_file(path: str, header: int | None = None) -> Table:
-    """Return the frames of the file at ``path``, read again; ``UsageError`` for a pipe."""
-    from lanescope.source import Source
-
-    if path == "-":
-        raise UsageError("cannot read raw records of a pipe after decoding", hint="save the capture to a file first")
-    source = Source(path)
-    try:
-        return frames_of(source, header)
-    finally:
-        source.close()
 
 
 def _table(words: Words, items: dict[str, npt.NDArray[Any]]) -> Table:

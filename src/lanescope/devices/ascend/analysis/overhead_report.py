@@ -152,6 +152,28 @@ def _level(edges: Int64, low: Int64, high: Int64) -> Int64:
     return np.cumsum(steps)[:-1]
 
 
+def withheld(trace: Trace) -> dict[str, float]:
+    """Return the share of the time of all cores of a type in which idle ones could have run tasks known to be ready.
+
+    Of many idle cores and few ready tasks only as many count as there are tasks. Tasks without producers are ready from
+    their submission on, where it is recorded.
+    """
+    sums: dict[str, list[int]] = {}
+    for runs in by_file(trace):
+        known = waiting(trace, runs).known
+        for code in {code for code in runs.kind.tolist() if 0 <= code < len(TYPES)}:
+            mine = runs.kind == code
+            stamps = [np.clip(found, *runs.window) for found in (runs.start[mine], runs.end[mine], *known[code])]
+            edges = distinct(np.concatenate([np.array(runs.window), *stamps]))
+            cores = len(distinct(runs.track[mine]))
+            idle = cores - _level(edges, stamps[0], stamps[1])
+            used = np.minimum(idle, _level(edges, stamps[2], stamps[3]))
+            found = sums.setdefault(TYPES[code], [0, 0])
+            found[0] += int((used * np.diff(edges)).sum())
+            found[1] += cores * int(runs.window[1] - runs.window[0])
+    return {name: lost / time for name, (lost, time) in sums.items() if time}
+
+
 # --- idle time by cause -----------------------------------------------------------------------------------------------
 
 _CAUSES = ("busy", "launch", "scheduler_late", "no_ready_task", "unknown")

@@ -12,7 +12,7 @@ from lanescope.devices.cuda.formats.word_source import content_of
 from lanescope.devices.cuda.probes.array_input import Bytes
 from lanescope.errors import InputError
 from lanescope.families.options import resolve_options
-from lanescope.source.memory import MemoryCapture
+from lanescope.source.memory import MemoryCapture, own
 from lanescope.trace import Trace
 
 
@@ -20,7 +20,7 @@ def decode_bytes(data: Bytes, name: str, options: Mapping[str, Any]) -> Iterator
     """Yield the batches of a buffer.
 
     Args:
-        data: uint8 [n]; it must not change meanwhile.
+        data: uint8 [n]; it may change afterwards.
         name: what the trace calls its input.
         options: decode options of the family as given; they are checked and completed here.
 
@@ -28,7 +28,7 @@ def decode_bytes(data: Bytes, name: str, options: Mapping[str, Any]) -> Iterator
         InputError: the bytes are no buffer of the layout.
         UsageError: an unknown option, or an invalid value.
     """
-    with MemoryCapture(data, name) as capture:
+    with MemoryCapture(own(data), name) as capture:
         yield from FAMILY.decode(capture, resolve_options(FAMILY.options, options, what=FAMILY.name)).finish()
 
 

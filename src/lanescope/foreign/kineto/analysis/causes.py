@@ -157,7 +157,10 @@ def _returns(trace: Trace, extents: Intervals, links: Links, work: _Work, mine: 
         by_correlation[int(work.correlation[place])] = place
     synced: list[tuple[int, int]] = []
     finished = _Finished(work)
-    for call in np.flatnonzero((is_device | is_stream) & closed & mine).tolist():
+    before: dict[int, int] = {}  # the device call before, by thread
+    track = trace.slices.values("track_id")
+    calls = np.flatnonzero((is_device | is_stream) & closed & mine)
+    for call in calls[np.argsort(extents.begin[calls], kind="stable")].tolist():
         stream = device = _NO_STREAM
         if is_stream[call]:
             wait = waits.get(int(links.correlation[call]), call)
@@ -165,6 +168,15 @@ def _returns(trace: Trace, extents: Intervals, links: Links, work: _Work, mine: 
         last = finished.last(stream, device, int(extents.begin[call]), int(extents.end[call]))
         if last >= 0:
             synced.append((int(work.slice[last]), call))
+        if last >= 0 and is_device[call]:
+            known = before.get(int(track[call]), -1)
+            others = finished.last_of_others(last, int(extents.begin[call]), int(extents.end[call]))
+            synced += [
+                (int(work.slice[row]), call)
+                for row in others
+                if known < 0 or work.launched[row] > extents.begin[known] or work.end[row] > extents.end[known]
+            ]
+            before[int(track[call])] = call
     returned: list[tuple[int, int]] = []
     for call in np.flatnonzero(is_copy & closed & (links.correlation >= 0)).tolist():
         found = by_correlation.get(int(links.correlation[call]))
@@ -187,6 +199,7 @@ class _Finished:
         self._streams = set(work.stream.tolist())
         self._devices = set(work.device.tolist())
         self._rows: dict[tuple[int, int], tuple[Ints, Ints]] = {}
+        self._streams_of: dict[int, list[int]] = {}
 
     def last(self, stream: int, device: int, begin: int, end: int) -> int:
         """Return the place of a row; -1 for none.
@@ -214,6 +227,16 @@ class _Finished:
                 return int(rows[low + int(found[-1])])
             high = low
         return -1
+
+    def last_of_others(self, last: int, begin: int, end: int) -> list[int]:
+        """Return the place of what ended last on each other stream of a row's device: it, too, had to have ended."""
+        work = self._work
+        device = int(work.device[last])
+        if device not in self._streams_of:
+            self._streams_of[device] = distinct(work.stream[work.device == device]).tolist()
+        streams = (each for each in self._streams_of[device] if each >= 0 and each != work.stream[last])
+        found = (self.last(stream, device, begin, end) for stream in streams) if work.stream[last] >= 0 else ()
+        return [row for row in found if row >= 0]
 
 
 def _ends(kind: CauseKind, pairs: list[tuple[int, int]], extents: Intervals) -> CauseEdges:
