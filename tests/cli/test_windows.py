@@ -94,6 +94,8 @@ def test_a_window_of_merged_captures_is_on_their_timeline(call, tmp_path):
         (("critical-path", "k.npy", "--window", "qk#0", "--start", "3"), "mutually exclusive"),
         (("dump", "k.npy", "--stage", "record", "--end", "3"), "a window requires rows"),
         (("summary", "k.npy", "--by", "tally", "--follow", "--end", "3"), "--follow takes the whole capture"),
+        (("summary", "k.npy", "--ranks", "0"), "k.npy is a capture: --runs and --ranks are for datasets"),
+        (("check", "k.npy", "--runs", "a"), "k.npy is a capture: --runs and --ranks are for datasets"),
     ],
 )
 def test_what_is_refused(call, kernel, arguments, message):

@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from effort import some
-from lanescope.common.distinct import distinct
+from lanescope.common.distinct import distinct, is_among
 
 SRC = Path(__file__).resolve().parents[2] / "src"
 TYPES = st.sampled_from([np.int64, np.uint64, np.int32, np.uint8, np.bool_, np.dtype("U3")])
@@ -37,6 +37,13 @@ def test_as_numpy_says(values: np.ndarray) -> None:
     expected = np.unique(values)
     assert found.dtype == expected.dtype
     assert found.tolist() == expected.tolist()
+
+
+@settings(max_examples=some(100))
+@given(TYPES.flatmap(lambda kind: st.tuples(*[hnp.arrays(kind, st.integers(0, 8))] * 2)))
+def test_values_among_others(both: tuple[np.ndarray, np.ndarray]) -> None:
+    values, known = both
+    assert is_among(values, known).tolist() == np.isin(values, known).tolist()
 
 
 @settings(max_examples=some(20))

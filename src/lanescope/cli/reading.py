@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from lanescope.cli import progress
 from lanescope.cli.arguments import parse_options, parse_window
 from lanescope.cli.console import echo
+from lanescope.errors import UsageError
 from lanescope.view.formatting import escape
 
 if TYPE_CHECKING:
@@ -38,7 +39,15 @@ def opened(
         args: the command line.
         hashes: as ``CaptureSource`` takes it.
         is_windowed: False: it is read as a whole, whatever window the user asks for.
+
+    Raises:
+        UsageError: the user asks for some runs or ranks, which only a dataset has.
     """
+    if getattr(args, "ranks", None) or getattr(args, "runs", None):
+        raise UsageError(
+            f"{path} is a capture: --runs and --ranks are for datasets",
+            hint="run 'lanescope ingest' first, or pass the captures of these ranks",
+        )
     window = parse_window(args) if is_windowed else None
     from lanescope._native import core
     from lanescope.pipeline.sources import CaptureSource  # and with it numpy, which starts threads

@@ -13,7 +13,14 @@ from lanescope.errors import InternalError
 from lanescope.trace import accounting
 from lanescope.trace.clocks import as_ratio
 from lanescope.trace.column import DTYPES, Column, Dictionary
-from lanescope.trace.row_tables import TrackRows, joined_columns, table_of_inputs, table_of_rows, table_of_tuples
+from lanescope.trace.row_tables import (
+    TrackRows,
+    joined_columns,
+    options_as_json,
+    table_of_inputs,
+    table_of_rows,
+    table_of_tuples,
+)
 from lanescope.trace.schema import (
     ACCOUNTING,
     CORE_TABLES,
@@ -94,7 +101,7 @@ class TraceBuilder:
         options: Mapping[str, Any] | None = None,
     ) -> int:
         """Add an input file and return its id; ``sha256`` may be a function, asked when the column is read."""
-        given = partial(_as_json, dict(options)) if options else "{}"
+        given = partial(options_as_json, dict(options)) if options else "{}"
         return self._share("inputs", capture, role, path, size, sha256, family, format, given)
 
     def clock(
@@ -481,12 +488,6 @@ class TraceBuilder:
                 for column in spec.columns
             },
         )
-
-
-def _as_json(options: Mapping[str, Any]) -> str:
-    import json
-
-    return json.dumps(options, sort_keys=True, default=str)
 
 
 def _length(columns: Mapping[str, Any]) -> int:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 from typing import Any
@@ -78,3 +79,23 @@ def table_of_inputs(rows: Sequence[tuple[Any, ...]]) -> Table:
 
 def _texts(values: Iterable[str | Callable[[], str]]) -> npt.NDArray[np.object_]:
     return np.array([value if isinstance(value, str) else value() for value in values], object)
+
+
+def options_as_json(options: Mapping[str, Any]) -> str:
+    """Return options as JSON, ordered by name; those that nearly all captures have without ``json``, a dear import."""
+    pairs = [(_plain_json(name), _plain_json(options[name])) for name in sorted(options)]
+    if not any(None in pair for pair in pairs):
+        return f"{{{', '.join(f'{name}: {value}' for name, value in pairs)}}}"
+    import json
+
+    return json.dumps(options, sort_keys=True, default=str)
+
+
+def _plain_json(value: Any) -> str | None:
+    """Return a word, a number, a truth value or nothing as JSON; None for everything else."""
+    if value is None or isinstance(value, bool):
+        return {None: "null", True: "true", False: "false"}[value]
+    if type(value) is int or (type(value) is float and abs(value) < math.inf):
+        return repr(value)
+    is_word = type(value) is str and value.isascii() and value.replace("_", "a").isalnum()
+    return f'"{value}"' if is_word else None

@@ -139,6 +139,25 @@ def test_timing_switched_off_adds_no_command(fake_ze, timed):
     assert not own
 
 
+def test_appends_where_nothing_is_timed_are_counted_without_a_lock(fake_ze, tmp_path):
+    """Those of eight threads: each one is recorded, and counted once for its list and once for the process."""
+    programs, threads, count = build(fake_ze.levelzero), 8, 3_000
+    folder = tmp_path / "recording"
+    words = [sys.executable, "-m", "lanescope", "record", "--no-device-timestamps", "--no-summary", "-o", folder, "--"]
+    environment = {**fake_ze.environment(), "ZE_ENABLE_ALT_DRIVERS": str(programs / "librecorder_timed_stub.so")}
+    command = [*words, programs / "recorder_timed", "barrier", str(threads), str(count)]
+    subprocess.run(command, env=environment, check=True, capture_output=True, timeout=120)
+    events = events_of(folder)
+    appends, degradations = events["appends"], events["degradations"]
+    lists = Counter(appends["list"].tolist())
+    assert sorted(lists.values()) == [count] * threads
+    assert len(set(appends["op_id"].tolist())) == threads * count
+    assert set(appends["reason"].tolist()) == set(degradations["reason"].tolist()) == {"not_timed"}
+    assert sorted(degradations["count"].tolist()) == [count] * threads
+    (text,) = [path.read_text() for path in folder.glob("*/.untimed")]
+    assert text == f"not_timed {threads * count}\n"
+
+
 def test_operations_behind_a_wrap_of_the_counter_stand_where_they_ran(fake_ze, timed):
     # The wrap is 50 ms after the first reading, which a busy machine may repeat; the kernels alone last 60 ms.
     _, folder, _ = timed(fake_ze.app, "mixed", 20, frequency=100_000, start=-5000)

@@ -64,6 +64,6 @@ int main(int, char** arguments) {
         mean.status += cost.status / threads;
         mean.reset += cost.reset / threads;
     }
-    std::printf("%.1f %.1f %.1f\n", mean.append, mean.status, mean.reset);
+    std::printf("%.2f %.2f %.2f\n", mean.append, mean.status, mean.reset);
     return 0;
 }

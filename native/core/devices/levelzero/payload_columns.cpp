@@ -158,6 +158,7 @@ PayloadColumns::Plan PayloadColumns::made(const Shape& shape) const {
             if (shape.groups_[group] == field.name) step.group = static_cast<int>(group);
         }
         if (step.cell == kNone && step.group == kNone) continue;
+        if (step.cell != kNone && step.group == kNone) make_direct(step, cells[static_cast<size_t>(step.cell)]);
         for (const Member& member : field.members) {
             for (size_t i = 0; i < cells.size(); ++i) {
                 if (shape.group_of_[i] != step.group || cells[i].name != member.name) continue;
@@ -169,6 +170,23 @@ PayloadColumns::Plan PayloadColumns::made(const Shape& shape) const {
     return plan;
 }
 
+// Most fields are numbers that nothing but their range speaks against, as `take_number` has it.
+void PayloadColumns::make_direct(Step& step, const Cell& cell) {
+    const bool is_signed = step.field->form == Form::signed_number;
+    if (!is_signed && step.field->form != Form::number) return;
+    step.is_named = cell.kind == CellKind::text || cell.kind == CellKind::maybe_text;
+    if (!step.field->labels.empty()) return;
+    const uint64_t positive = ~uint64_t{0} >> 1;
+    switch (cell.kind) {
+        case CellKind::integer: step.most = is_signed ? positive : ~uint64_t{0}; break;
+        case CellKind::small: step.most = positive; break;
+        case CellKind::count: step.most = ~uint32_t{0}; break;
+        case CellKind::flag: step.most = 1; break;
+        default: return;
+    }
+    step.is_direct = true;
+}
+
 bool PayloadColumns::read(size_t row, const Shape& shape, const std::vector<TextCodes>& texts, Values* values) {
     Plan& plan = plan_of(shape);
     if (!plan.is_clear) return false;
@@ -176,7 +194,22 @@ bool PayloadColumns::read(size_t row, const Shape& shape, const std::vector<Text
     values->present = 0;
     values->list.clear();
     for (Step& step : plan.steps) {
-        if (step.field->extents[at] != 0 && !take(step, at, shape, texts, values)) return false;
+        if (step.field->extents[at] == 0) continue;
+        if (step.is_direct) {
+            const uint64_t value = step.field->values[at];
+            if (value > step.most) return false;
+            put(values, step.cell, value);
+            continue;
+        }
+        if (step.is_named) {
+            const uint64_t value = step.field->values[at];
+            const Kept& kept = step.kept_of(value);
+            if (kept.is_known && kept.value == value) {
+                put(values, step.cell, kept.code);
+                continue;
+            }
+        }
+        if (!take(step, at, shape, texts, values)) return false;
     }
     return (values->present & shape.required_[0]) == shape.required_[0];
 }
@@ -221,7 +254,7 @@ bool PayloadColumns::take_number(Step& step, uint64_t value, const Cell& cell, c
                                  Values* values) const {
     const auto& labels = step.field->labels;
     if (cell.kind == CellKind::text || cell.kind == CellKind::maybe_text) {
-        Kept& kept = step.kept[(value ^ value >> 28) % kKept];
+        Kept& kept = step.kept_of(value);
         if (!kept.is_known || kept.value != value) {
             std::array<char, 24> digits;
             std::string_view text;

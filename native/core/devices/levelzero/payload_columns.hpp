@@ -72,8 +72,13 @@ private:
         const Field* field;
         int cell;                // kNone: a structure, or nothing that can be read here
         int group = kNone;       // of a structure
+        bool is_direct = false;  // a number that goes into the cell as it is, unless it is above `most`
+        bool is_named = false;   // a number whose text's code goes into the cell
+        uint64_t most = 0;
         std::vector<Part> parts{};
         std::array<Kept, kKept> kept{};  // codes of numbers that were looked up
+
+        Kept& kept_of(uint64_t value) { return kept[(value ^ value >> 28) % kKept]; }
     };
     struct Plan {
         uint64_t shape;
@@ -86,6 +91,7 @@ private:
     size_t loaded(size_t row);
     Plan& plan_of(const Shape& shape);
     Plan made(const Shape& shape) const;
+    static void make_direct(Step& step, const Cell& cell);
     bool take(Step& step, size_t row, const Shape& shape, const std::vector<TextCodes>& texts, Values* values) const;
     bool take_number(Step& step, uint64_t value, const Cell& cell, const std::vector<TextCodes>& texts, Values* values) const;
     bool take_text(const Step& step, std::string_view text, const Cell& cell, const std::vector<TextCodes>& texts,

@@ -54,6 +54,23 @@ void roll_back(List& list, TimedOp& op) {
     if (list.cursor == &chunk && list.cursor_index > chunk.used) list.cursor_index = chunk.used;
 }
 
+// Where nothing is timed, an Append changes nothing that lists share: its list counts it, if its thread has used it last.
+// False: it takes the long way.
+bool begin_plain_append(const State& all, Append& append) {
+    if (all.options.timing || local.list != append.list ||
+        local.generation != list_generation.load(std::memory_order_acquire)) {
+        return false;
+    }
+    List& list = *static_cast<List*>(local.list_data);
+    if (list.untimed != Reason::not_timed) return false;
+    append.data = &list;
+    append.list_id = list.id;
+    append.reason = list.untimed;
+    // The program has one thread at a time append to a list.
+    list.plain_appends.store(list.plain_appends.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
+    return true;
+}
+
 // An Append that signals nothing of the program's, to an immediate list that its thread has used last and whose results
 // are awaited anyway, changes nothing that other lists share: it goes without the state mutex. False: it takes the long
 // way.
@@ -111,7 +128,7 @@ void begin_append(Append& append) {
     if (stream == nullptr || local.holds) return;
     append.is_told = true;
     append.op_id = stream->next_operation();
-    if (begin_append_fast(all, append)) return;
+    if (begin_append_fast(all, append) || begin_plain_append(all, append)) return;
     ResultBatch batch;
     {
         StateLock lock;

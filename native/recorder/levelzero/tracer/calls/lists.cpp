@@ -180,7 +180,7 @@ void after_reset(Call& call, Handle handle) {
     if (list->gate != nullptr && !all.has_ended) drop_prologue(*list);
     {
         StateLock lock;
-        degradations = degradations_of(*list);
+        degradations = degradations_of(all, *list);
         if (list->context != nullptr && !all.has_ended) clear_list(*list, left);
         for (size_t i = 0; i < reason_count; ++i) list->untimed_count[i] = list->reason_code[i] = 0;
         list->run = 0;
@@ -224,7 +224,7 @@ void after_destroy(Call& call, List* list, bool is_gone) {
     {
         StateLock lock;
         end_capture(all, *list);
-        degradations = degradations_of(*list);
+        degradations = degradations_of(all, *list);
         if (list->context != nullptr) {
             if (!all.has_ended) clear_list(*list, left);
             --list->context->lists;

@@ -13,7 +13,12 @@ void count_untimed(List& list, Reason reason, Result code) {
     if (code != 0) list.reason_code[static_cast<size_t>(reason)] = code;
 }
 
-Degradations degradations_of(const List& list) {
+Degradations degradations_of(State& all, List& list) {
+    constexpr auto plain = static_cast<size_t>(Reason::not_timed);
+    const u32 appends = list.plain_appends.load(std::memory_order_relaxed);
+    list.untimed_count[plain] += appends - list.told_appends;
+    all.untimed[plain] += appends - list.told_appends;
+    list.told_appends = appends;
     Degradations found;
     found.list = list.id;
     for (size_t i = 0; i < reason_count; ++i) {

@@ -92,7 +92,7 @@ void before_context_destroy(Handle handle) {
             if (list->live != 0 && !all.has_ended) collect_results_and_write(all, lock, true, list);
             abandon_results(all, *list, batch, Reason::not_drained, false);
             if (list->live == 0) {
-                degradations = degradations_of(*list);
+                degradations = degradations_of(all, *list);
                 drop_fence(*list);
                 end_capture(all, *list);
                 all.lists.remove(list->handle);
@@ -125,7 +125,7 @@ void end() {
                     is_done = false;
                     return;
                 }
-                degradations = degradations_of(*list);
+                degradations = degradations_of(all, *list);
                 for (size_t i = 0; i < reason_count; ++i) {
                     if (list->untimed_count[i] != 0) is_done = false;
                     list->untimed_count[i] = 0;

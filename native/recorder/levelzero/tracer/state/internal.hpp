@@ -149,13 +149,13 @@ void end_capture(State& all, List& list);
 // --- what is not timed, and failures (degradation.cpp) -------------------------------------------------------------
 
 void count_untimed(List& list, Reason reason, Result code = 0);
-// What was counted for a list, to be written when the state mutex is free.
+// What was counted for a list, to be written when the state mutex is free; its plain appends are counted in first.
 struct Degradations {
     u32 list = 0;
     u32 count[reason_count] = {}, code[reason_count] = {};
     void write() const;
 };
-Degradations degradations_of(const List& list);
+Degradations degradations_of(State& all, List& list);
 // Says once on standard error what does not work, or ends the program if that is what was asked for.
 void report_failure(State& all, Reason reason, const char* what, Result code);
 

@@ -191,6 +191,9 @@ struct List : ListKind {
     OpChunk* spare = nullptr;          // such chunks
     u32 spares = 0;
     List *next = nullptr, *previous = nullptr;  // lists with live operations
+    // Appends where nothing at all is timed: counted by the thread that appends, without the state mutex.
+    std::atomic<u32> plain_appends = 0;
+    u32 told_appends = 0;            // of them, in `untimed_count`
     u32 untimed_count[reason_count] = {};
     u32 reason_code[reason_count] = {};
 };

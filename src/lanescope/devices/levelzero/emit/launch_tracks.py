@@ -13,7 +13,7 @@ from lanescope.devices.levelzero.emit.device_tracks import Queues
 from lanescope.devices.levelzero.emit.host_tracks import Hosts
 from lanescope.devices.levelzero.formats import layout
 from lanescope.devices.levelzero.formats.text_launches import OPENCL_API, kind_of
-from lanescope.devices.levelzero.interpret.launched import APIS, Device
+from lanescope.devices.levelzero.interpret.launched import APIS, Device, Launched
 from lanescope.devices.levelzero.interpret.resolved import Attributed
 from lanescope.trace import Flag, TraceBuilder
 
@@ -23,7 +23,8 @@ class LaunchTracks:
 
     Args:
         builder: where to; its time counts from ``zero``.
-        found: what to draw.
+        found: all that is known.
+        made: of that, what to draw.
         hosts: the host's side, drawn.
         queues: makes the groups of devices.
         zero: ns that the builder's times count from, on the clock of the records.
@@ -31,15 +32,23 @@ class LaunchTracks:
     """
 
     def __init__(
-        self, builder: TraceBuilder, found: Attributed, hosts: Hosts, queues: Queues, *, zero: int, input_id: int
+        self,
+        builder: TraceBuilder,
+        found: Attributed,
+        made: Launched,
+        hosts: Hosts,
+        queues: Queues,
+        *,
+        zero: int,
+        input_id: int,
     ) -> None:
-        self._builder, self._found, self._hosts, self._queues = builder, found, hosts, queues
+        self._builder, self._found, self._made, self._hosts, self._queues = builder, found, made, hosts, queues
         self._zero, self._input_id = zero, input_id
 
     def draw(self) -> None:
         """Append lanes, slices, details and arrows."""
-        found, builder, events = self._found, self._builder, self._found.events
-        made = found.launched
+        builder, events = self._builder, self._found.events
+        made = self._made
         launches, results = events["launches"], events["launch_results"]
         launch, result = made.launch, made.result
         track = self._lanes()
@@ -108,8 +117,8 @@ class LaunchTracks:
 
     def _names(self) -> tuple[npt.NDArray[np.int32], list[str]]:
         """Return names as codes, int32 [n], and kinds: of a kernel its name, else that of the function."""
-        found, events, builder = self._found, self._found.events, self._builder
-        made, launches = found.launched, events["launches"]
+        events, builder = self._found.events, self._builder
+        made, launches = self._made, events["launches"]
         functions = launches.column("function").dictionary
         texts = functions.texts if functions else []
         code = launches.codes("function")[made.launch]
@@ -126,7 +135,7 @@ class LaunchTracks:
 
     def _lanes(self) -> Int64:
         """Make the lanes of queues and streams; return that of each operation, int64 [n]."""
-        made, launches = self._found.launched, self._found.events["launches"]
+        made, launches = self._made, self._found.events["launches"]
         queue = launches.values("queue")[made.launch]
         lanes = group([made.device, queue], np.arange(len(queue)))
         lane = np.empty(len(queue), np.int64)
@@ -191,7 +200,7 @@ class LaunchTracks:
         )
 
     def _arrows(self, slices: Int64, track: Int64, thread: Int64, begin: Int64) -> None:
-        made = self._found.launched
+        made = self._made
         rows = np.flatnonzero(made.call >= 0)
         if not len(rows):
             return

@@ -63,11 +63,15 @@ class Timeline:
 
     def _launched(self, queues: Queues) -> None:
         """Append operations of CUDA and OpenCL."""
-        self.found.launched.notes.emit(self.builder, None, zero=self.zero)
-        if len(self.found.launched.launch):
+        made = self.found.launched
+        if made is None:
+            return
+        made.notes.emit(self.builder, None, zero=self.zero)
+        if len(made.launch):
             from lanescope.devices.levelzero.emit.launch_tracks import LaunchTracks
 
-            LaunchTracks(self.builder, self.found, self.hosts, queues, zero=self.zero, input_id=self.input_id).draw()
+            where = {"zero": self.zero, "input_id": self.input_id}
+            LaunchTracks(self.builder, self.found, made, self.hosts, queues, **where).draw()
 
     # --- operations ---------------------------------------------------------------------------------------------
 

@@ -8,7 +8,8 @@ that is off by a tick must not move it by a whole period.
 
 from __future__ import annotations
 
-from fractions import Fraction
+from math import gcd
+from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
@@ -18,6 +19,9 @@ from lanescope.common.wrapping_counters import at_or_after, nearest
 from lanescope.declaration import frozen_class, replace
 from lanescope.devices.levelzero.formats.layout import NS_PER_SECOND
 from lanescope.trace import Flag
+
+if TYPE_CHECKING:
+    from fractions import Fraction
 
 UInt64 = npt.NDArray[np.uint64]
 
@@ -68,7 +72,7 @@ class Clock:
 
     def __init__(
         self,
-        frequency: Fraction,
+        frequency: Fraction | int,
         *,
         is_rounded: bool,
         bits: int,
@@ -88,8 +92,8 @@ class Clock:
         self.is_measured = span_ns >= _SPACING_NS // 2 and span > 0
         self._far_ns = min(_FAR, _FAR * NS_PER_SECOND * frequency.denominator // frequency.numerator)
         # Away from the readings the clock goes on at the rate that was measured, else at the one that is said.
-        ratio = Fraction(span_ns, span) if self.is_measured else Fraction(NS_PER_SECOND) / frequency
-        edge = [ratio.numerator], [ratio.denominator]
+        rise = (span_ns, span) if self.is_measured else (NS_PER_SECOND * frequency.denominator, frequency.numerator)
+        edge = [[part // gcd(*rise)] for part in rise]
         self._rise_ns = np.concatenate([edge[0], np.diff(ns), edge[0]]).astype(np.int64)
         self._rise = np.concatenate([edge[1], np.diff(unwrapped), edge[1]]).astype(np.int64)
 
@@ -209,7 +213,7 @@ class Placed:
     estimated: Mask
 
 
-def unwrap(host_ns: Int64, ticks: UInt64, frequency: Fraction, bits: int) -> Pairs:
+def unwrap(host_ns: Int64, ticks: UInt64, frequency: Fraction | int, bits: int) -> Pairs:
     """Put readings of a wrapping counter on one line, and keep those that tell its rate.
 
     Args:

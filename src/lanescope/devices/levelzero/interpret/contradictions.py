@@ -10,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from lanescope.common.asof_join import Int64, Mask, group, join, pick
+from lanescope.common.distinct import is_among
 from lanescope.common.stat_tally import StatTally
 from lanescope.devices.levelzero.formats import layout
 from lanescope.devices.levelzero.formats.event_model import Events, is_text
@@ -229,7 +230,7 @@ def _note_waits(events: Events, notes: StatTally) -> None:
             )
             if len(begins):
                 mine = rows[process[rows] == owner]
-                wrong[mine[~np.isin(handle[mine], np.concatenate([begins, more]))]] = True
+                wrong[mine[~is_among(handle[mine], np.concatenate([begins, more]))]] = True
     notes.add_times("levelzero_unknown_handle", waits.values("ts")[wrong])
 
 

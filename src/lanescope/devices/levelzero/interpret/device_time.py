@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from fractions import Fraction
+from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
@@ -17,6 +17,9 @@ from lanescope.devices.levelzero.interpret.appends import Appends
 from lanescope.devices.levelzero.interpret.attribution import Operations
 from lanescope.devices.levelzero.interpret.clock import TOLERANCE_NS, Clock, mul_div
 from lanescope.trace import Flag
+
+if TYPE_CHECKING:
+    from fractions import Fraction
 
 _FAR = 1 << 59
 EXACT, ESTIMATED, INFERRED = 0, 1, 2
@@ -218,12 +221,17 @@ def _clocks(events: Events, devices: Devices, notes: StatTally, base: int) -> di
     return found
 
 
-def _rate_of(events: Events, row: int) -> Fraction | None:
+def _rate_of(events: Events, row: int) -> Fraction | int | None:
     """Return the ticks per second of a row of ``devices``, None if unknown."""
     table = events["devices"]
     if not table.valid("ticks_per_second_num")[row]:
         return None
-    return Fraction(int(table.values("ticks_per_second_num")[row]), int(table.values("ticks_per_second_den")[row]))
+    num, den = (int(table.values(f"ticks_per_second_{part}")[row]) for part in ("num", "den"))
+    if num % den == 0:
+        return num // den
+    from fractions import Fraction  # with what it imports, as dear as reading a small capture
+
+    return Fraction(num, den)
 
 
 def _place_unclocked(
@@ -231,7 +239,7 @@ def _place_unclocked(
     rows: Int64,
     start: npt.NDArray[np.uint64],
     end: npt.NDArray[np.uint64],
-    rate: Fraction | None,
+    rate: Fraction | int | None,
 ) -> None:
     """Place operations of a device whose clock was never read at their submission.
 
@@ -239,7 +247,9 @@ def _place_unclocked(
     """
     ticks = end[rows] - start[rows]
     # Numerator and denominator fit into 63 bits: a rate is 1 Hz at least.
-    per_tick = Fraction(1) if rate is None else (layout.NS_PER_SECOND / rate).limit_denominator(1 << 32)
+    from fractions import Fraction
+
+    per_tick = Fraction(1) if rate is None else (Fraction(layout.NS_PER_SECOND) / rate).limit_denominator(1 << 32)
     negative = ticks.astype(np.float64) * float(per_tick) >= _FAR
     negative |= ticks >= np.uint64(_FAR)
     known = np.where(negative, 0, ticks).astype(np.int64)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from lanescope.declaration import frozen_class
 from lanescope.devices.levelzero.formats.event_model import Events
 from lanescope.devices.levelzero.interpret.appends import Appends, describe
@@ -10,7 +12,12 @@ from lanescope.devices.levelzero.interpret.call_matching import Calls, match
 from lanescope.devices.levelzero.interpret.clock import TOLERANCE_NS
 from lanescope.devices.levelzero.interpret.contradictions import note_contradictions
 from lanescope.devices.levelzero.interpret.device_time import Devices, Times, devices_of, place
-from lanescope.devices.levelzero.interpret.launched import Launched, launched
+
+if TYPE_CHECKING:
+    from lanescope.devices.levelzero.interpret.launched import Launched
+
+#: What the records of launches of other APIs are in.
+_LAUNCHES = ("launches", "launch_events", "launch_results")
 
 
 @frozen_class
@@ -19,7 +26,7 @@ class Attributed:
 
     Attributes:
         base: ns that times are counted from, on the clock of the records.
-        launched: operations of other APIs.
+        launched: operations of other APIs, None where nothing is recorded of any.
     """
 
     events: Events
@@ -29,7 +36,7 @@ class Attributed:
     devices: Devices
     times: Times
     base: int
-    launched: Launched
+    launched: Launched | None
 
     def origin(self) -> int:
         """Return the earliest time of all, ns on the clock of the records: what the timeline counts from."""
@@ -53,5 +60,9 @@ def attributed(events: Events, *, tolerance: int = TOLERANCE_NS) -> Attributed:
     base = min(firsts, default=0)
     times = place(events, appends, operations, devices, base=base, tolerance=tolerance)
     note_contradictions(events, calls, appends, operations, devices, times)
-    others = launched(events, calls, tolerance=tolerance)
+    others = None
+    if any(len(events[name]) for name in _LAUNCHES):
+        from lanescope.devices.levelzero.interpret.launched import launched
+
+        others = launched(events, calls, tolerance=tolerance)
     return Attributed(events, calls, appends, operations, devices, times, base, others)
