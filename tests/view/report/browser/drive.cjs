@@ -295,6 +295,14 @@ async function sideBySide(page) {
   const results = {};
   const shot = (page, name) => page.screenshot({ path: path.join(shots, `${name}.png`) });
   const page = await open(browser, timeline);
+  results.named = await page.evaluate(() => {
+    const box = document.getElementById('labels').getBoundingClientRect();
+    return [...document.querySelectorAll('#labels > .row')].map((row) => {
+      const [its, name] = [row, row.querySelector('.name')].map((each) => each.getBoundingClientRect());
+      const seen = Math.min(its.bottom, box.bottom) - Math.max(its.top, box.top);
+      return [seen, name.top >= box.top && name.bottom <= box.bottom];
+    });
+  });
   results.marks = await page.evaluate(() => performance.getEntriesByType('mark').map(({ name }) => name));
   await shot(page, '1-first');
   results.coverage = await coverage(page);

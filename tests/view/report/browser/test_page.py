@@ -174,6 +174,11 @@ def test_what_the_device_lost_is_in_the_header_and_findings_are_stepped_through(
     assert steps[3][2] == steps[1][2]
 
 
+def test_a_high_row_that_is_half_out_of_sight_has_its_name_in_sight(happened):
+    assert len(happened["named"]) > 5
+    assert [row for row in happened["named"] if row[0] >= 24 and not row[1]] == []
+
+
 def test_two_captures_are_side_by_side(happened):
     pair = happened["pair"]
     assert pair["errors"] == {"requests": 1, "dialogs": 0, "errors": []}

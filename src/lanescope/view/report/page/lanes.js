@@ -20,6 +20,8 @@ const MOST_LEVELS = 6;
 /** A level that covers less of its lane's time than this is drawn thin. */
 const ALMOST_EMPTY = 0.001;
 const INDENT = 11;
+/** Pixels of a row that have room for its name. */
+const LEAST_SEEN = 18;
 const NARROW = 200;
 
 export class Lanes {
@@ -248,8 +250,12 @@ export class Lanes {
     made.append(...inside.filter((one) => one !== null));
     if (row.hidden) made.append(this.moreButton(row));
     made.append(el('span', { class: 'about' }, about));
-    made.style.top = `${row.y - this.scroll}px`;
-    made.style.height = `${row.height}px`;
+    // The name of a high row that is half out of sight stands in the middle of what is seen of it.
+    const [top, bottom] = [row.y - this.scroll, row.y - this.scroll + row.height];
+    const seen = [Math.max(top, 0), Math.min(bottom, this.labels.clientHeight)];
+    const [from, to] = seen[1] - seen[0] < LEAST_SEEN ? [top, bottom] : seen;
+    made.style.top = `${from}px`;
+    made.style.height = `${to - from}px`;
     made.style.paddingLeft = `${indent}px`;
     return made;
   }
