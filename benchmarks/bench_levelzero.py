@@ -22,6 +22,7 @@ OPTIONS = {"list_ops": 20_000, "batch": 4096, "runs": 1, "reset_events": True, "
 #: So many that a million of them are operations: every tenth is a signal.
 APPENDS = 1_120_000
 TEXT_APPENDS = 20_000
+RUNS = 3
 
 #: A process of its own, so that the peak is that of the model and its attribution: columns from a file, twice.
 _ATTRIBUTE = """
@@ -108,8 +109,10 @@ def run() -> list[Row]:
     """Measure."""
     rows = []
     for style, what in (("numbered", "by number"), ("thapi", "by ring")):
-        half, _, _, _, _ = attribute(style, APPENDS // 2)
-        taken, peak, operations, records, simulated = attribute(style, APPENDS)
+        # In turn, so that what else the machine does hits both alike.
+        runs = [(attribute(style, APPENDS // 2)[0], attribute(style, APPENDS)) for _ in range(RUNS)]
+        half = min(least for least, _ in runs)
+        taken, peak, operations, records, simulated = min(whole for _, whole in runs)
         note = f"{APPENDS} appends, {records} records, {operations} operations"
         rows += [
             Row(f"attribution {what}, CPU", taken, "s", 3, note=note),
@@ -130,6 +133,7 @@ def run() -> list[Row]:
             "read text",
             lines / taken / 1e3,
             "k records/s",
+            1000,
             higher_is_better=True,
             note=f"{lines} records, {size / 1e6:.0f} MB in {taken:.2f} s",
         )

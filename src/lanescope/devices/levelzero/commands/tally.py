@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 from lanescope.errors import UsageError
@@ -25,7 +26,7 @@ def run(context: CommandContext, values: Values) -> int:
     if not folder.is_dir():
         raise UsageError(f"{folder}: not a directory", hint="pass the directory of a CTF trace")
     first = next(ctf_reader.folders_of(folder), None)
-    if first is not None and layout.DOMAIN.search((first / "metadata").read_bytes()):
+    if first is not None and re.search(layout.DOMAIN, (first / "metadata").read_bytes()):
         return _recording(context, folder, as_json=values["json"])
     found = windows.tally(folder, window=values["window"])
     rows = windows.rows_of(found)

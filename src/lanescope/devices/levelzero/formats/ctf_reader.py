@@ -122,7 +122,7 @@ def _reader(text: bytes) -> ctf.Reader | ctf.RewrittenReader:
     try:
         return ctf.Reader(ctf.describe(text))
     except ctf.CtfError:
-        if not layout.DOMAIN.search(text):
+        if not re.search(layout.DOMAIN, text):
             raise
         return ctf.RewrittenReader(text)
 

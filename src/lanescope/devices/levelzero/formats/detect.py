@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING
 
 from lanescope.source.detection import Detection
@@ -21,7 +22,7 @@ def detect_ctf(head: FileHead) -> Detection:
         return Detection(0)
     from lanescope.devices.levelzero.formats import layout
 
-    if layout.DOMAIN.search(head.data):
+    if re.search(layout.DOMAIN, head.data):
         return Detection(100, layout.CTF_FORMAT, "a CTF trace that names our recorder")
     return Detection(0)
 

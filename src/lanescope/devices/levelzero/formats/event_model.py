@@ -94,6 +94,8 @@ class Rows:
     def table(self, sort: str = "") -> Table:
         """Return all rows; sorted by column ``sort`` when it is given, ties as they came."""
         self.pack(least=1)
+        if not self._blocks:
+            return self._empty()
         pieces: list[tuple[int, slice]] | None = [(number, slice(None)) for number in range(len(self._blocks))]
         order = self._order(sort)
         if order is not None:
@@ -103,11 +105,22 @@ class Rows:
             parts = [block[index] for block in self._blocks]
             has_nulls = any(valid is not None for _, valid in parts)
             known = [np.ones(len(values), np.bool_) if valid is None else valid for values, valid in parts if has_nulls]
-            values, valid = (_joined(arrays, order, pieces) for arrays in ([values for values, _ in parts], known))
-            if values is None:
-                values = np.empty(0, DTYPES[column.type])
+            values = _joined([values for values, _ in parts], order, pieces)
+            valid = _joined(known, order, pieces) if has_nulls else None
             made[column.name] = Column.array(values, valid=valid, dictionary=self._dictionaries.get(column.name))
         return Table(self.spec, made)
+
+    def _empty(self) -> Table:
+        """Return no rows: of most kinds a capture has none."""
+        return Table(
+            self.spec,
+            {
+                column.name: Column.array(
+                    np.empty(0, DTYPES[column.type]), dictionary=self._dictionaries.get(column.name)
+                )
+                for column in self.spec.columns
+            },
+        )
 
     def _order(self, sort: str) -> npt.NDArray[np.int64] | None:
         """Return the rows of all blocks in the order of a column, int64 [n]; None if they are in it."""
@@ -142,12 +155,8 @@ def _converted(values: Array, dtype: np.dtype[Any]) -> Array:
     return values.astype(dtype, copy=False)
 
 
-def _joined(
-    arrays: list[Array], order: npt.NDArray[np.int64] | None, pieces: list[tuple[int, slice]] | None
-) -> Array | None:
-    """Join arrays of all blocks, as pieces or else in an order; None if there are none."""
-    if not arrays:
-        return None
+def _joined(arrays: list[Array], order: npt.NDArray[np.int64] | None, pieces: list[tuple[int, slice]] | None) -> Array:
+    """Join arrays of all blocks, as pieces or else in an order."""
     if pieces is None:
         found: Array = np.concatenate(arrays)[order]
         return found

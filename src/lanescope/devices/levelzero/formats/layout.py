@@ -33,8 +33,8 @@ OURS = "lanescope_ze"
 APIS = (API, *(f"lttng_ust_{part}" for part in ("zet", "zes", "zel", "zex")))
 #: Providers whose records are Level Zero's; ``host_apis.HOST_APIS`` has those of other APIs.
 PROVIDERS = (*APIS, PROFILING, PROPERTIES, OURS)
-#: What the description of a recording names its recorder by.
-DOMAIN = re.compile(rb'domain"?\s*[=:]\s*"lanescope_ze"')
+#: What the description of a recording names its recorder by: a pattern, which texts have no need of.
+DOMAIN = rb'domain"?\s*[=:]\s*"lanescope_ze"'
 
 SUCCESS = "ZE_RESULT_SUCCESS"
 NOT_READY = "ZE_RESULT_NOT_READY"

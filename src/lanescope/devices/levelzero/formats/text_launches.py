@@ -22,7 +22,7 @@ CUDA_API, OPENCL_API = HOST_APIS[CUDA], HOST_APIS[OPENCL]
 _CUDA_LAUNCHES = ("cuMemcpy", "cuMemPrefetch", "cuMemset", "cuLaunch")
 #: Longest operation that is read, in milliseconds.
 _MOST_MS = 1e12
-_MS = re.compile(r"[0-9]+(\.[0-9]*)?([eE][+-]?[0-9]+)?")
+_MS = r"[0-9]+(\.[0-9]*)?([eE][+-]?[0-9]+)?"
 
 #: Takes the fields of an entry or exit; raises BadField before it has added anything.
 Part = Callable[[Recorder, Stamp, Fields], None]
@@ -254,7 +254,7 @@ def nanoseconds(text: str) -> int:
         >>> nanoseconds("1.0"), nanoseconds("0.0123")
         (1000000, 12299)
     """
-    value = float(text) if _MS.fullmatch(text) else -1.0
+    value = float(text) if re.fullmatch(_MS, text) else -1.0
     if not 0 <= value <= _MOST_MS:
         raise BadField("milliseconds")
     single: float = struct.unpack("f", struct.pack("f", value))[0]

@@ -475,6 +475,6 @@ def diagnose_empty(given: Mapping[str, str]) -> tuple[str, str]:
             "install the device driver and check the permissions of /dev/dri/render*",
         )
     return (
-        "program called no Level Zero function through the loader",
-        "use --preload if the program has its own loader",
+        "program called no Level Zero function through the loader, or without the recorder's environment",
+        "pass the environment on, or use --preload if the program has its own loader",
     )
