@@ -1,10 +1,10 @@
-"""A call that waits for a device waits for all of its streams: so do what-ifs and slack, not for the last one only."""
+"""A call that waits for a device, or for a list, waits for all that runs there, not only for what ends last."""
 
 import random
 
 import pytest
 
-from analysis.critical_path.test_late_causes import Profile
+from analysis.critical_path.test_late_causes import Profile, Queue
 from effort import seeds
 
 STREAMS = (7, 20, 33)
@@ -35,6 +35,38 @@ def program(folder, seed, factor=(1, 1), longer=()):
     return run.open(folder)
 
 
+def queued(folder, seed, *, target, longer=()):
+    """Run rounds of operations on two lists in order, or on one on which they overlap, and wait for all of a round.
+
+    Args:
+        folder: where the recording is written.
+        seed: of the program.
+        target: ``device``: two lists, and calls wait for the device; ``list``: one list.
+        longer: number of an operation, and by how much it takes longer.
+    """
+    draw, run = random.Random(seed), Queue(seed)
+    is_device = target == "device"
+    run.made.immediate(1, in_order=is_device)
+    if is_device:
+        run.made.immediate(2, in_order=True)
+    number, free = 0, {1: 0, 2: 0}
+    for _ in range(12):
+        for _ in range(draw.randint(2, 5)):
+            what, length = draw.choice(["MemoryFill", "MemoryCopy"]), 1_000 * draw.randint(3, 80)
+            if longer and longer[0] == number:
+                length += longer[1]
+            lane = 2 if is_device and what == "MemoryFill" else 1
+            event = run.append(what, lane)
+            begin = max(run.now + 2_500, free[lane] + 300 if is_device else 0)
+            end = run.ran(event, begin, begin + length)
+            free[lane] = max(free[lane], end)
+            number += 1
+        handle = {"hDevice": 0xD0} if is_device else {"hCommandList": 1}
+        run.wait("zeDeviceSynchronize" if is_device else "zeCommandListHostSynchronize", max(free.values()), **handle)
+    folder.mkdir()
+    return run.made.open(folder)
+
+
 def total(trace):
     return int((trace.slices["ts"] + trace.slices["dur"]).max() - trace.slices["ts"].min())
 
@@ -58,3 +90,17 @@ def test_kernels_of_streams_that_ended_earlier_may_take_their_safe_slack(tmp_pat
     safe = slack[launched[number]]["slack_safe"]
     assert safe is not None  # the end of the run waits for it
     assert total(program(tmp_path / "longer", seed, longer=(number, safe))) == total(trace)
+
+
+@pytest.mark.parametrize("target", ["device", "list"])
+@pytest.mark.parametrize("seed", seeds(40, least=4))
+def test_operations_that_ended_earlier_may_take_their_safe_slack(tmp_path, seed, target):
+    trace = queued(tmp_path / "seen", seed, target=target)
+    slack = trace.critical_path().slack
+    safe_of = dict(zip(slack["slice_id"].tolist(), slack["slack_safe"].tolist(), strict=True))
+    order = trace.sql("select dst_slice_id as id from flows where kind = 'dispatch' order by src_ts")["id"].tolist()
+    number = random.Random(seed).randrange(len(order))
+    safe = safe_of[order[number]]
+    assert safe is not None
+    longer = queued(tmp_path / "longer", seed, target=target, longer=(number, safe))
+    assert total(longer) == total(trace)

@@ -237,3 +237,18 @@ def test_an_event_whose_last_execution_has_no_result_names_no_older_one(tmp_path
     made = script().regular(1).append("MemoryFill", A, cl=1)
     made = wait(made.execute(0x9, 1), EVENT, A, (A, 20, 30)).execute(0x9, 1)
     assert waited(wait(made, EVENT, A).open(tmp_path)) == [("event", A, 0), ("event", A, None)]
+
+
+def test_of_many_queues_the_operation_that_ended_last_is_named():
+    """Simulated programs have more queues and lists than a join keeps in the order of their handles."""
+    trace = lanescope.open(next(iter(lanescope.simulate("levelzero", ops=2000, seed=3).files.values())))
+    slices, found = trace.slices, trace.details["levelzero_operations"]
+    operation, submitted = found["slice_id"], found["submit_ts"]
+    begin, end, lane = slices["ts"], slices["ts"] + slices["dur"], slices["track_id"]
+    waits = [row for row in trace.details["levelzero_waits"].rows() if row["operation_slice_id"] is not None]
+    assert len(waits) > 100
+    for row in waits:
+        call, named = row["slice_id"], row["operation_slice_id"]
+        of_lane = (lane[operation] == lane[named]) & (submitted <= begin[call]) & ~found["error"]
+        ends = end[operation[of_lane]]
+        assert end[named] == ends[ends <= end[call]].max()

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import re
+from itertools import pairwise
+from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from lanescope.common.distinct import distinct
 from lanescope.common.intervals import Intervals, Ints, known_extents
@@ -57,13 +60,73 @@ def _unlaunched(appends: CauseEdges, launched: Ints) -> CauseEdges:
 
 
 def _synchronized(trace: Trace, extents: Intervals) -> CauseEdges:
-    """Return for each call that waited the operation that ended last of what it names."""
+    """Return for each call that waited the operation that ended last of what it names, and the others that had to end.
+
+    Operations of a lane on which they run one after the other are told by its last one.
+    """
     waits = trace.details.get("levelzero_waits")
     if waits is None:
         return CauseEdges(_SYNC, _NOTHING, _NOTHING, _NOTHING, _NOTHING)
     rows = np.flatnonzero(waits.valid("operation_slice_id"))
     source, target = waits.values("operation_slice_id")[rows], waits.values("slice_id")[rows]
+    more = _others(trace, extents, source, target, waits.column("target").texts[rows])
+    source, target = (np.concatenate([one, *found]) for one, found in zip((source, target), more, strict=True))
     return CauseEdges(_SYNC, source, extents.end[source], target, extents.end[target])
+
+
+def _others(
+    trace: Trace, extents: Intervals, last: Ints, calls: Ints, kinds: npt.NDArray[Any]
+) -> tuple[list[Ints], list[Ints]]:
+    """Return operations that ended earlier than the last one a call waited for, and these calls.
+
+    What a call of the same thread waited for before is left out: it had ended by then.
+
+    Args:
+        trace: the trace.
+        extents: of its slices.
+        last: the operations that ended last, int64 [n].
+        calls: the calls, int64 [n].
+        kinds: what they name, text [n].
+    """
+    operations, tracks = trace.details["levelzero_operations"], trace.tracks
+    slices, submit = operations.values("slice_id"), operations.values("submit_slice_id")
+    given = np.where(operations.valid("submit_slice_id"), extents.begin[submit], operations.values("submit_ts"))
+    done = np.flatnonzero(trace.slices.valid("dur")[slices] & ~operations.values("error"))
+    done = done[np.lexsort((given[done], extents.group[slices[done]]))]
+    of_lane = _pieces(extents.group[slices[done]])
+    parent, is_free = tracks.values("parent_id"), tracks.values("nesting") == "free"
+    beside: dict[int, list[int]] = {}
+    for lane in of_lane:
+        beside.setdefault(int(parent[lane]), []).append(lane)
+    sources: list[Ints] = []
+    targets: list[Ints] = []
+    seen: dict[tuple[int, int], tuple[int, Ints]] = {}  # by lane and thread: how many are known, those left to end
+    for at in np.argsort(extents.begin[calls], kind="stable").tolist():
+        call, own = int(calls[at]), int(extents.group[last[at]])
+        if kinds[at] not in ("queue", "list", "device"):
+            continue
+        for lane in beside.get(int(parent[own]), [own]) if kinds[at] == "device" else [own]:
+            if lane not in of_lane or (lane == own and not is_free[lane]):
+                continue
+            mine = done[of_lane[lane]]
+            known, left = seen.get((lane, int(extents.group[call])), (0, _NOTHING))
+            count = max(known, int(np.searchsorted(given[mine], extents.begin[call], "right")))
+            rows = np.concatenate([left, mine[known:count]])
+            has_ended = extents.end[slices[rows]] <= extents.end[call]
+            seen[lane, int(extents.group[call])] = count, rows[~has_ended]
+            found = slices[rows[has_ended]]
+            if not is_free[lane] and len(found):
+                found = found[extents.end[found].argmax()][np.newaxis]
+            found = found[found != last[at]]
+            sources.append(found)
+            targets.append(np.full(len(found), call, np.int64))
+    return sources, targets
+
+
+def _pieces(groups: Ints) -> dict[int, slice]:
+    """Return where each group lies in sorted numbers."""
+    bounds = [*np.flatnonzero(np.diff(groups, prepend=-1)).tolist(), len(groups)]
+    return {int(groups[low]): slice(low, high) for low, high in pairwise(bounds)}
 
 
 def _guessed(trace: Trace, extents: Intervals) -> CauseEdges:

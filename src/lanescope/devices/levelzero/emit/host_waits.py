@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from lanescope.common.asof_join import Int64, Mask, group, join, pick
+from lanescope.common.asof_join import Int64, Mask, join, pick
 from lanescope.devices.levelzero.emit.event_signals import EventSignals
 from lanescope.devices.levelzero.formats import layout
 from lanescope.devices.levelzero.formats.event_model import is_text
@@ -121,9 +121,11 @@ class HostWaits:
         mine = [key[done] for key in keys]
         before = join([key[rows] for key in wanted], self._seq[rows], mine, self._given[done])
         order = done[before.rows]
-        groups = group([key[order] for key in keys], np.arange(len(order)))
+        # Keys are together, in whatever order of the keys.
+        first = np.ones(len(order), np.bool_)
+        first[1:] = np.logical_or.reduce([key[order[1:]] != key[order[:-1]] for key in keys])
         end = self._end[order]
-        latest, place = _running(end, groups.first)
+        latest, place = _running(end, first)
         returned = self._returned[rows]
         at = before.at - 1
         known = before.at > before.low
