@@ -101,6 +101,16 @@ def test_groups_of_queries_are_ordered(page):
 
 
 @pytest.mark.parametrize("page", PAGES, ids=name_of)
+def test_first_rows_of_queries_are_ordered_to_the_last(page):
+    """Which of equal rows come first, and which are cut off, is open if one key is all there is."""
+    for step in page_runner.steps(page.read_text()):
+        for query in (
+            re.findall(r"lanescope sql .*?\border by (.*?) limit \d", step.text) if step.kind == "console" else ()
+        ):
+            assert "," in query or query == "all" or query.endswith("id"), step.text
+
+
+@pytest.mark.parametrize("page", PAGES, ids=name_of)
 def test_what_a_page_shows_runs(page, tmp_path, run):
     text = page.read_text()
     done = page_runner.run_page(text, tmp_path, run, page.name)

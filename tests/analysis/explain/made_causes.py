@@ -87,7 +87,8 @@ def on_chip(folder, seed, shape, *, submit=0, **options):
         bounds = np.concatenate([[0], np.cumsum(counts)])
         weights.append(weight[order])
         tasks.pred, tasks.succ, tasks.first_wave = pred, succ, wave
-        return tasks, Subtasks(rows.task[order], rows.engine[order], rows.function[order], ordinal[order], bounds)
+        columns = (rows.task, rows.engine, rows.function, ordinal, rows.block, rows.half)
+        return tasks, Subtasks(*(column[order] for column in columns), bounds)
 
     def slowly(scenario, tasks, rows, random):
         return run(scenario, tasks, rows, Lengths(random, weights[-1], submit))

@@ -394,10 +394,10 @@ INJECTED = {
 @pytest.mark.parametrize("fault", INJECTED)
 def test_check_finds_injected_losses(fault, format_version):
     options = {"tasks": 150, "format_version": format_version, "aic": 3, "aiv": 6}
-    simulation = simulated(11, **{fault: 4}, **options)
+    simulation = simulated(14, **{fault: 4}, **options)
     for loss, code, stat in INJECTED[fault]:
         injected = simulation.truth["losses"][loss]
         assert injected > 0
-        for found, expected in ((simulation, injected), (simulated(11, **options), 0)):
+        for found, expected in ((simulation, injected), (simulated(14, **options), 0)):
             findings = [f for f in check.run(decode_simulated(found)) if f.code == code and f.stat == stat]
             assert sum(finding.count for finding in findings) == expected

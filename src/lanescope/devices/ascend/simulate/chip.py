@@ -256,7 +256,7 @@ class _Chip:
         on_aic = self.rows.engine[now] == AIC
         core = np.empty(len(episode), np.int64)
         single = np.ones(len(episode), np.bool_)
-        if self.s.keeps_clusters and (self.rows.block[now] >= 0).any():
+        if self.s.has_clusters and (self.rows.block[now] >= 0).any():
             mixed = np.flatnonzero(self.rows.block[now] >= 0)
             core[mixed] = self._cluster_cores(by_episode, episode[mixed], now.start + mixed)
             single[mixed] = False
@@ -280,12 +280,6 @@ class _Chip:
         cluster = order[episode, number[block]]
         return np.where(is_cube, cluster, aic + 2 * cluster + self.rows.half[rows])
 
-    def _functions(self) -> Int64:
-        """Return what each row runs: of two vector kernels the one of its place in the cluster."""
-        kernels, rows = self.tasks.kernels[self.rows.task], self.rows
-        is_second = (rows.engine != AIC) & (kernels[:, 1:] >= 0).all(axis=1) & ((self.core - self.s.aic) % 2 == 1)
-        return np.where(is_second, kernels[:, 2], rows.function)
-
     def _joined(self, dispatches: Int64) -> Run:
         """Put the episodes behind one another, each when the one before it is over."""
         s, loop, tasks = self.s, LOOP * self.u, self.tasks
@@ -306,7 +300,7 @@ class _Chip:
             tasks=tasks,
             task=self.rows.task,
             engine=self.rows.engine,
-            function=self._functions(),
+            function=self.rows.function,
             core=self.core,
             counter=counter,
             epoch=self.episode + 1 if s.epochs > 1 else np.ones(len(self.episode), np.int64),

@@ -138,13 +138,8 @@ class Scenario:
 
     @property
     def has_clusters(self) -> bool:
-        """Whether the cores form clusters of a cube core and two vector cores, as those of all chips do."""
+        """Whether the cores form clusters of a cube core and two vector cores, as on all chips: a block takes one."""
         return self.aiv == 2 * self.aic
-
-    @property
-    def keeps_clusters(self) -> bool:
-        """Whether a block of a MIX task goes to the cores of one cluster."""
-        return self.has_clusters and self.is_observed
 
     @property
     def is_v1(self) -> bool:

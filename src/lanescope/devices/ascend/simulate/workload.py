@@ -124,10 +124,11 @@ def build(scenario: Scenario, random: np.random.Generator) -> tuple[Tasks, Subta
     after = np.cumsum(count)
     task = np.repeat(np.arange(n), count)
     engine = np.where(np.arange(len(task)) - (after - count)[task] < aic_rows[task], AIC, AIV)
-    run = np.where(engine == AIC, kernels[task, 0], np.where(kernels[task, 1] >= 0, kernels[task, 1], kernels[task, 2]))
     block, half = _blocks(kind, blocks, task, np.arange(len(task)) - (after - count)[task], aic_rows)
+    vector = np.where((kernels[:, 1] >= 0)[task] & (half == 0), kernels[task, 1], kernels[task, 2])
+    run = np.where(engine == AIC, kernels[task, 0], vector)
     # A block goes to the cores of one cluster at once.
-    whole = np.where((block >= 0) & s.keeps_clusters, (after - count)[task], np.arange(len(task)))
+    whole = np.where((block >= 0) & s.has_clusters, (after - count)[task], np.arange(len(task)))
     bounds = np.searchsorted(episode[task], np.arange(s.episodes + 1))
     wave, ordinal = _waves(engine, whole, bounds, (s.aic, s.aiv))
     first_wave, last_wave = _task_waves(wave, after, count, episode, s.episodes)
