@@ -160,7 +160,9 @@ def add_json(made: FieldMap, file: str, content: bytes, deps: Any = None) -> Non
         begin, end = [span.begin for span in elements], [span.end for span in elements]
         lane = _numbered([span.path[:-1] for span in elements])
         made.records.append(
-            RecordSites(layout_name, file, begin, end, lane, joint=b",", possible=possible.change(layout_name))
+            RecordSites(
+                layout_name, file, begin, end, lane, joint=b",", possible=possible.change(layout_name, elements)
+            )
         )
 
 
@@ -240,7 +242,7 @@ class PossibleValues:
             return each(self._kernel(cells))
         return never
 
-    def change(self, layout_name: str) -> PossibleChange:
+    def change(self, layout_name: str, elements: Sequence[Span]) -> PossibleChange:
         """Return which changes to the elements of a list can leave a sound capture."""
 
         def possible(change: str, index: int) -> str:
@@ -248,6 +250,10 @@ class PossibleValues:
                 return "several collectors write in any order"
             if layout_name == UPLOADS.name and change == DROPPED:
                 return "copies are not counted"
+            if layout_name in (PHASES.name, V4_PHASES.name) and change == DROPPED:
+                row = _at(self.data, elements[index].path)
+                is_empty = row.get("kind") == "release" and row.get("tasks_processed") == 0
+                return "a pass that released nothing, which nothing else tells" if is_empty else ""
             if layout_name == DEPS_EDGES.name:
                 return "edges are not counted, and several may join a pair" if change in (DROPPED, DUPLICATED) else ""
             return ""
@@ -331,7 +337,7 @@ class PossibleValues:
             mine = (value, end) if name == names[0] else (begin, value)
             rest = [span for place, span in enumerate(times) if place != at]
             first, last = min(span[0] for span in times), max(span[1] for span in times)
-            is_apart = all(_relation(mine, span) == _relation(times[at], span) for span in rest)
+            is_apart = all(_stays(mine, times[at], span) for span in rest)
             if not mine[0] <= mine[1] or not is_apart:
                 return ""
             if first <= mine[0] and mine[1] <= last:
@@ -450,6 +456,12 @@ def _relation(one: tuple[int, int], other: tuple[int, int]) -> str:
     if other[0] <= one[0] and one[1] <= other[1]:
         return "inside"
     return "around" if one[0] <= other[0] and other[1] <= one[1] else "across"
+
+
+def _stays(one: tuple[int, int], before: tuple[int, int], other: tuple[int, int]) -> bool:
+    """Return whether a span lies to another as it did; what it was around, a moment too, it may begin or end with."""
+    is_around = one[0] <= other[0] and other[1] <= one[1]
+    return _relation(one, other) == _relation(before, other) or (is_around and _relation(before, other) == "around")
 
 
 def _edge(tasks: set[int], value: Value) -> str:
