@@ -15,6 +15,7 @@ from perfetto.protos.perfetto.trace.perfetto_trace_pb2 import TracePacket
 
 import lanescope
 from foreign.kineto.oracle import FILES
+from foreign.perfetto.made import packets_of
 from foreign.perfetto.test_family import content_of
 from lanescope.io import perfetto
 
@@ -80,23 +81,6 @@ def test_each_byte_of_files_of_others_is_of_an_event_or_around_them(name, family
     table, key = ("kineto_metadata", "key") if family == "kineto" else ("chrome_metadata", "name")
     members = [row for row in trace.details[table].rows() if row.get("process") is None]
     assert {row[key]: json.loads(row["value"], strict=False) for row in members} == document
-
-
-def packets_of(content: bytes) -> list[tuple[int, bytes]]:
-    """Return the packets of a file, each with its size in it: a tag, a length, a message."""
-    found, at = [], 0
-    while at < len(content):
-        begin = at
-        assert content[at] == 0x0A
-        size, shift, at = 0, 0, at + 1
-        while True:
-            size |= (content[at] & 0x7F) << shift
-            at, shift = at + 1, shift + 7
-            if content[at - 1] < 0x80:
-                break
-        found.append((at - begin + size, content[at : at + size]))
-        at += size
-    return found
 
 
 READ = {

@@ -16,6 +16,8 @@ SCHEDULER, DEPENDENCY, COMMUNICATION, COMPUTE, MEMORY, STREAM, LOCK = (
 )
 CAUSES = (SCHEDULER, DEPENDENCY, COMMUNICATION, COMPUTE, MEMORY, STREAM, LOCK)
 
+#: Share of the time of cores, or of the time in which any of them idled, from which a scheduler is late.
+LATE = 0.05
 #: Subject of time in which cores of at least one type idled, not summed over cores.
 ANY_CORES = "cores"
 

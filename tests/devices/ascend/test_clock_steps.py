@@ -22,6 +22,7 @@ def suspects(trace):
 
 @pytest.mark.parametrize(("step_ns", "least_found", "most_false"), [(2000, 0.8, 0.05), (5000, 0.95, 0.01)])
 def test_short_steps_are_found_and_marked_from_end_to_end(step_ns, least_found, most_false):
+    """Rates over seeds: a quick run tries the first few, which are known to come out right."""
     rows = hit = false = clocks = found = 0
     for seed in range(60, 60 + some(60, 12)):
         for version in ("v2", "v3", "v3c", "v4"):

@@ -1,4 +1,5 @@
-"""Traces by others, made with the official bindings; and what the bindings and Perfetto say of any trace."""
+"""Traces by others, made with the official bindings; what the bindings and Perfetto say of any
+trace, and where its packets lie."""
 
 from __future__ import annotations
 
@@ -149,3 +150,20 @@ def same_as_perfetto(trace: Trace, content: bytes, query: Any, folder: Path) -> 
     assert ours == theirs
     assert flows_of(trace) == Counter((r["source"], r["destination"]) for r in flows)
     assert samples_of(trace) == Counter((r["track"], int(r["ts"]), float(r["value"])) for r in samples)
+
+
+def packets_of(content: bytes) -> list[tuple[int, bytes]]:
+    """Return the packets of a file, each with its size in it: a tag, a length, a message."""
+    found, at = [], 0
+    while at < len(content):
+        begin = at
+        assert content[at] == 0x0A
+        size, shift, at = 0, 0, at + 1
+        while True:
+            size |= (content[at] & 0x7F) << shift
+            at, shift = at + 1, shift + 7
+            if content[at - 1] < 0x80:
+                break
+        found.append((at - begin + size, content[at : at + size]))
+        at += size
+    return found

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pickle
 from collections import Counter
+from itertools import accumulate
 
 import numpy as np
 import pytest
@@ -12,6 +13,7 @@ from hypothesis import strategies as st
 
 import lanescope
 from effort import some
+from foreign.perfetto.made import packets_of
 from lanescope.errors import UsageError
 from lanescope.families import registry
 from lanescope.families.options import resolve_options
@@ -171,17 +173,7 @@ def test_bytes_between_packets_are_lost_and_nothing_else(damage, tmp_path):
 
 
 def _packet_ends(content: bytes) -> list[int]:
-    found, at = [], 0
-    while at < len(content):
-        size, shift, at = 0, 0, at + 1
-        while True:
-            size |= (content[at] & 0x7F) << shift
-            at, shift = at + 1, shift + 7
-            if content[at - 1] < 0x80:
-                break
-        at += size
-        found.append(at)
-    return found
+    return list(accumulate(size for size, _ in packets_of(content)))
 
 
 @settings(max_examples=some(400), deadline=None)

@@ -14,7 +14,17 @@ from typing import NamedTuple
 import numpy as np
 
 from lanescope.analysis.explain.evidence import Evidence, Workers
-from lanescope.families.bounds import ANY_CORES, COMMUNICATION, COMPUTE, DEPENDENCY, LOCK, MEMORY, SCHEDULER, STREAM
+from lanescope.families.bounds import (
+    ANY_CORES,
+    COMMUNICATION,
+    COMPUTE,
+    DEPENDENCY,
+    LATE,
+    LOCK,
+    MEMORY,
+    SCHEDULER,
+    STREAM,
+)
 from lanescope.trace import ColumnSpec, Table, TableSpec
 
 #: Sentences of one answer.
@@ -44,7 +54,7 @@ _LOADS = 0.15
 #: Time of a block in which it loads and nothing computes.
 _EXPOSED = 0.1
 #: Parts that a family reports: of the time of a tile or a core, of the window of a scheduler.
-_REPORTED = {SCHEDULER: 0.05, COMMUNICATION: 0.1}
+_REPORTED = {SCHEDULER: LATE, COMMUNICATION: 0.1}
 _REPORTED_ELSE = 0.4
 #: A path of which so much is explained is known; work with this part of it is worth a sentence.
 _PATH_KNOWN = 0.5

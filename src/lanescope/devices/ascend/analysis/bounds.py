@@ -5,11 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from lanescope.devices.ascend.analysis.overhead_report import core_idle, verdict, withheld
-from lanescope.families.bounds import ANY_CORES, DEPENDENCY, SCHEDULER, Bound
+from lanescope.families.bounds import ANY_CORES, DEPENDENCY, LATE, SCHEDULER, Bound
 from lanescope.trace import Trace
-
-#: Share of the time of cores, or of the time in which any of them idled, from which the scheduler is late.
-_LATE = 0.05
 
 
 def bounds(trace: Trace) -> Iterator[Bound]:
@@ -29,7 +26,7 @@ def bounds(trace: Trace) -> Iterator[Bound]:
             kind = row["group"].removeprefix("all ")
             subject = f"{kind.upper() if kind in ('aic', 'aiv') else kind} cores"
             # The overhead counts no tasks without producers, although their submission tells when they were ready.
-            if late < _LATE <= lost.get(kind, 0.0):
+            if late < LATE <= lost.get(kind, 0.0):
                 most = row["scheduler_late"] + row["unknown"]
                 yield Bound(SCHEDULER, subject, row["scheduler_late"], row["window"], most, "summary --by core-idle")
             yield Bound(DEPENDENCY, subject, waited, row["window"], waited, "summary --by core-idle")

@@ -114,8 +114,7 @@ def on_wrong_kind(told: Interpreter) -> Mask:
     if told.deps is None or not without.any():
         return np.zeros(len(runs), np.bool_)
     # Of two vector kernels it may not be known which one ran.
-    has_two: Mask = np.all(told.graph.kernels[:, 1:] >= 0, axis=1)
-    is_either = has_two[runs.task] & (runs.core_type == graphs.AIV)
+    is_either = told.graph.has_two_vectors[runs.task] & (runs.core_type == graphs.AIV)
     found: Mask = without & ~is_either & told.graph.is_listed[runs.task]
     return found
 

@@ -87,6 +87,12 @@ class Graph:
         found: Mask = self.is_listed & first & second & third
         return found
 
+    @cached_property
+    def has_two_vectors(self) -> Mask:
+        """Tasks with a function in both vector slots, bool [tasks]."""
+        found: Mask = (self.kernels[:, 1] >= 0) & (self.kernels[:, 2] >= 0)
+        return found
+
 
 @frozen_class
 class Runs:
@@ -315,11 +321,11 @@ def slots(
         core_type: uint8 [rows], ``AIC``, ``AIV`` or ``UNKNOWN``.
         half: int8 [rows], the ``vector_halves`` of its core.
     """
-    has_two = (graph.kernels[:, 1] >= 0) & (graph.kernels[:, 2] >= 0)
-    if not has_two.any():
+    if not graph.has_two_vectors.any():
         return core_type
     found = core_type.copy()
-    rows = np.flatnonzero((core_type == AIV) & has_two[task])
+    rows = np.flatnonzero((core_type == AIV) & graph.has_two_vectors[task])
+    # By the half, of which -1 is the last.
     found[rows] = np.array((AIV, AIV1, AIV_UNKNOWN), np.uint8)[half[rows]]
     return found
 
