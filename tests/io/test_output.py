@@ -129,6 +129,26 @@ def test_a_name_as_long_as_names_may_be(tmp_path):
     assert path.read_bytes() == b"x"
 
 
+@pytest.mark.skipif(not hasattr(os, "posix_fadvise"), reason="the system has no posix_fadvise")
+@pytest.mark.parametrize("is_there", [True, False])
+def test_what_replaces_a_file_goes_to_the_disk_while_it_is_written(tmp_path, monkeypatch, is_there):
+    target, begun, advise = tmp_path / "out", [], os.posix_fadvise
+
+    def advised(descriptor, start, size, advice):
+        begun.append((start, size))
+        advise(descriptor, start, size, advice)
+
+    if is_there:
+        target.write_bytes(b"old")
+    monkeypatch.setattr(os, "posix_fadvise", advised)
+    piece = bytes(range(256)) * (3 << 12)
+    with atomic_file.atomic_writer(target) as file:
+        for _ in range(5):
+            file.write(piece)
+    assert target.read_bytes() == 5 * piece
+    assert begun == ([(0, 2 * len(piece)), (2 * len(piece), 2 * len(piece))] if is_there else [])
+
+
 def test_scratch_is_private_and_goes(tmp_path, monkeypatch):
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
     with atomic_file.scratch() as folder:

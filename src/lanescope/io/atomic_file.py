@@ -28,6 +28,9 @@ _AT_FDCWD = -100
 #: Errors by which a system or a file system says that it cannot exchange two names.
 _NO_EXCHANGE = (errno.ENOSYS, errno.EINVAL, errno.EOPNOTSUPP, errno.EPERM)
 
+#: What has to be on the disk in the end goes there in pieces of so many bytes.
+_BEGUN_BYTES = 4 << 20
+
 #: What is being written, and by which process: a child that was forked must not remove its parent's.
 _unfinished: dict[Path, int] = {}
 #: Are told of each path that is begun, and of each that is finished or gone.
@@ -51,7 +54,8 @@ def atomic_writer(out: Output) -> Iterator[BinaryIO]:
         return
     target = _target(out)
     with _unused_name(target.parent) as temporary, _naming(temporary, out):
-        raw = _Raw(out, os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o666))
+        descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o666)
+        raw = _Raw(out, descriptor, is_synced=target.exists())
         file = io.BufferedWriter(raw)
         try:
             yield file
@@ -201,17 +205,32 @@ def _naming(temporary: Path, out: str | os.PathLike[str]) -> Iterator[None]:
 
 
 class _Raw(io.FileIO):
-    """A file whose errors name it as the user does: those of the system's write name nothing."""
+    """A file whose errors name it as the user does: those of the system's write name nothing.
 
-    def __init__(self, out: str | os.PathLike[str], descriptor: int) -> None:
+    Args:
+        out: what the user calls it.
+        descriptor: the open file.
+        is_synced: whether it has to be on the disk in the end: the system begins with what there is, meanwhile.
+    """
+
+    def __init__(self, out: str | os.PathLike[str], descriptor: int, *, is_synced: bool) -> None:
         super().__init__(descriptor, "wb")
         self._out = os.fspath(out)
+        self._is_synced = is_synced and hasattr(os, "posix_fadvise")
+        self._written = self._begun = 0
 
     def write(self, data: Any) -> int:
         try:
-            return super().write(data)
+            count = super().write(data)
         except OSError as error:
             raise OSError(error.errno, error.strerror, self._out) from None
+        self._written += count
+        if self._is_synced and self._written - self._begun >= _BEGUN_BYTES:
+            # Pages that are not on the disk yet stay where they are; Linux begins to write them.
+            with suppress(OSError):
+                os.posix_fadvise(self.fileno(), self._begun, self._written - self._begun, os.POSIX_FADV_DONTNEED)
+            self._begun = self._written
+        return count
 
 
 def _sync(folder: Path) -> None:

@@ -115,7 +115,7 @@ LANES = TableSpec(
         ColumnSpec("unmatched_ends", "int64", "ends without a start"),
         ColumnSpec("unfinished_regions", "int64", "starts without an end"),
         ColumnSpec("clock_reversals", "int64", "decreases of the timestamp"),
-        ColumnSpec("wraps", "int64", "wraps of the 32-bit timestamp"),
+        ColumnSpec("wraps", "int64", "wraps of the timestamp"),
         ColumnSpec(
             "is_full",
             "bool",
@@ -332,7 +332,7 @@ STATS = (
     StatSpec(
         "cuda_wrap",
         "info",
-        "wraps of the 32-bit timestamp of a lane: unwrapped",
+        "wraps of the timestamp of a lane: unwrapped",
         silent="undone, and proven by the order of the records",
     ),
     StatSpec(

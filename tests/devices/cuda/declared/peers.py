@@ -140,13 +140,16 @@ def mirage_mpk(data: bytes) -> list[Row]:
 
 
 def mosaic_gpu(data: bytes, words: int, groups: int) -> list[Row]:
-    """Cycles from the first record of a lane on, less an overhead for each pair, as nanoseconds after its start."""
-    rows = np.frombuffer(data, np.uint32).reshape(-1, words).tolist()
+    """Cycles from the first record of a lane on, less an overhead for each pair, as nanoseconds after its start.
+
+    All of them are numbers of 32 bits, which wrap.
+    """
+    rows, low = np.frombuffer(data, np.uint32).reshape(-1, words).tolist(), 0xFFFFFFFF
     # The shortest distance of two records that follow each other, of all lanes, but not more than 12.
     steps = [12]
     for row in rows:
         clocks = row[4 : 3 + row[2] : 2]
-        steps += [later - earlier for earlier, later in itertools.pairwise(clocks)]
+        steps += [later - earlier & low for earlier, later in itertools.pairwise(clocks)]
     overhead = max(0, min(steps) - 1)
     found: list[Row] = []
     for lane, row in enumerate(rows):
@@ -154,13 +157,14 @@ def mosaic_gpu(data: bytes, words: int, groups: int) -> list[Row]:
         last = None
         for number in range(row[2] // 2):
             tag, clock = row[3 + 2 * number : 5 + 2 * number]
-            time = clock - row[4] - number * overhead
+            time = clock - row[4] - number * overhead & low
             if last is not None and last >= time:
                 time = last + 1
             last = time
             stack = stacks.setdefault(tag & 0x7FFFFFFF, [])
             if tag >> 31 and stack:
-                found.append((*divmod(lane, groups), tag & 0x7FFFFFFF, row[0] + stack.pop(), row[0] + time))
+                begin, end = row[0] + stack.pop() & low, row[0] + time & low
+                found.append((*divmod(lane, groups), tag & 0x7FFFFFFF, begin, end))
             elif not tag >> 31:
                 stack.append(time)
     return found

@@ -243,6 +243,50 @@ def test_a_wrong_declaration_is_told_what_is_wrong(capsys, tmp_path, invented, c
         assert "first in lane 0: use lanescope cuda-layout explain with --lane 0" in lines
 
 
+ACROSS = """
+name = "across"
+source = "me"
+pairing = "token"
+lanes = [["block", "1"], ["warp", "2"]]
+kind = ["is_end", {"0" = "begin", "1" = "end"}]
+id = "event"
+time = "stamp"
+capacity = "2"
+[record]
+at = "16 * warp + 8 * k"
+size = 8
+fields = {event = [0, 16], is_end = [31, 1], stamp = [32, 32]}
+"""
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "status", "expected"),
+    [
+        ("", "", 0, ["across: fits, 4 of 4 records match", "2 regions, 0 instants"]),
+        ('["is_end"', '["0 * is_end"', 1, ["across: does not fit: no record of 4 starts is an end"]),
+        (
+            'id = "event"',
+            'id = "2 * event + is_end"',
+            1,
+            [
+                "across: does not fit: 2 of 4 records are out of order",
+                "0 regions, 0 instants",
+                "2 starts without an end",
+                "2 ends without a start",
+            ],
+        ),
+    ],
+)
+def test_regions_over_two_lanes_are_counted_as_regions(capsys, tmp_path, old, new, status, expected):
+    """An event begins in each of two warps of a block, and ends in the other one."""
+    path, buffer = tmp_path / "across.toml", tmp_path / "across.bin"
+    path.write_text(ACROSS.replace(old, new) if old else ACROSS)
+    rows = [(4, 0, 100), (5, 1, 164), (5, 0, 132), (4, 1, 180)]
+    np.array([event | is_end << 31 | stamp << 32 for event, is_end, stamp in rows], np.uint64).tofile(buffer)
+    got, lines, _ = run(capsys, "check", str(path), str(buffer))
+    assert (got, lines[: len(expected)]) == (status, expected)
+
+
 def test_a_parameter_that_is_missing_is_asked_for(capsys, tmp_path, invented):
     path = tmp_path / "inv.toml"
     path.write_text(INVENTED)

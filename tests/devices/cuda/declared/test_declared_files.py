@@ -11,6 +11,8 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 import lanescope
 from lanescope import cuda
@@ -201,6 +203,63 @@ def test_tokens_pair_in_a_block_whatever_the_numbers_of_its_groups(tmp_path):
     assert sorted(row["dur"] for row in trace.slices.rows()) == [10, 64]
 
 
+TOKENS = """
+name = "mine"
+source = "me"
+pairing = "token"
+lanes = [["block", "2"], ["warp", "size // (2 * 16 * rows)"]]
+kind = ["type", {"0" = "begin", "1" = "end"}]
+id = "event"
+token = "token"
+time = "stamp"
+payload = "value"
+capacity = "rows"
+[params]
+rows = {from = "user"}
+[record]
+at = "16 * (lane * rows + k)"
+size = 16
+fields = {stamp = [0, 40], token = [40, 24], event = [64, 8], type = [72, 1], value = [96, 32]}
+views = {word = [0, 64]}
+empty = "word == 0"
+[clock]
+bits = 40
+"""
+
+
+@given(
+    regions=st.lists(
+        st.tuples(
+            st.integers(0, 1), st.integers(0, 2), st.integers(0, 2), st.integers(0, 255), st.integers(1, 2**24 - 1)
+        ),
+        min_size=1,
+        max_size=40,
+        unique_by=lambda row: (row[0], row[4]),
+    ),
+    bits=st.randoms(),
+)
+def test_events_and_tokens_pair_across_the_lanes_of_a_block(tmp_path_factory, regions, bits):
+    lanes = [[] for _ in range(6)]
+    truth = []
+    for number, (block, first, last, event, token) in enumerate(regions):
+        begin, end = sorted(bits.sample(range(1, 1 << 30), 2))
+        lanes[3 * block + first].append((begin, token, event, 0, number))
+        lanes[3 * block + last].append((end, token, event, 1, 0))
+        truth.append((block, first, last if last != first else None, event, token, number, end - begin))
+    rows = max(map(len, lanes)) + 1
+    data = bytearray(6 * 16 * rows)
+    for lane, records in enumerate(lanes):
+        for k, (stamp, token, event, kind, value) in enumerate(sorted(records)):
+            struct.pack_into("<QII", data, 16 * (lane * rows + k), stamp | token << 40, event | kind << 8, value)
+    path = layout(tmp_path_factory.mktemp("tokens"), TOKENS)
+    trace = cuda.decode(bytes(data), layout=path, layout_params={"rows": rows})
+    of = {row["slice_id"]: row for row in trace.details["cuda_regions"].rows()}
+    names = ("block", "group", "end_group", "event_id", "token", "payload")
+    got = [(*(of[row["id"]][name] for name in names), row["dur"]) for row in trace.slices.rows()]
+    assert sorted(got, key=str) == sorted(truth, key=str)
+    assert {row["name"] for row in trace.slices.rows()} == {f"event_{region[3]}" for region in regions}
+
+
 @pytest.mark.parametrize(
     ("old", "new", "error"),
     [
@@ -229,6 +288,9 @@ def test_tokens_pair_in_a_block_whatever_the_numbers_of_its_groups(tmp_path):
         ('"1" = "end"', '"2" = "end"', "kind: 'type' is never 2: its bits are 1, 0 to 1"),
         ("default = 2", "default = 0", "does not fit: 0 for 'block'"),
         ("default = 2", "default = 4611686018427387904", "does not fit"),
+        ('capacity = "8"', "capacity = 8", 'capacity: expected a string, as "8"'),
+        ("[record]", "[records]", "record: missing .there is an unknown key records"),
+        ('id = "event"', 'id = "event"\ntoken = "event"', "token: used with pairing = 'token' only"),
         ('capacity = "8"', "", "records of two lanes overlap"),
         ("64 * block", "56 * block", "records of two lanes overlap"),
         ("8 * k", "4 * k", "records of two lanes overlap"),

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 
 import numpy as np
+import pytest
 
 from devices.cuda.declared import peers
 from devices.cuda.declared.producers import WRITERS, Made, Shape
@@ -115,8 +116,9 @@ def test_mpk_takes_the_lane_from_eight_bits():
     assert more > 0
 
 
-def test_mosaic_takes_an_overhead_off_every_region():
-    made, trace = made_of("mosaic-gpu", blocks=2, groups=2, regions=6)
+@pytest.mark.parametrize("wrap", [False, True])
+def test_mosaic_takes_an_overhead_off_every_region(wrap):
+    made, trace = made_of("mosaic-gpu", blocks=2, groups=2, regions=6, wrap=wrap)
     theirs = peers.mosaic_gpu(made.file(), made.params["words"], 2)
     # The same regions in the same lanes; lengths differ by what it takes off.
     assert len(theirs) == len(made.spans) == sum(ours(trace).values())
@@ -124,6 +126,16 @@ def test_mosaic_takes_an_overhead_off_every_region():
     other = sorted((*row[:3], row[4] - row[3]) for row in theirs)
     assert all(length >= less > 0 for (*_, length), (*_, less) in zip(mine, other, strict=True))
     assert mine != other
+
+
+def test_mosaic_ends_a_region_before_it_begins_where_its_timer_wraps():
+    made, _ = made_of("mosaic-gpu", blocks=1, groups=1, regions=1)
+    words = made.arrays["buffer"]
+    words[0] = 0xFFFFFFFF  # the start of the lane, in ns
+    [(_, _, _, begin, end)] = peers.mosaic_gpu(made.file(), made.params["words"], 1)
+    [(_, _, _, mine_begin, mine_end)] = ours(decode(made, "mosaic-gpu"))
+    assert begin == 0xFFFFFFFF
+    assert end < mine_end - mine_begin
 
 
 def test_open_cuprof_reads_what_follows_a_full_warp():

@@ -127,7 +127,11 @@ class Joined:
         making, rows = self._making, decoded.instants
         lane, token = rows.lane[at], special.token[at]
         by_event = not making.buffer.has_tokens
-        key = (rows["launch"][at].astype(np.int64) * _EVENTS + rows["event"][at]) * _TOKENS + token
+        code, most = token, _TOKENS
+        if ((token < 0) | (token >= _TOKENS)).any():
+            numbers, code = np.unique(token, return_inverse=True)
+            most = len(numbers)
+        key = (rows["launch"][at].astype(np.int64) * _EVENTS + rows["event"][at]) * most + code
         # A caller's token may leave its lane; no token stays there.
         return region_matching.pair(
             self._block_of[lane],

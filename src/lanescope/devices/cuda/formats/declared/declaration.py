@@ -16,7 +16,7 @@ KINDS = ("begin", "end", "instant", "finalize", "span", "open", "ignored")
 SCOPES = ("device", "sm", "block")
 UNITS = ("ns", "cycles", "ticks")
 UNWRAPS = ("lane", "after", "before", "near")
-ROLES = ("id", "track", "block", "group", "sm", "payload", "payload2", "time", "begin", "end", "open")
+ROLES = ("id", "token", "track", "block", "group", "sm", "payload", "payload2", "time", "begin", "end", "open")
 STATUSES = ("verified", "read")
 MAIN = "buffer"
 #: No counter has reached this: a lane that says so in its header was overwritten, or never written.

@@ -130,7 +130,7 @@ def leave_out(records: Records, cuts: I64) -> None:
     position = np.arange(len(records.kind)) - np.repeat(records.start[:-1], counts)
     rows = np.flatnonzero(position < np.repeat(kept, counts))
     places = records.byte[rows]
-    for name in ("begin", "end", "kind", "event", "payload", "payload2"):
+    for name in ("begin", "end", "kind", "event", "payload", "payload2", "token"):
         column = getattr(records, name)
         if column is not None:
             setattr(records, name, column[rows])

@@ -84,8 +84,8 @@ class Lanes(Protocol):
     def kinds_of(self, lane: U32 | I64, index: U32) -> npt.NDArray[np.uint8]:
         """Return the kinds of records of the part that was decoded last."""
 
-    def payloads(self, slots: I64, *, second: bool = False) -> npt.NDArray[np.uint64]:
-        """Return the payloads of records of the part that was decoded last, or their second ones."""
+    def carried(self, slots: I64, role: str) -> I64:
+        """Return the values of a role, ``payload``, ``payload2`` or ``token``, of records of the part decoded last."""
 
     def records(self) -> Records:
         """Return all records."""
@@ -254,8 +254,8 @@ class WordLanes(_LanesInOrder):
         """Lanes of regions that end in other lanes are read by columns."""
         raise NotImplementedError
 
-    def payloads(self, slots: I64, *, second: bool = False) -> npt.NDArray[np.uint64]:
-        """Layouts of payloads are read by columns."""
+    def carried(self, slots: I64, role: str) -> I64:
+        """Layouts of payloads and tokens are read by columns."""
         raise NotImplementedError
 
 
@@ -470,14 +470,14 @@ class ColumnLanes(_LanesInOrder):
         records = self._read(self._parts[0])
         return records.kind[rows_of(records, lane.astype(np.int64), index)]
 
-    def payloads(self, slots: I64, *, second: bool = False) -> npt.NDArray[np.uint64]:
-        """Return the payloads of records of the part that was decoded last, or their second ones."""
+    def carried(self, slots: I64, role: str) -> I64:
+        """Return the values of a role of records of the part that was decoded last."""
         records = self._read(self._parts[0]) if self._last is None else self._last[1]
-        values = records.payload2 if second else records.payload
-        assert values is not None
+        values: I64 = getattr(records, role)
         order = np.argsort(records.slot, kind="stable")
         at = np.searchsorted(records.slot, slots, sorter=order)
-        return values[order[np.minimum(at, len(order) - 1)]].view(np.uint64)
+        found: I64 = values[order[np.minimum(at, len(order) - 1)]]
+        return found
 
 
 def _without_records(records: Records) -> LaneTable:

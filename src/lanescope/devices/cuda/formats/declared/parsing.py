@@ -56,11 +56,13 @@ class _Keys:
         self._known.append(key)
         if key not in self._left:
             if required:
-                raise self.error(key, "missing")
+                near = difflib.get_close_matches(key, self._left, 1)
+                raise self.error(key, "missing" + (f" (there is an unknown key {near[0]})" if near else ""))
             return default
         value = self._left.pop(key)
         if not isinstance(value, kind) or (kind is int and isinstance(value, bool)):
-            raise self.error(key, f"expected {_TYPES[kind]}")
+            is_number = kind is str and isinstance(value, int) and not isinstance(value, bool)
+            raise self.error(key, f"expected {_TYPES[kind]}" + (f', as "{value}"' if is_number else ""))
         return value
 
     def choice(self, key: str, choices: Sequence[str], default: str) -> str:

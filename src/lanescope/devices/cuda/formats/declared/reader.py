@@ -55,7 +55,7 @@ class DeclaredBuffer:
         self.stamp_bits = min(clock.bits, CORE_BITS)
         self.unit_bytes = declaration.unit_bytes
         self.has_special = declaration.pairing == "token"
-        self.has_tokens = False
+        self.has_tokens = "token" in declaration.roles
         self.has_payloads, self.has_second_payloads = ("payload" in declaration.roles, "payload2" in declaration.roles)
         self.event_names: Mapping[int, str] = declaration.names
         self.frequency_hz = clock.hz
@@ -169,19 +169,20 @@ class DeclaredBuffer:
         found = np.full(len(kind), layout.INSTANT, np.int64)
         found[kind == layout.BEGIN] = layout.ASYNC_BEGIN
         found[kind == layout.END] = layout.ASYNC_END
-        return TaggedRecords(found, np.zeros(len(kind), np.int64), self.slots_of(lane, index))
+        slots = self.slots_of(lane, index)
+        return TaggedRecords(found, self.tokens(slots), slots)
 
     def tokens(self, slots: I64) -> I64:
-        """There are none."""
-        return np.zeros(len(slots), np.int64)
+        """Return the tokens of records at slots; 0 where the layout has none."""
+        return self._lanes.carried(slots, "token") if self.has_tokens else np.zeros(len(slots), np.int64)
 
     def payloads(self, slots: I64) -> tuple[npt.NDArray[np.uint64], Mask | None]:
         """Return the payloads of records at slots."""
-        return self._lanes.payloads(slots), None
+        return self._lanes.carried(slots, "payload").view(np.uint64), None
 
     def second_payloads(self, slots: I64) -> npt.NDArray[np.uint64]:
         """Return the second payloads of records at slots."""
-        return self._lanes.payloads(slots, second=True)
+        return self._lanes.carried(slots, "payload2").view(np.uint64)
 
     def values(self, slots: I64, tokens: I64) -> npt.NDArray[np.float64]:
         """There are none."""

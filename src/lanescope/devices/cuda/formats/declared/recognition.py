@@ -12,6 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from lanescope.declaration import frozen_class
+from lanescope.devices.cuda.formats import layout
 from lanescope.devices.cuda.formats.declared import catalog
 from lanescope.devices.cuda.formats.declared.arrays import Arrays, is_npz
 from lanescope.devices.cuda.formats.declared.columns import Columns
@@ -162,6 +163,10 @@ def order(declaration: Declaration, arrays: Arrays, params: Mapping[str, int]) -
         total["missing"] -= int((buffer.overwritten * (decoded.summary["missing"] > 0)).sum())
     total["dropped"] = 0 if buffer.grid.lost is None else int(buffer.grid.lost.sum())
     records = buffer.records
+    if declaration.pairing == "token":
+        starts, ends, joined = _across_lanes(records)
+        total["slices"], total["open"] = starts, starts - joined
+        total["unmatched"], total["instants"] = ends - joined, total["instants"] - starts - joined
     if records.end is not None:
         # Whole regions are stored where they begin or when they end.
         steps_back = min(_steps_back(records, stamps, buffer.stamp_bits) for stamps in (records.begin, records.end))
@@ -199,8 +204,25 @@ def kinds_that_miss(declaration: Declaration, total: Mapping[str, int]) -> str:
         if total["unmatched"] > 1 and not total["open"]:
             return f"no record of {total['unmatched']:,} ends is a start"
         if total["open"] > 1:
-            return f"none of {total['open']:,} starts has an end of its event in its lane"
+            where = "block" if declaration.pairing == "token" else "lane"
+            return f"none of {total['open']:,} starts has an end of its event in its {where}"
     return ""
+
+
+def _across_lanes(records: Records) -> tuple[int, int, int]:
+    """Return how many starts there are, how many ends, and how many of them have a partner in the lanes of their block.
+
+    Which start an end closes is a matter of time, and no matter here.
+    """
+    lanes = np.repeat(np.arange(len(records)), np.diff(records.start))
+    is_start, is_end = records.kind == layout.BEGIN, records.kind == layout.END
+    of = np.flatnonzero(is_start | is_end)
+    shared: list[I64] = [records.block[lanes[of]], records.event[of].astype(np.int64)]
+    if records.token is not None:
+        shared.append(records.token[of])
+    code = np.unique(np.stack(shared), axis=1, return_inverse=True)[1].ravel()
+    of_code = np.stack([np.bincount(code, kinds[of], int(code.max(initial=0)) + 1) for kinds in (is_start, is_end)])
+    return int(np.count_nonzero(is_start)), int(np.count_nonzero(is_end)), int(of_code.min(axis=0).sum())
 
 
 def unread(declaration: Declaration, arrays: Arrays, params: Mapping[str, int]) -> str:

@@ -52,6 +52,7 @@ class Records(LaneTable):
         tracks: int64, the track of each code; None: the layout has no tracks.
         payload: int64 [n]; None: the layout has none.
         payload2: the second one, likewise.
+        token: int64 [n], what starts and ends of a region share besides their event; None: the layout has none.
         places: returns ``byte``.
         unit_bytes: bytes of a unit.
     """
@@ -63,6 +64,7 @@ class Records(LaneTable):
     tracks: I64 | None
     payload: I64 | None
     payload2: I64 | None
+    token: I64 | None
     places: Callable[[], I64]
     unit_bytes: int
 
@@ -91,7 +93,7 @@ def records_of(declaration: Declaration, columns: Columns) -> Records:
         declaration, columns, kind, begin, has_ignored=bool((kind == IGNORED).any())
     )
     orphans = ignored = 0
-    payload, payload2 = (columns.value(roles[of]) if of in roles else None for of in ("payload", "payload2"))
+    carried = [columns.value(roles[of]) if of in roles else None for of in ("payload", "payload2", "token")]
     ids = columns.value(roles["id"]) if "id" in roles else np.zeros(len(kind), np.int64)
     sm = _sm_of_records(declaration, columns)
     if order is not None:
@@ -100,8 +102,9 @@ def records_of(declaration: Declaration, columns: Columns) -> Records:
         kind, begin, ids = kind[order], begin[order], ids[order]
         orphans -= int(np.count_nonzero(kind == UNREADABLE))
         end = None if end is None else end[order]
-        payload, payload2 = (None if values is None else values[order] for values in (payload, payload2))
+        carried = [None if values is None else values[order] for values in carried]
         sm = None if sm is None else sm[order]
+    payload, payload2, token = carried
     stale = columns.is_stale() if declaration.record.stale is not None else np.zeros(0, np.bool_)
     tracks: I64 | None = None
     numbers: I64 | None
@@ -123,6 +126,7 @@ def records_of(declaration: Declaration, columns: Columns) -> Records:
         tracks=tracks,
         payload=payload,
         payload2=payload2,
+        token=token,
         places=lambda: columns.byte if order is None else columns.byte[order],
         unit_bytes=declaration.unit_bytes,
         block=block,

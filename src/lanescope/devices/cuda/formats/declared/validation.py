@@ -184,6 +184,10 @@ def _check_roles(declaration: Declaration, record: set[str]) -> None:
         raise _error("length_bits", "only regions of one record have a length")
     if "payload2" in roles and "instant" not in kinds:
         raise _error("payload2", "only instants have a second payload")
+    if "token" in roles and declaration.pairing != "token":
+        raise _error("token", "used with pairing = 'token' only")
+    if declaration.pairing == "token" and spans:
+        raise _error("pairing", "a record that is a whole region has its end")
     if "open" in roles and not spans:
         raise _error("open", "only regions of one record can be open")
     readers: dict[str, str] = {}
