@@ -147,6 +147,13 @@ def test_an_idle_time_that_is_nearly_nothing_is_not_rounded_to_nothing():
     assert row["sentence"].endswith("filling the idle time gains at most 0.1%.")
 
 
+def test_a_gain_of_nothing_is_not_a_figure():
+    row = only(cores(work((0, 1000)), work((0, 1000))).finish(), "bound")
+    assert (row["cause"], row["gain"]) == ("work", 0.0)
+    assert row["sentence"].endswith("less or faster work makes the run shorter, no idle time is left.")
+    assert "at most 0.0%" not in row["sentence"]
+
+
 def test_devices_that_are_there_for_a_small_part_of_the_run_do_not_bound_it():
     made = Timeline()
     thread = made.lane("thread", "host_thread", [(at, 40, "main") for at in range(0, 10_000, 100)])

@@ -146,7 +146,16 @@ def _percent(share: float) -> str:
 
 def _limit(share: float) -> str:
     """Return an upper bound: it is not rounded down."""
-    return f"{ceil(round(share * 1000, 6)) / 1000:.1%}"
+    return f"{_thousandths(share) / 1000:.1%}"
+
+
+def _is_shown(share: float) -> bool:
+    """Return whether ``_limit`` has more than nothing to say of an upper bound."""
+    return _thousandths(share) > 0
+
+
+def _thousandths(share: float) -> int:
+    return ceil(round(share * 1000, 6))
 
 
 def selected(evidence: Evidence) -> Iterator[Verdict]:
@@ -177,14 +186,16 @@ def all_work(evidence: Evidence) -> Iterator[Verdict]:
     """Workers that work nearly all the time: only less work, or faster work, makes the run shorter."""
     for workers in evidence.workers:
         if workers.share >= _WORKS and _part_of_run(evidence, workers) >= _MOST_OF_RUN and not _has_tail(evidence):
+            left = max(1 - workers.share, 0.0)
+            idle = f"filling the idle time gains at most {_limit(left)}" if _is_shown(left) else "no idle time is left"
             yield Verdict(
                 "bound",
                 "work",
                 workers.kind,
                 workers.share,
-                1 - workers.share,
+                left,
                 f"{_who(workers)} {_percent(workers.share)} of {_when(evidence, workers)}: less or faster work makes "
-                f"the run shorter, filling the idle time gains at most {_limit(1 - workers.share)}.",
+                f"the run shorter, {idle}.",
                 f"summary --by {_by(workers)}",
             )
 
