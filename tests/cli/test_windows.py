@@ -1,11 +1,18 @@
 """Windows from the command line."""
 
 import json
+from importlib import import_module
+from pathlib import Path
 
 import pytest
 
 import lanescope
-from lanescope import Flag
+from lanescope import Flag, cli
+from lanescope.cli.arguments import build_parser, command_parser
+from lanescope.families import registry
+
+FLAGS = {"--start", "--end", "--lane", "--name", "--min-dur", "--where"}
+PAGE = Path(__file__).parents[2] / "docs/howto/commands.md"
 
 
 @pytest.fixture
@@ -149,3 +156,36 @@ def test_tables_about_lanes_are_the_same_from_the_command_line(call, kernel, tab
     part = kernel.window(name="qk").sql(query)
     assert found["rows"] == [list(row.values()) for row in part.rows()]
     assert 0 < len(part) <= len(kernel.sql(query))
+
+
+def commands():
+    """Each verb: the flags that it takes, and why it takes no window."""
+    for verb in cli.COMMANDS:
+        module = import_module(f"lanescope.cli.commands.{verb.replace('-', '_')}")
+        yield verb, build_parser(verb, module, [], registry.devices()), getattr(module, "WINDOWLESS", "")
+    for verb, (name, _) in cli.FAMILY_COMMANDS.items():
+        family = registry.family(name)
+        command = next(command for command in family.commands if command.name == verb)
+        yield verb, command_parser(command, family), command.windowless
+
+
+def test_each_verb_takes_a_window_or_says_why_not(call):
+    rows = {}
+    windowed = []
+    for verb, parser, reason in commands():
+        taken = set(parser._option_string_actions) & FLAGS
+        if not reason:
+            assert taken == FLAGS, verb
+            windowed.append(verb)
+            continue
+        assert not taken - {"--lane"}, verb  # the lane of a layout is a number of its own
+        rows[verb] = reason
+        done = call(verb, *(("bash",) if verb == "completion" else ()), "--min-dur=3")
+        assert done.status == 2
+        if f"{verb} takes no window: {reason}" not in done.err:
+            assert "required" in done.err, verb  # argparse misses the arguments first
+    assert len(windowed) >= 15
+    page = PAGE.read_text(encoding="utf-8")
+    listed = [line.strip("| ").split(" | ") for line in page.splitlines() if line.count(" | ") == 1]
+    known = {verb.strip("`"): why.strip() for verb, why in listed}
+    assert {verb: known.get(verb) for verb in rows} == rows
