@@ -147,16 +147,7 @@ def _percent(share: float) -> str:
 
 def _limit(share: float) -> str:
     """Return an upper bound: it is not rounded down."""
-    return f"{_thousandths(share) / 1000:.1%}"
-
-
-def _is_shown(share: float) -> bool:
-    """Return whether ``_limit`` has more than nothing to say of an upper bound."""
-    return _thousandths(share) > 0
-
-
-def _thousandths(share: float) -> int:
-    return ceil(round(share * 1000, 6))
+    return f"{ceil(round(share * 1000, 6)) / 1000:.1%}"
 
 
 def selected(evidence: Evidence) -> Iterator[Verdict]:
@@ -188,7 +179,8 @@ def all_work(evidence: Evidence) -> Iterator[Verdict]:
     for workers in evidence.workers:
         if workers.share >= _WORKS and _part_of_run(evidence, workers) >= _MOST_OF_RUN and not _has_tail(evidence):
             left = max(1 - workers.share, 0.0)
-            idle = f"filling the idle time gains at most {_limit(left)}" if _is_shown(left) else "no idle time is left"
+            gain = _limit(left)
+            idle = "no idle time is left" if gain == _limit(0) else f"filling the idle time gains at most {gain}"
             yield Verdict(
                 "bound",
                 "work",
