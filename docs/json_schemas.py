@@ -530,7 +530,9 @@ def compared() -> Schema:
             "change": {**WHOLE, "description": "change of the mean busy time, the sum of all contributions"},
             "groups": listed(record(group)),
             "fail_if": listed(record({"condition": TEXT, "failed": listed(key), "undecided": undecided})),
+            "window": ASKED,
         },
+        optional=("window",),
     )
 
 
@@ -540,7 +542,12 @@ def changes_of_series() -> Schema:
     change = {"key": key, "statistic": {"enum": ["total", "count"]}, "at": COUNT, "run": TEXT}
     change |= {"change": NUMBER, "p": NUMBER}
     own = {"runs": TEXTS, "tested": COUNT, "untested": listed(key), "changes": listed(record(change))}
-    return document("lanescope.diff_series/1", "lanescope diff --series RUN... --json", {**_comparison(), **own})
+    return document(
+        "lanescope.diff_series/1",
+        "lanescope diff --series RUN... --json",
+        {**_comparison(), **own, "window": ASKED},
+        optional=("window",),
+    )
 
 
 def baseline() -> Schema:

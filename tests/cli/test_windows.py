@@ -62,6 +62,20 @@ def test_every_verb_sees_the_same_window(call, kernel, tmp_path):
         lanescope.open(tmp_path / "k.npy", window={"begin": 3})
 
 
+def test_a_comparison_of_windows_says_so_in_each_form(call, kernel, tmp_path):
+    (tmp_path / "other.npy").write_bytes((tmp_path / "k.npy").read_bytes())
+    start, end = middle(kernel)
+    asked = ["--start", start, "--end", end, "--lane", "*0*"]
+    found = call("diff", "k.npy", "other.npy", *asked, "--json", "--html", "page.html")
+    assert found.err.count(f"window: {start:,} to {end:,} ns, lane *0* (") == 2
+    assert json.loads(found.out)["window"] == {"start": str(start), "end": str(end), "lane": ["*0*"]}
+    assert f"window of each capture: {start} to {end}, lane *0*" in (tmp_path / "page.html").read_text()
+    assert "window" not in json.loads(call("diff", "k.npy", "other.npy", "--json").out)
+    runs = ["k.npy", "other.npy"] * 4
+    series = json.loads(call("diff", "--series", *runs, *asked, "--json").out)
+    assert series["window"] == {"start": str(start), "end": str(end), "lane": ["*0*"]}
+
+
 def test_what_was_excluded_is_stated(call, kernel):
     start, end = middle(kernel)
     done = call("summary", "k.npy", "--start", start, "--end", end)
