@@ -235,7 +235,7 @@ def summary() -> Schema:
     rows[("overlap",)] = in_both_units(lambda unit: row(overlap.spec(unit), drops=["id"]))
     rows[("idle",)] = in_both_units(lambda unit: row(idle_causes.causes_spec(unit), drops=["id"]))
     rows[("occupancy",)] = in_both_units(lambda unit: row(occupancy.occupancy_stats_spec(unit), drops=["id"]))
-    units = tuple(by for by in summary_command._UNITS)
+    units = tuple(by for by in summary_command.UNITS)
     rows[units] = in_both_units(lambda unit: row(occupancy.utilization_spec(unit), drops=["id"]))
     known = [by for names in rows for by in names]
     suspect = {"type": "object", "required": ["rules"], "properties": {"rules": TEXTS}}
@@ -410,7 +410,10 @@ def waves() -> Schema:
     signal |= {"our_time": or_null(WHOLE), "our_value": or_null(WHOLE)}
     signal |= {"their_time": or_null(NUMBER), "their_value": or_null(WHOLE)}
     return document(
-        "lanescope.aie-wavediff/1", "lanescope aie-wavediff CAPTURE WAVE --json", {"signals": listed(record(signal))}
+        "lanescope.aie-wavediff/1",
+        "lanescope aie-wavediff CAPTURE WAVE --json",
+        {"window": WINDOW, "signals": listed(record(signal))},
+        optional=("window",),
     )
 
 
@@ -455,7 +458,8 @@ def graph() -> Schema:
     return document(
         "lanescope.ascend-graph/1",
         "lanescope ascend-deps CAPTURE --json, without a task",
-        {"unit": UNIT, "tasks": listed(record(task)), "edges": listed(record(edge))},
+        {"window": WINDOW, "unit": UNIT, "tasks": listed(record(task)), "edges": listed(record(edge))},
+        optional=("window",),
     )
 
 
@@ -464,7 +468,10 @@ def tasks_around() -> Schema:
     rows = row(FAN)
     rows["properties"]["task_id"] = {**TEXT, "description": FAN.column("task_id").doc}
     return document(
-        "lanescope.ascend-deps/1", "lanescope ascend-deps CAPTURE TASK --json", {"task": {}, "rows": listed(rows)}
+        "lanescope.ascend-deps/1",
+        "lanescope ascend-deps CAPTURE TASK --json",
+        {"window": WINDOW, "task": {}, "rows": listed(rows)},
+        optional=("window",),
     )
 
 
@@ -523,7 +530,9 @@ def compared() -> Schema:
             "change": {**WHOLE, "description": "change of the mean busy time, the sum of all contributions"},
             "groups": listed(record(group)),
             "fail_if": listed(record({"condition": TEXT, "failed": listed(key), "undecided": undecided})),
+            "window": ASKED,
         },
+        optional=("window",),
     )
 
 
@@ -533,7 +542,12 @@ def changes_of_series() -> Schema:
     change = {"key": key, "statistic": {"enum": ["total", "count"]}, "at": COUNT, "run": TEXT}
     change |= {"change": NUMBER, "p": NUMBER}
     own = {"runs": TEXTS, "tested": COUNT, "untested": listed(key), "changes": listed(record(change))}
-    return document("lanescope.diff_series/1", "lanescope diff --series RUN... --json", {**_comparison(), **own})
+    return document(
+        "lanescope.diff_series/1",
+        "lanescope diff --series RUN... --json",
+        {**_comparison(), **own, "window": ASKED},
+        optional=("window",),
+    )
 
 
 def baseline() -> Schema:

@@ -4,6 +4,7 @@ import gzip
 import html
 import inspect
 import io
+import json
 import pickle
 import re
 import sys
@@ -15,6 +16,9 @@ import pytest
 import lanescope
 from lanescope import TimeBase, TraceBuilder, UsageError
 from lanescope.analysis.check import to_table
+from lanescope.analysis.groupings import REGIONS, SLICES, UNITS
+from lanescope.cli import main
+from lanescope.families import registry
 
 FAMILIES = {"aie": {}, "ascend": {}, "cuda": {"blocks": 4}, "levelzero": {"iterations": 4}}
 
@@ -130,6 +134,44 @@ def test_content_is_read_as_a_file_is(captures, family):
 def test_what_is_no_capture_is_refused(given):
     with pytest.raises(UsageError):
         lanescope.open(given)
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+@pytest.mark.parametrize("asked", [(), ("--name", "*o*")], ids=["whole", "selected"])
+def test_summaries_are_those_of_the_command(captures, family, asked, capsys):
+    trace = lanescope.open(captures[family])
+    if asked:
+        trace = trace.window(name=asked[1])
+    refused = 0
+    own = [summary.name for summary in registry.family(family).summaries]
+    for by in dict.fromkeys((*SLICES, *REGIONS, *UNITS, *own)):
+        arguments = ["summary", str(captures[family]), "--by", by, *asked, "--limit", "1000000", "--json"]
+        status, said = main(arguments), capsys.readouterr()
+        if status:
+            with pytest.raises(UsageError) as error:
+                trace.summary(by)
+            assert str(error.value.message) in said.err
+            refused += 1
+            continue
+        table = trace.summary(by)
+        rows = [list(row.values()) for row in json.loads(said.out)["rows"]]
+        wanted = json.loads(json.dumps([list(row.values()) for row in table.rows()]))
+        assert rows in (wanted, [row[1:] for row in wanted]), by
+        assert table["id"].tolist() == list(range(len(table)))
+        assert "<table" in table._repr_html_()
+    assert refused <= len(UNITS) + 2
+
+
+def test_summaries_that_there_are_not(captures):
+    trace = lanescope.open(captures["cuda"])
+    with pytest.raises(UsageError, match=r"unknown grouping 'colour' .*idle.*tally"):
+        trace.summary("colour")
+    with pytest.raises(UsageError, match="trace"):
+        trace.summary("tally")
+    with pytest.raises(UsageError, match="sums by name take no unit"):
+        trace.summary("name", "block")
+    alone, together = trace.summary("idle", "lane"), trace.summary("idle", "all")
+    assert list(alone.rows()) != list(together.rows())
 
 
 def test_methods_do_what_functions_do(captures, tmp_path):

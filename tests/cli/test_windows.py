@@ -1,11 +1,18 @@
 """Windows from the command line."""
 
 import json
+from importlib import import_module
+from pathlib import Path
 
 import pytest
 
 import lanescope
-from lanescope import Flag
+from lanescope import Flag, cli
+from lanescope.cli.arguments import build_parser, command_parser
+from lanescope.families import registry
+
+FLAGS = {"--start", "--end", "--lane", "--name", "--min-dur", "--where"}
+PAGE = Path(__file__).parents[2] / "docs/howto/commands.md"
 
 
 @pytest.fixture
@@ -53,6 +60,20 @@ def test_every_verb_sees_the_same_window(call, kernel, tmp_path):
     assert sum(len(batch.slices) for batch in lanescope.iter_batches(tmp_path / "k.npy", window={"start": start})) > 0
     with pytest.raises(lanescope.UsageError, match="unknown part 'begin'"):
         lanescope.open(tmp_path / "k.npy", window={"begin": 3})
+
+
+def test_a_comparison_of_windows_says_so_in_each_form(call, kernel, tmp_path):
+    (tmp_path / "other.npy").write_bytes((tmp_path / "k.npy").read_bytes())
+    start, end = middle(kernel)
+    asked = ["--start", start, "--end", end, "--lane", "*0*"]
+    found = call("diff", "k.npy", "other.npy", *asked, "--json", "--html", "page.html")
+    assert found.err.count(f"window: {start:,} to {end:,} ns, lane *0* (") == 2
+    assert json.loads(found.out)["window"] == {"start": str(start), "end": str(end), "lane": ["*0*"]}
+    assert f"window of each capture: {start} to {end}, lane *0*" in (tmp_path / "page.html").read_text()
+    assert "window" not in json.loads(call("diff", "k.npy", "other.npy", "--json").out)
+    runs = ["k.npy", "other.npy"] * 4
+    series = json.loads(call("diff", "--series", *runs, *asked, "--json").out)
+    assert series["window"] == {"start": str(start), "end": str(end), "lane": ["*0*"]}
 
 
 def test_what_was_excluded_is_stated(call, kernel):
@@ -149,3 +170,36 @@ def test_tables_about_lanes_are_the_same_from_the_command_line(call, kernel, tab
     part = kernel.window(name="qk").sql(query)
     assert found["rows"] == [list(row.values()) for row in part.rows()]
     assert 0 < len(part) <= len(kernel.sql(query))
+
+
+def commands():
+    """Each verb: the flags that it takes, and why it takes no window."""
+    for verb in cli.COMMANDS:
+        module = import_module(f"lanescope.cli.commands.{verb.replace('-', '_')}")
+        yield verb, build_parser(verb, module, [], registry.devices()), getattr(module, "WINDOWLESS", "")
+    for verb, (name, _) in cli.FAMILY_COMMANDS.items():
+        family = registry.family(name)
+        command = next(command for command in family.commands if command.name == verb)
+        yield verb, command_parser(command, family), command.windowless
+
+
+def test_each_verb_takes_a_window_or_says_why_not(call):
+    rows = {}
+    windowed = []
+    for verb, parser, reason in commands():
+        taken = set(parser._option_string_actions) & FLAGS
+        if not reason:
+            assert taken == FLAGS, verb
+            windowed.append(verb)
+            continue
+        assert not taken - {"--lane"}, verb  # the lane of a layout is a number of its own
+        rows[verb] = reason
+        done = call(verb, *(("bash",) if verb == "completion" else ()), "--min-dur=3")
+        assert done.status == 2
+        if f"{verb} takes no window: {reason}" not in done.err:
+            assert "required" in done.err, verb  # argparse misses the arguments first
+    assert len(windowed) >= 15
+    page = PAGE.read_text(encoding="utf-8")
+    listed = [line.strip("| ").split(" | ") for line in page.splitlines() if line.count(" | ") == 1]
+    known = {verb.strip("`"): why.strip() for verb, why in listed}
+    assert {verb: known.get(verb) for verb in rows} == rows

@@ -191,6 +191,8 @@ def test_commands_of_families_are_valid(told, captures, tmp_path):
     assert errors(graph) == []
     around = told("ascend-deps", captures["ascend"], graph["tasks"][0]["task"])
     assert around["schema"] == "lanescope.ascend-deps/1"
+    for more in ((), (graph["tasks"][0]["task"],)):
+        assert errors(told("ascend-deps", captures["ascend"], *more, "--start", "0")) == []
     assert errors(around) == []
     golden = ROOT / "tests/devices/cuda/golden/declared/mirage_mpk.bin"
     for words in (["check", "mirage-mpk", golden], ["check", "mirage-transpiler", golden], ["find", golden]):

@@ -209,3 +209,61 @@ def test_the_commands_write_and_compare(tmp_path, capsys):
         (tmp_path / "map.json").write_text("[]")
         assert cli.main(["aie-wavediff", "run.bin", "other.vcd", "--ignore-time", "--map", "map.json"]) == 2
         assert cli.main(["aie-wavediff", "run.bin", "other.vcd", "--ignore-time", "--sync-on", "a:b"]) == 2
+
+
+@given(
+    slices=st.lists(st.tuples(st.integers(0, 60), st.integers(1, 9)), min_size=1, max_size=8),
+    others=st.lists(st.tuples(st.integers(0, 60), st.integers(1, 9)), min_size=1, max_size=8),
+    gaps=st.lists(st.tuples(st.integers(0, 60), st.integers(1, 9)), max_size=2),
+    edges=st.tuples(st.integers(0, 70), st.integers(1, 30)),
+)
+def test_a_stretch_of_time_differs_where_a_moment_in_it_does(slices, others, gaps, edges, tmp_path_factory):
+    """Against the values of both signals at each moment."""
+    begin, end = edges[0], edges[0] + edges[1]
+    ours = trace_of(slices, gaps=gaps)
+    wave = written(trace_of(others), tmp_path_factory.mktemp("vcd") / "a.vcd")
+
+    def at(signal, time):
+        place = int(np.searchsorted(signal.times, time, side="right")) - 1
+        return int(signal.values[place]) if place >= 0 else 0
+
+    (mine,) = signals(ours)
+    theirs = wave.signal(STALL)
+    values = [(at(mine, time), at(theirs, time)) for time in range(begin, end)]
+    (row,) = wave_diff.compare(signals(ours), wave, period=Fraction(1000), begin=begin, end=end)
+    if all(one != UNKNOWN for one, _ in values):
+        assert (row.difference is None) == all(one == other for one, other in values)
+    (same,) = wave_diff.compare(
+        signals(ours), written(ours, tmp_path_factory.mktemp("vcd") / "b.vcd"), begin=begin, end=end
+    )
+    assert same.difference is None
+
+
+def test_a_stretch_of_time_and_some_lanes_are_compared(tmp_path, capsys):
+    with contextlib.chdir(tmp_path):
+        assert cli.main(["sim", "aie", "--seed", "3", "--records", "60", "-o", "run.bin"]) == 0
+        assert cli.main(["convert", "run.bin", "-o", "run.vcd"]) == 0
+        text = (tmp_path / "run.vcd").read_text()
+        stamps = re.findall(r"^#(\d+)$", text, re.MULTILINE)
+        changed = next(int(a) for a, b in pairwise(stamps[10:]) if int(b) > int(a) + 1)
+        (tmp_path / "other.vcd").write_text(text.replace(f"#{changed}\n", f"#{changed + 1}\n"))
+        verb = ["aie-wavediff", "run.bin", "other.vcd", "--period", "1000"]
+        capsys.readouterr()
+        assert cli.main([*verb, "--json"]) == 1
+        rows = json.loads(capsys.readouterr().out)["signals"]
+        assert cli.main([*verb, "--end", str(changed)]) == 0
+        assert f"window: start to {changed:,} cycles" in capsys.readouterr().err
+        assert cli.main([*verb, "--start", str(changed + 1)]) == 0
+        assert cli.main([*verb, "--start", str(changed), "--end", str(changed + 2)]) == 1
+        assert cli.main([*verb, "--start", str(changed), "--tolerance", "1"]) == 0
+        capsys.readouterr()
+        trace = lanescope.open("run.bin")
+        lane = next(str(name) for name in trace.tracks["name"][trace.tracks["kind"] == "lane"])
+        assert cli.main([*verb, "--lane", lane, "--json"]) in (0, 1)
+        of_lane = json.loads(capsys.readouterr().out)
+        assert of_lane["window"]["asked"] == [{"lane": [lane]}]
+        assert 0 < len(of_lane["signals"]) < len(rows)
+        assert all(row in rows for row in of_lane["signals"])
+        assert cli.main([*verb, "--min-dur", "3"]) == 2
+        assert "signals are compared whole" in capsys.readouterr().err
+        assert cli.main(["aie-wavediff", "run.bin", "other.vcd", "--ignore-time", "--end", "9"]) == 2

@@ -10,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from lanescope.analysis.covered_time import CoveredTime, KeyedIntervals, united_by_key
+from lanescope.analysis.groupings import SLICES
 from lanescope.analysis.lane_time import LaneTime
 from lanescope.analysis.track_tree import Tree
 from lanescope.common.intervals import INT64_MAX, Ints, known_extents
@@ -20,7 +21,7 @@ from lanescope.trace.streams import StreamInfo, bare
 Int32 = npt.NDArray[np.int32]
 
 #: What slices can be grouped by.
-GROUPS = ("name", "lane", "device", "category")
+GROUPS = SLICES
 
 
 def spec(by: str, unit: str) -> TableSpec:

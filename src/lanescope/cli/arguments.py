@@ -26,6 +26,7 @@ _DIGITS = 18
 _SIGNED = ("--start", "--end", "--from", "--to")
 #: Arguments that ask for a part of the timeline: times and lanes of it, and what is selected of its slices.
 _WINDOW, _FILTERS = ("start", "end", "lane"), ("name", "min_dur", "where")
+_WINDOW_FLAGS = frozenset("--" + name.replace("_", "-") for name in (*_WINDOW, *_FILTERS))
 #: The flag that shows the options of one family.
 _FAMILY_HELP = "--help-family"
 
@@ -53,8 +54,15 @@ def parse(verb: str, module: ModuleType, arguments: list[str]) -> argparse.Names
     parser = build_parser(verb, module, arguments, families)
     args, unknown = _parsed(parser, arguments)
     if unknown:
-        parser.error(f"unrecognized arguments: {' '.join(unknown)}")
+        _refuse(parser, verb, unknown, getattr(module, "WINDOWLESS", ""))
     return args
+
+
+def _refuse(parser: Parser, verb: str, unknown: Sequence[str], windowless: str) -> None:
+    """Refuse arguments that a verb does not know; where they ask for a window, with the reason why it takes none."""
+    if windowless and any(argument.partition("=")[0] in _WINDOW_FLAGS for argument in unknown):
+        parser.error(f"{verb} takes no window: {windowless}")
+    parser.error(f"unrecognized arguments: {' '.join(unknown)}")
 
 
 def _with_signed_values(arguments: list[str]) -> list[str]:
@@ -358,6 +366,9 @@ def configure_command(parser: Parser, command: Command, family: Family) -> None:
         _add_argument(groups.get(argument.group, parser), argument)
         if argument.is_rest:
             parser.usage = f"lanescope {command.name} [options] -- {argument.metavar} [ARGUMENTS]"
+    # A command of another package may have flags of these names itself.
+    if command.takes_capture and not command.windowless and not _WINDOW_FLAGS & set(parser._option_string_actions):
+        add_window(parser)
     if any(argument.key == "json" for argument in command.arguments):
         from lanescope.cli.tables import add_look
 
@@ -410,9 +421,11 @@ def _typed(argument: Argument) -> Any:
 def parse_command(command: Command, family: Family, arguments: list[str]) -> argparse.Namespace:
     """Parse the arguments of a family's command."""
     parser = command_parser(command, family)
+    if command.takes_capture:
+        arguments = _with_signed_values(arguments)
     args, unknown = _parsed(parser, arguments)
     if unknown:
-        parser.error(f"unrecognized arguments: {' '.join(unknown)}")
+        _refuse(parser, command.name, unknown, command.windowless)
     return args
 
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-from lanescope.cli.arguments import add_format, positive
+from lanescope.cli.arguments import add_format, parse_window, positive
 from lanescope.cli.console import check_output, echo, print_json, print_written, warn
 from lanescope.cli.context import close, each_read
 from lanescope.cli.dataset_input import DatasetRun, dataset_runs, read_run
@@ -144,6 +144,12 @@ class Runs:
             raise AssertionError
 
 
+def asked_window(args: argparse.Namespace) -> dict[str, Any]:
+    """Return the window of the captures as JSON documents have it, under its key; empty for whole captures."""
+    window = parse_window(args)
+    return {} if window is None else {"window": window.as_asked()}
+
+
 def check_page(args: argparse.Namespace, inputs: Sequence[str]) -> None:
     """Refuse, before the work is done, a page that cannot be written."""
     if args.html is not None:
@@ -186,7 +192,7 @@ def report(found: Comparison, args: argparse.Namespace) -> int:
             }
             for condition, result in judged
         ]
-        print_json("lanescope.diff/1", **content)
+        print_json("lanescope.diff/1", **asked_window(args), **content)
     if args.html is not None:
         _write_page(found, args, failures)
     for condition, result in judged:
@@ -247,8 +253,14 @@ def _write_page(found: Comparison, args: argparse.Namespace, failures: Sequence[
     from lanescope.io.atomic_file import atomic_writer
     from lanescope.view.comparison.page import page
 
+    window = parse_window(args)
+    lines = [f"failed: {line}" for line in failures]
+    if window is not None:
+        from lanescope.analysis.windows.report import asked_in_words
+
+        lines.insert(0, f"window of each capture: {asked_in_words(window)}")
     size = 0
     with atomic_writer(args.html) as file:
-        for part in page(found, args.metric, [f"failed: {line}" for line in failures]):
+        for part in page(found, args.metric, lines):
             size += file.write(part)
     print_written(args.html, size=size)

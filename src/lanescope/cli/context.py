@@ -208,14 +208,22 @@ class Context:
     def open(self, path: str, **options: Any) -> Trace:
         """Decode a capture with the options of the command line and those given here."""
         from lanescope import Trace
-        from lanescope.pipeline import readable, session
+        from lanescope.pipeline import readable, session, trace_queries
 
         given = {**parse_options(self._args), **options}
         with progress.reading(path) as shown:
             trace = Trace.concat(session.read(path, self._args.family, given, progress=shown))
         readable.refuse_unreadable(trace, path)
+        trace = trace_queries.windowed(trace, parse_window(self._args), keeps_whole=True)
         self._opened.append(trace)
         return trace
+
+    def chosen_tracks(self, trace: Trace) -> Any:
+        """Return which tracks of an opened capture the window of the command line has."""
+        from lanescope.analysis.track_tree import Tree
+        from lanescope.analysis.windows.report import chosen_tracks
+
+        return chosen_tracks(trace, Tree(trace.tracks))
 
     def read(self, path: str) -> Trace:
         """Decode a capture; the command itself reports data loss."""
@@ -268,7 +276,8 @@ class Context:
 
     def json(self, schema: str, **content: Any) -> None:
         """Print one JSON document."""
-        console.print_json(schema, **content)
+        window = next((found for trace in self._opened if (found := window_of(trace))), {})
+        console.print_json(schema, **window, **content)
 
     def echo(self, message: str) -> None:
         """Print a line on standard error, escaped."""

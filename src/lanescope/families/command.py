@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 if TYPE_CHECKING:
     from lanescope.trace import ColumnSpec, Trace
+    from lanescope.trace.column import Mask
 
 #: Values of a command's arguments, by the names that ``Argument.key`` gives them.
 Values = Mapping[str, Any]
@@ -53,8 +54,12 @@ class CommandContext(Protocol):
     def open(self, path: str, **options: Any) -> Trace:
         """Decode a capture into one trace, with the options of the command line and those given here.
 
+        Where the command line asks for a window it is that part, which keeps the whole as its ``origin``.
         When the command has ended, the house warns of what the capture lost and settles the exit status.
         """
+
+    def chosen_tracks(self, trace: Trace) -> Mask:
+        """Return which tracks of a capture that was opened the window of the command line has, bool [tracks]."""
 
     def read(self, path: str) -> Trace:
         """Decode a capture into one trace; the command says itself what is to be said of it."""

@@ -207,6 +207,8 @@ class Command:
         takes_capture: the house adds an argument ``input`` and what decoding takes: options of the family, --strict.
         has_output: the house adds --force, which ``CommandContext.write`` obeys.
         runs_programs: the environment stays as it is, for the programs that the command starts.
+        windowless: why it takes no window; empty: the house adds the arguments that ask for one, and ``open`` of its
+            context returns that part, which keeps the whole as its ``origin``.
     """
 
     name: str
@@ -217,6 +219,7 @@ class Command:
     takes_capture: bool = False
     has_output: bool = False
     runs_programs: bool = False
+    windowless: str = ""
 
 
 @declared_class

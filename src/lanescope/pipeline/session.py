@@ -218,22 +218,28 @@ def check(trace: Trace, *, select: Iterable[str] = (), ignore: Iterable[str] = (
     return examine(trace, select=select, ignore=ignore)
 
 
-def summary(trace: Trace, by: str = "name") -> Table:
-    """Return count, total, spread and share of the slices of each group, as the command ``summary`` does.
+def summary(trace: Trace, by: str = "name", within: str = "") -> Table:
+    """Return where the time of a trace goes by one of the groupings of the command ``summary``.
 
     Args:
         trace: the trace.
-        by: ``name``, ``lane``, ``device`` or ``category``.
+        by: ``name``, ``lane``, ``device`` or ``category``: count, total, spread and share of slices. ``region``: the
+            same for each kind of region, with waits; ``overlap``: which regions run at the same time; ``idle``: idle
+            time by cause; ``occupancy``: how many work at once. ``sm``, ``block``, ``core``, ``tile`` or ``queue``:
+            busy, stalled, unknown, vacant and tail time of each. Or a summary that a family of the trace has:
+            ``tally``, ``kernels``, ... Families come first where both have one.
+        within: instances whose lanes are analyzed together, for ``region``, ``overlap``, ``idle`` and ``occupancy``:
+            ``block``, ``sm``, ``device``, ``parent``, ``lane`` or ``all``; empty: what fits the trace.
 
     Returns:
-        One row a group, the largest total first; times in the trace's unit.
+        One row a group; times in the trace's unit.
 
     Raises:
-        UsageError: ``by`` is something else.
+        UsageError: ``by`` is something else, or nothing that this trace has; or ``within`` with other sums.
     """
-    from lanescope.analysis.summary import summary as summarized
+    from lanescope.analysis.groupings import grouped
 
-    return summarized(trace, by)
+    return grouped(trace, by, within)
 
 
 def explain(trace: Trace, path: str = "FILE", *, shared: AnalysisCache | None = None, filters: str = "") -> Table:

@@ -19,6 +19,7 @@ from lanescope.trace.stats import STAT_RULES
 
 if TYPE_CHECKING:
     from lanescope.families.family import Family, Simulation
+    from lanescope.trace.column import Mask
 
 #: Bytes of the files of noise and of zeros that are shown to a detection, which sees the first 64 KiB; and where
 #: captures are cut.
@@ -174,6 +175,10 @@ class CommandRecorder:
     def open(self, path: str, **options: Any) -> Trace:
         """Decode a capture with the options that the recorder was made with and those given here."""
         return session.open(path, **{**self._options, **options})
+
+    def chosen_tracks(self, trace: Trace) -> Mask:
+        """Return that a capture is there with all of its tracks, bool [tracks]: no window is asked for."""
+        return np.ones(len(trace.tracks), np.bool_)
 
     def read(self, path: str) -> Trace:
         """Decode a capture."""

@@ -51,8 +51,8 @@ def only_changes(times: I64, values: I64) -> tuple[I64, I64]:
     return times[keep], values[keep]
 
 
-def signals(trace: Trace) -> list[Signal]:
-    """Return a trace as signals, in the order of its tracks."""
+def signals(trace: Trace, only: npt.NDArray[np.bool_] | None = None) -> list[Signal]:
+    """Return a trace as signals, in the order of its tracks; ``only``: those of some tracks, bool [tracks]."""
     names = _names(trace)
     unknown = _unknown(trace)
     nothing = np.zeros((0, 2), np.int64)
@@ -84,7 +84,7 @@ def signals(trace: Trace) -> list[Signal]:
     for track in np.flatnonzero(trace.tracks.values("kind") == "lane").tolist():
         if track not in drawn:
             add(track, 0, "", 1, nothing[:, 0], nothing[:, 1])
-    return [found[key] for key in sorted(found)]
+    return [found[key] for key in sorted(found) if only is None or only[key[0]]]
 
 
 def _identifier(name: str) -> str:

@@ -149,9 +149,9 @@ class Trace:
         table: Table = from_room("analysis.check", "to_table")(findings)
         return table
 
-    def summary(self, by: str = "name") -> Table:
-        """Return count, total, spread and share of its slices by group, see ``lanescope.summary``."""
-        found: Table = from_room("pipeline.session", "summary")(self, by)
+    def summary(self, by: str = "name", within: str = "") -> Table:
+        """Return where its time goes by name, lane, idle cause, tile, ..., see ``lanescope.summary``."""
+        found: Table = from_room("pipeline.session", "summary")(self, by, within)
         return found
 
     def phases(self, by: str = "lane") -> Table:

@@ -147,6 +147,13 @@ def test_an_idle_time_that_is_nearly_nothing_is_not_rounded_to_nothing():
     assert row["sentence"].endswith("filling the idle time gains at most 0.1%.")
 
 
+def test_a_gain_of_nothing_is_not_a_figure():
+    row = only(cores(work((0, 1000)), work((0, 1000))).finish(), "bound")
+    assert (row["cause"], row["gain"]) == ("work", 0.0)
+    assert row["sentence"].endswith("less or faster work makes the run shorter, no idle time is left.")
+    assert "at most 0.0%" not in row["sentence"]
+
+
 def test_devices_that_are_there_for_a_small_part_of_the_run_do_not_bound_it():
     made = Timeline()
     thread = made.lane("thread", "host_thread", [(at, 40, "main") for at in range(0, 10_000, 100)])
@@ -273,6 +280,18 @@ def test_every_cause_that_a_family_may_report_has_its_words(cause):
     assert ("bound", cause) not in said(trace, bounds=[weak])
 
 
+@pytest.mark.parametrize(("lacks", "is_named"), [(170, False), (200, False), (201, True), (390, True)])
+def test_cores_that_lack_tasks_do_not_bound_a_run_whose_other_cores_have_some(lacks, is_named):
+    """Of the others a scheduler that is late may be said: they had something to do all the time."""
+    trace = cores(work((0, 100), (800, 1000))).finish(1000)
+    reports = [
+        Bound("dependency", "AIC cores", 420, 1000, 420, "summary --by core-idle"),
+        Bound("dependency", "AIV cores", lacks, 1000, lacks, "summary --by core-idle"),
+    ]
+    rows = [row for row in explain(Evidence(trace, reports)).rows() if row["cause"] == "dependency"]
+    assert [row["subject"] for row in rows].count("AIC cores") == is_named
+
+
 def test_no_more_sentences_than_promised():
     trace = cores(work((0, 990)), work((0, 1000))).finish()
     reports = [Bound(cause, "x", 900, 1000, 900, "info") for cause in CAUSES]
@@ -317,9 +336,9 @@ def test_ascend_schedulers(tmp_path):
 
 
 def test_ascend_dependencies(tmp_path):
-    """A chain: each task waits for the one before it, and one core works at a time."""
-    trace = simulated(tmp_path, "ascend", producers=3.0, tasks=100, aic=2, aiv=24, fan_in=0)
-    assert "dependency" in bounds(trace)
+    """Tasks wait for three others each, and cores of both types are more than those that are ready keep busy."""
+    trace = simulated(tmp_path, "ascend", producers=3.0, tasks=100, aic=24, aiv=48, fan_in=0)
+    assert bounds(trace)[0] == "dependency"
 
 
 def test_ascend_cores_that_no_task_needs_wait_for_nothing(tmp_path, monkeypatch):

@@ -36,6 +36,12 @@ def test_the_cause_that_was_made_is_named(tmp_path, family, cause, seed):
     assert set(found) <= {cause, *BESIDE.get((family, cause), ())}
 
 
+@pytest.mark.parametrize("seed", [709_307])
+def test_a_scheduler_that_is_late_for_one_type_of_cores_is_all_that_is_named(tmp_path, seed):
+    """Cores of the other type lack tasks for 42 % of their time: their rounds end with those of the late ones."""
+    assert bounds(made_causes.MADE["ascend", "scheduler"](tmp_path, seed=seed)) == ["scheduler"]
+
+
 #: What follows from a cause, and may be named beside it.
 BESIDE = {
     ("ascend", "lane"): ["dependency"],  # tasks that are not submitted are not ready

@@ -389,3 +389,57 @@ def test_the_query_of_the_page_finds_the_slices_of_a_task(tmp_path, require_tool
     said = subprocess.run([str(node), "-e", program], capture_output=True, text=True, check=True, timeout=60).stdout
     (rows,) = trace_processor(tmp_path / "run.pftrace", said.strip())
     assert {"func_2_c", "func_2_c in flight"} == {row["name"] for row in rows}
+
+
+@pytest.mark.parametrize("asked", [{"start": 100_000, "end": 250_000}, {"lane": "AIC_1*"}, {"name": "silu*"}])
+def test_a_window_of_the_graph_has_the_tasks_that_ran_in_it(tmp_path, capsys, asked):
+    """Against the executions and edges, one at a time; times and slack are those of the whole."""
+    simulation = lanescope.simulate("ascend")
+    for name, content in simulation.files.items():
+        (tmp_path / name).write_bytes(content)
+    path = tmp_path / next(iter(simulation.files))
+    whole = lanescope.open(path)
+    part = whole.window(**asked)
+    ran = {row["task"] for row in part.details["ascend_tasks"].rows()}
+    if "lane" not in asked and "name" not in asked:
+        slices = list(whole.slices.rows())
+        overlapping = {
+            row["task"]
+            for row in whole.details["ascend_tasks"].rows()
+            if (each := slices[row["slice_id"]])["ts"] < asked["end"] and each["ts"] + each["dur"] > asked["start"]
+        }
+        assert overlapping <= ran
+    flags = [word for name, value in asked.items() for word in (f"--{name}", str(value))]
+    assert main(["ascend-deps", str(path), "--json"]) == 0
+    every = {row["task"]: row for row in json.loads(capsys.readouterr().out)["tasks"]}
+    assert main(["ascend-deps", str(path), "--json", *flags]) == 0
+    done = capsys.readouterr()
+    found = json.loads(done.out)
+    assert found["window"]["asked"][0].keys() == asked.keys()
+    assert "window: " in done.err
+    shown = {row["task"]: row for row in found["tasks"]}
+    executed = {task for task in shown if every[task]["executions"]}
+    assert executed == ran
+    assert 0 < len(executed) < len(every)
+    for task in set(shown) - executed:
+        assert "start" in asked
+        assert asked["start"] <= every[task]["begin"] < asked["end"]
+    for task, row in shown.items():
+        for name in ("kind", "name", "record", "executions", "begin", "duration", "slack"):
+            assert row[name] == every[task][name]
+    name_of = {row["task_id"]: row["task"] for row in whole.details["ascend_graph_tasks"].rows()}
+    edges = {
+        (name_of[row["pred_task_id"]], name_of[row["succ_task_id"]]) for row in whole.details["ascend_edges"].rows()
+    }
+    edges = {pair for pair in edges if set(pair) <= set(shown)}
+    assert {(row["producer"], row["consumer"]) for row in found["edges"]} == edges
+    assert {task: row["level"] for task, row in shown.items()} == graph_truth.levels(sorted(shown), sorted(edges))
+    picture = tmp_path / "part.svg"
+    assert main(["ascend-deps", str(path), "-o", str(picture), *flags]) == 0
+    assert f"({len(shown):,} tasks, {len(edges):,} edges, " in capsys.readouterr().err
+    task = max(every, key=lambda each: len(every[each]["waits_for"]))
+    around = []
+    for more in ((), flags):
+        assert main(["ascend-deps", str(path), task, "--depth", "9", "--json", *more]) == 0
+        around.append(json.loads(capsys.readouterr().out)["rows"])
+    assert around[1] == [row for row in around[0] if row["task"] in ran]

@@ -24,6 +24,7 @@ from lanescope.families.bounds import (
     MEMORY,
     SCHEDULER,
     STREAM,
+    Bound,
 )
 from lanescope.trace import ColumnSpec, Table, TableSpec
 
@@ -177,14 +178,17 @@ def all_work(evidence: Evidence) -> Iterator[Verdict]:
     """Workers that work nearly all the time: only less work, or faster work, makes the run shorter."""
     for workers in evidence.workers:
         if workers.share >= _WORKS and _part_of_run(evidence, workers) >= _MOST_OF_RUN and not _has_tail(evidence):
+            left = max(1 - workers.share, 0.0)
+            gain = _limit(left)
+            idle = "no idle time is left" if gain == _limit(0) else f"filling the idle time gains at most {gain}"
             yield Verdict(
                 "bound",
                 "work",
                 workers.kind,
                 workers.share,
-                1 - workers.share,
+                left,
                 f"{_who(workers)} {_percent(workers.share)} of {_when(evidence, workers)}: less or faster work makes "
-                f"the run shorter, filling the idle time gains at most {_limit(1 - workers.share)}.",
+                f"the run shorter, {idle}.",
                 f"summary --by {_by(workers)}",
             )
 
@@ -292,7 +296,9 @@ def reported(evidence: Evidence) -> Iterator[Verdict]:
         share = bound.dur / bound.window if bound.window else 0.0
         if share < _REPORTED.get(bound.cause, _REPORTED_ELSE):
             continue
-        if bound.cause == DEPENDENCY and any(workers.share >= _WORKS for workers in evidence.workers):
+        if bound.cause == DEPENDENCY and (
+            any(workers.share >= _WORKS for workers in evidence.workers) or _others_have_tasks(evidence, bound)
+        ):
             continue  # cores of one type that never stop are the limit, whatever those of another type wait for
         words, gain = _REPORTED_WORDS[bound.subject if bound.subject == ANY_CORES else bound.cause]
         more = f", perhaps for up to {_percent(bound.at_most / bound.window)}," if bound.at_most > bound.dur else ""
@@ -332,6 +338,12 @@ _REPORTED_WORDS = {
     STREAM: ("{subject} waits for streams for {share} of its time{more}.", True),
     LOCK: ("{subject} waits for locks for {share} of its time{more}: for the tiles or DMA that hold them.", True),
 }
+
+
+def _others_have_tasks(evidence: Evidence, bound: Bound) -> bool:
+    """Whether cores of another type had a ready task nearly all the time, whether it ran or the scheduler was late."""
+    others = [each for each in evidence.bounds if each.cause == DEPENDENCY and each.subject != bound.subject]
+    return any(each.window and 1 - each.dur / each.window >= _WORKS for each in others)
 
 
 def _has_tail(evidence: Evidence) -> bool:

@@ -14,6 +14,7 @@ from lanescope.cli.console import echo
 from lanescope.families.family import Family
 from lanescope.view.formatting import escape, format_count
 
+WINDOWLESS = "it joins files of whole captures: summary, check, explain and diff of a dataset take one"
 EXAMPLES = ("lanescope compact fleet", "lanescope compact fleet --target 64MiB")
 
 

@@ -21,6 +21,7 @@ from lanescope.errors import MissingDependencyError
 from lanescope.families import registry
 from lanescope.families.family import Family
 
+WINDOWLESS = "it reads no capture"
 EXAMPLES = (
     "lanescope completion bash",
     "lanescope completion zsh",

@@ -26,6 +26,7 @@ from lanescope.view.tables.columns import declared
 if TYPE_CHECKING:
     from lanescope import Trace
 
+WINDOWLESS = "it makes whole captures: what reads them takes one"
 EXAMPLES = ("lanescope demo", "lanescope demo -o my-demo")
 
 

@@ -12,6 +12,7 @@ from lanescope.cli.compared_runs import (
     add_grouping,
     add_output,
     add_test,
+    asked_window,
     check_page,
     conditions_of,
     floor_of,
@@ -91,7 +92,7 @@ def _series(args: argparse.Namespace) -> int:
     runs = Runs(args)
     found = find_changes(runs.read(args.inputs), alpha=args.alpha, floor=floor_of(args))
     if args.json:
-        print_json("lanescope.diff_series/1", **found.to_dict())
+        print_json("lanescope.diff_series/1", **asked_window(args), **found.to_dict())
     else:
         columns = ["run", "number", *found.by, "statistic", "change", "p"]
         change = (lambda share: share) if args.csv else percent

@@ -19,6 +19,7 @@ from lanescope.families.declaration import UPDATE
 from lanescope.families.family import Family
 from lanescope.families.plugin_rules import plugin_rules
 
+WINDOWLESS = "it looks at what is installed and at the first bytes of a capture, not at times"
 EXAMPLES = ("lanescope doctor", "lanescope doctor capture.bin")
 
 _NEEDED = ("numpy", "duckdb", "msgspec", "isal", "rich", "shtab")

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from lanescope.pipeline.dataset.inputs import Inputs
     from lanescope.pipeline.dataset.one_capture import Outcome, Work
 
+WINDOWLESS = "a dataset has whole captures: summary, check, explain and diff of it take one"
 EXAMPLES = (
     "lanescope ingest capture.bin -o fleet",
     "lanescope ingest 'captu*.bin' -o fleet --jobs 8 --run job-17",

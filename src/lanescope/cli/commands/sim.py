@@ -16,6 +16,7 @@ from lanescope.families.family import Family, Simulation
 from lanescope.families.options import resolve_options
 from lanescope.io.atomic_file import atomic_writer
 
+WINDOWLESS = "it makes whole captures: what reads them takes one"
 EXAMPLES = ("lanescope sim aie --seed 1 -o run.bin", "lanescope sim cuda --seed 7 -o run.npy")
 
 

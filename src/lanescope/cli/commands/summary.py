@@ -7,9 +7,19 @@ import os
 import signal
 import sys
 import time
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
+from lanescope.analysis.groupings import (
+    OF_LANES,
+    REGIONS,
+    SLICES,
+    UNITS,
+    families_with,
+    family_of,
+    region_answers,
+    role_of,
+)
 from lanescope.cli.arguments import add_dataset, add_format, add_input, add_window, parse_window
 from lanescope.cli.check_settings import add_settings, check_settings
 from lanescope.cli.console import echo, print_json
@@ -33,18 +43,8 @@ if TYPE_CHECKING:
 
 EXAMPLES = ("lanescope summary capture.bin", "lanescope summary --by overlap capture.bin")
 
-_GROUPS = ("name", "lane", "device", "category")
-#: Answers of analyses of regions, and what a unit is to each where ``--within`` does not say it.
-_ANALYSES = {
-    "region": ("sm", "block"),
-    "overlap": ("block",),
-    "idle": ("block",),
-    "occupancy": ("block",),
-}
 #: Groups and answers of datasets only.
 _OF_DATASETS = ("rank", "run", "capture", "stragglers", "collectives")
-#: Groups of lanes whose time can be summed.
-_UNITS = ("sm", "block", "core", "tile", "queue")
 #: Columns of a table that is followed, where there is room for a few only.
 _FOLLOWED = ("section", "name", "count", "errors", "total", "average", "min", "max")
 #: Draws the shares of a table; it has no header.
@@ -57,7 +57,7 @@ def configure(parser: argparse.ArgumentParser, families: Sequence[Family], argum
     add_window(parser)
     add_dataset(parser)
     own = [summary.name for family in families for summary in family.summaries]
-    choices = dict.fromkeys((*_GROUPS, *_ANALYSES, *_UNITS, *own, *_OF_DATASETS))
+    choices = dict.fromkeys((*SLICES, *REGIONS, *UNITS, *own, *_OF_DATASETS))
     text = f"grouping (default: name; --follow: tally): {', '.join(choices)}"
     parser.add_argument("--by", metavar="WHAT", choices=tuple(choices), help=text)
     add_paging(parser, is_screenful=True)
@@ -101,7 +101,7 @@ def run(args: argparse.Namespace) -> int:
     settings = check_settings(args)
     codes = settings.applied("LS5")
     with opened(args.input, args) as source:
-        if args.by in _GROUPS and not _families(args.by, source.info.families):
+        if args.by in SLICES and not families_with(args.by, source.info.families):
             from lanescope.analysis.plausibility.suspect_totals import SuspectTotals
             from lanescope.analysis.summary import Summary
             from lanescope.pipeline.observers import Counts
@@ -118,7 +118,7 @@ def run(args: argparse.Namespace) -> int:
         from lanescope.analysis.analysis_cache import AnalysisCache
         from lanescope.pipeline.observers import Collect
 
-        is_of_lanes = not _families(args.by, source.info.families) and args.by in ("idle", "occupancy", *_UNITS)
+        is_of_lanes = not families_with(args.by, source.info.families) and args.by in OF_LANES
         if is_of_lanes and args.by == "idle":
             found = _lanes_without_suspects(args, source, settings)
             if found is not None:
@@ -146,10 +146,10 @@ def run(args: argparse.Namespace) -> int:
     def tables_of(part: Trace, kept: Any) -> Sequence[Table]:
         if family_table is None:
             if kept is None:
-                return _answers(args, shared)
+                return region_answers(shared, args.by, args.within)
             rest = AnalysisCache(part, shared.given, settings.islands)
             rest.selected = None if shared.selected is None else shared.selected.where(kept)
-            return _answers(args, rest)
+            return region_answers(rest, args.by, args.within)
         other = family_table if kept is None else _family_summary(args, part)[0]
         return [family_table if other is None else other]
 
@@ -189,7 +189,7 @@ def _followed(args: argparse.Namespace) -> int:
         raise UsageError("--follow takes one capture")
     if parse_window(args) is not None:
         raise UsageError("--follow takes the whole capture", hint="remove --start, --end, --lane, --name, --where")
-    families = _families(args.by, [family.name for family in registry.builtin()])
+    families = families_with(args.by, [family.name for family in registry.builtin()])
     if not families:
         raise UsageError(f"summary --by {args.by} cannot follow a capture", hint="use --by tally")
     if args.beside:
@@ -218,7 +218,7 @@ def _of_several(args: argparse.Namespace) -> int:
     from lanescope.cli.context import each_read
     from lanescope.families import registry
 
-    families = _families(args.by, [family.name for family in registry.builtin()])
+    families = families_with(args.by, [family.name for family in registry.builtin()])
     if not families:
         raise UsageError(f"summary --by {args.by} takes one capture", hint="run it once for each capture")
     status = 0
@@ -236,23 +236,6 @@ def _of_several(args: argparse.Namespace) -> int:
     above = f"{len(args.inputs):,} captures: {', '.join(args.inputs)}"
     _print_summary(args, table, last[0], Suspects(), families[0].remarks(args.by, table), about=above)
     return status
-
-
-def _answers(args: argparse.Namespace, shared: AnalysisCache) -> list[Table]:
-    """Return the tables of an analysis of regions."""
-    from lanescope.analysis import idle_causes, occupancy, overlap, region_stats
-
-    role = args.within or shared.known(*_ANALYSES.get(args.by, ()))
-    if args.by == "region":
-        return [region_stats.regions(shared, role)]
-    if args.by == "overlap":
-        return [overlap.overlap(shared, role)]
-    if args.by == "idle":
-        return [idle_causes.causes(shared, role)]
-    if args.by == "occupancy":
-        parts = (occupancy.occupancy(shared, role), occupancy.occupancy(shared))
-        return [occupancy.occupancy_stats(shared, part) for part in parts]
-    return [occupancy.utilization(shared, args.by)]
 
 
 def _print_summary(
@@ -279,7 +262,7 @@ def _print_summary(
     rows, page = part(args, "summary", list(table.rows()), is_screenful=True)
     columns = [name for name in table.spec.names if name != "id"]
     if args.json:
-        if args.by in _GROUPS:
+        if args.by in SLICES:
             key = {spec.name: f"{spec.name}_{unit}" if spec.unit == unit else spec.name for spec in table.spec.columns}
             rows = [{key[name]: value for name, value in row.items()} for row in rows]
         more = described(suspects, unit) | ({"remarks": list(remarks)} if remarks else {})
@@ -302,31 +285,13 @@ def _print_summary(
         echo(remark)
 
 
-def _families(by: str, names: Iterable[str]) -> list[Family]:
-    """Return those of the named families that have a summary of this name."""
-    from lanescope.families import registry
-
-    known = set(names)
-    # Finding the families of other packages takes a while: only where one of them may have the answer.
-    others = registry.plugin_families() if known - set(registry.BUILTIN) else ()
-    there = [family for family in (*registry.builtin(), *others) if family.name in known]
-    return [family for family in there if by in [summary.name for summary in family.summaries]]
-
-
 def _family_summary(args: argparse.Namespace, trace: Trace) -> tuple[Table | None, list[str]]:
     """Return the summary of a family of the trace and what it means; None where the question is one for every trace."""
-    from lanescope.families import registry
-
-    families = _families(args.by, trace.inputs.values("family").tolist())
-    is_common = args.by in _GROUPS or args.by in _ANALYSES or args.by in _UNITS
-    if not families and not is_common:
-        # The trace is not of its kind: the family that has this summary says so better than we could.
-        there = (*registry.builtin(), *registry.plugin_families())
-        families = _families(args.by, [family.name for family in there])
-    if not families:
+    family = family_of(trace, args.by)
+    if family is None:
         return None, []
-    table = families[0].summarise(args.by, trace)
-    return table, families[0].remarks(args.by, table)
+    table = family.summarise(args.by, trace)
+    return table, family.remarks(args.by, table)
 
 
 def _classes(text: str) -> tuple[str, str]:
@@ -356,7 +321,7 @@ def _regions(
     from lanescope.analysis import idle_causes, occupancy, overlap, region_stats
 
     unit = shared.unit
-    role = args.within or shared.known(*_ANALYSES.get(args.by, ()))
+    role = role_of(shared, args.by, args.within)
     is_text, above = is_for_people(args), about(args, shared.trace, counted)
     # What is drawn has no parts: those of a cursor are tables.
     drawn = is_text and not args.cursor and is_terminal(sys.stdout)

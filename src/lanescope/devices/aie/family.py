@@ -114,6 +114,7 @@ FAMILY = Family(
                 "lanescope aie-config traced.json -o traced.mlir --force",
             ),
             has_output=True,
+            windowless="it reads configurations, which have no times",
         ),
         Command(
             "aie-path",
@@ -126,6 +127,7 @@ FAMILY = Family(
             ),
             takes_capture=True,
             has_output=True,
+            windowless="no time is recorded in execution mode",
         ),
         Command(
             "aie-wavediff",

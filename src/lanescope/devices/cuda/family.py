@@ -294,6 +294,7 @@ FAMILY = Family(
                 "lanescope cuda-layout explain mine.toml buffer.bin --lane 3",
             ),
             has_output=True,
+            windowless="it looks at the layout of bytes, before they have times",
         ),
     ),
 )

@@ -125,6 +125,7 @@ FAMILY = Family(
             ),
             has_output=True,
             runs_programs=True,
+            windowless="what reads the recording takes one",
         ),
         Command(
             "levelzero-tally",
@@ -132,6 +133,7 @@ FAMILY = Family(
             _HERE + "commands.tally:run",
             _HERE + "commands.tally:ARGUMENTS",
             examples=("lanescope levelzero-tally ~/lttng-traces/run", "lanescope levelzero-tally --json run"),
+            windowless="it forgets events before the times of the timeline are known: summary --by tally takes one",
         ),
     ),
     causes=_HERE + "analysis.causes:causes",

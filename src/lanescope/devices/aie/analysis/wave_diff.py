@@ -137,6 +137,8 @@ def compare(
     period: Fraction = Fraction(1000),
     tolerance: int = 0,
     is_order_only: bool = False,
+    begin: int | None = None,
+    end: int | None = None,
 ) -> list[Comparison]:
     """Compare the signals of a trace with those of a simulator.
 
@@ -148,6 +150,8 @@ def compare(
         period: picoseconds of one time unit of the trace.
         tolerance: by how many units of the trace times may differ.
         is_order_only: times are not compared, only values and their order.
+        begin: compare from this time of the trace on; None: from the first. A value that is held there is a change.
+        end: compare up to this time; None: up to the last.
 
     Raises:
         UsageError: a name that one side does not have, or nothing to compare; no such signal or rise to synchronize on.
@@ -163,7 +167,7 @@ def compare(
         here = _rise(ours[name], which)
         offset = _rise(wave.signal(pairs[name]), which) * scale - here
     return [
-        _compared(ours[name], wave.signal(other), scale, offset, tolerance, is_order_only=is_order_only)
+        _compared(ours[name], wave.signal(other), scale, offset, tolerance, is_order_only, (begin, end))
         for name, other in pairs.items()
     ]
 
@@ -198,25 +202,38 @@ def _rise(signal: Signal, which: int) -> int:
 
 
 def _compared(
-    ours: Signal, theirs: Signal, scale: Fraction, offset: Fraction, tolerance: int, *, is_order_only: bool
+    ours: Signal,
+    theirs: Signal,
+    scale: Fraction,
+    offset: Fraction,
+    tolerance: int,
+    is_order_only: bool,  # noqa: FBT001
+    edges: tuple[int | None, int | None],
 ) -> Comparison:
     here = list(zip(map(Fraction, ours.times.tolist()), ours.values.tolist(), strict=True))
     there = [
         (time * scale - offset, value)
         for time, value in zip(theirs.times.tolist(), theirs.values.tolist(), strict=True)
     ]
+    here, there = _within(here, *edges), _within(there, *edges)
+    if edges[0] is not None:
+        here, there = _joined(here, there, edges[0] + tolerance), _joined(there, here, edges[0] + tolerance)
     unknown = _spans(here)
     if not is_order_only:
         there = [(time, value) for time, value in there if not any(a <= time < b for a, b in unknown)]
     # Where ours is not known nothing is compared; before anything was known, both are at rest.
     here = _known_edges(here)
     there = _known_edges(there)
+    last = edges[1]
     for i in range(max(len(here), len(there))):
         mine = here[i] if i < len(here) else None
         other = there[i] if i < len(there) else None
         is_same = mine is not None and other is not None and mine[1] == other[1]
         if is_same and not is_order_only and mine is not None and other is not None:
             is_same = abs(mine[0] - other[0]) <= tolerance
+        if last is not None and (alone := mine or other) is not None and (mine is None or other is None):
+            # The other side may have it behind the end.
+            is_same = alone[0] + tolerance >= last
         if not is_same:
             return Comparison(
                 ours.name,
@@ -232,9 +249,31 @@ def _compared(
     return Comparison(ours.name, theirs.name, len(here), len(there), None, None, None, None, None)
 
 
+def _within(changes: list[tuple[Fraction, int]], begin: int | None, end: int | None) -> list[tuple[Fraction, int]]:
+    """Return the changes in a stretch of time; the value that is held at its begin is one."""
+    if end is not None:
+        changes = [change for change in changes if change[0] < end]
+    if begin is None:
+        return changes
+    held = next((value for time, value in reversed(changes) if time <= begin), 0)
+    return [(Fraction(begin), held), *(change for change in changes if change[0] > begin)]
+
+
+def _joined(
+    changes: list[tuple[Fraction, int]], others: list[tuple[Fraction, int]], until: int
+) -> list[tuple[Fraction, int]]:
+    """Return changes from a begin on; a first one up to ``until`` that makes what the other side holds is at the begin.
+
+    That of the other side may lie before the begin.
+    """
+    if len(changes) < 2 or changes[1][0] > until or changes[0][1] == others[0][1] or changes[1][1] != others[0][1]:
+        return changes
+    return [(changes[0][0], changes[1][1]), *changes[2:]]
+
+
 def _spans(changes: Sequence[tuple[Fraction, int]]) -> list[tuple[Fraction, Fraction | float]]:
     ends: list[Fraction | float] = [*(time for time, _ in changes[1:]), float("inf")]
-    return [(time, end) for (time, value), end in zip(changes, ends, strict=True) if value == UNKNOWN]
+    return [(time, end) for (time, value), end in zip(changes, ends, strict=False) if value == UNKNOWN]
 
 
 def _known_edges(changes: Sequence[tuple[Fraction, int]]) -> list[tuple[Fraction, int]]:

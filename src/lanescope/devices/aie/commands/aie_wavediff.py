@@ -15,23 +15,36 @@ def run(context: CommandContext, values: Values) -> int:
     """Compare a capture with the waveforms of a simulator (VCD, FST): counts, and the first difference of each signal.
 
     Lanes of the capture are signals, as `lanescope convert -o FILE.vcd` writes them. Exit status 1: something differs.
+    --start and --end compare both sides in a stretch of time of the capture, --lane some signals.
     """
     from lanescope.devices.aie.analysis import wave_diff
     from lanescope.trace.signals import signals
 
     names, sync_on = _names(values["map"]), _sync_on(values["sync_on"])
-    trace = context.open(values["input"])
+    part = context.open(values["input"])
+    chosen, trace, (begin, end) = context.chosen_tracks(part), part, (None, None)
+    if part.origin is not None:
+        if part.origin.has_filter:
+            raise UsageError(
+                "signals are compared whole: --name, --min-dur and --where select slices of them",
+                hint="use --start, --end and --lane",
+            )
+        trace, begin, end = part.origin.whole, part.origin.start, part.origin.end
+        if values["ignore_time"] and (begin is not None or end is not None):
+            raise UsageError("--ignore-time and --start or --end are mutually exclusive", hint="use one of them")
     period = values["period"]
     if period is None and trace.time.time_unit == "cycles" and not values["ignore_time"]:
         raise UsageError("cannot compare cycles with picoseconds", hint="use --period PS or --ignore-time")
     found = wave_diff.compare(
-        signals(trace),
+        signals(trace, chosen),
         wave_diff.Waveform(Path(values["wave"])),
         names=names,
         sync_on=sync_on,
         period=period or Fraction(1000),
         tolerance=values["tolerance"],
         is_order_only=values["ignore_time"],
+        begin=begin,
+        end=end,
     )
     if values["json"]:
         context.json("lanescope.aie-wavediff/1", signals=[row._asdict() for row in found])

@@ -24,7 +24,8 @@ def run(context: CommandContext, values: Values) -> int:
 
     With -o, write the task graph as a page to explore (.html), a picture (.svg) or for Graphviz (.dot). Levels count
     the edges on the longest way to a task; edges that others imply are left out. Slack is the time by which a task
-    could have ended later without delaying a consumer.
+    could have ended later without delaying a consumer. Of a window the tasks are those with an execution in it, and the
+    edges those between them; their times and slack are those of the whole capture.
     """
     target, task = values["output"], values["task"]
     if target is not None:
@@ -32,9 +33,12 @@ def run(context: CommandContext, values: Values) -> int:
     trace = context.open(values["input"])
     if target is None and task is not None:
         return _around(context, trace, values)
+    from lanescope.devices.ascend.analysis.graph_window import tasks_in, whole_of, windowed_graph
     from lanescope.devices.ascend.analysis.task_graph import task_graph
 
-    graph = task_graph(trace, _graph_file(context, trace))
+    graph = task_graph(whole_of(trace), _graph_file(context, trace))
+    if trace.origin is not None:
+        graph = windowed_graph(graph, tasks_in(graph, trace))
     if graph.several_runs:
         context.warn("capture has several runs with the same task ids: the graph shows no times")
     if target is not None:
@@ -50,10 +54,15 @@ def run(context: CommandContext, values: Values) -> int:
 
 def _around(context: CommandContext, trace: Trace, values: Values) -> int:
     from lanescope.devices.ascend.analysis.dependency_walk import fan
+    from lanescope.devices.ascend.analysis.graph_window import executed_in, whole_of
 
     task = values["task"]
-    table = fan(trace, task, values["depth"], values["direction"])
-    rows = [{**row, "task_id": str(row["task_id"])} for row in table.rows()]
+    table = fan(whole_of(trace), task, values["depth"], values["direction"])
+    rows = list(table.rows())
+    if trace.origin is not None:
+        shown = set(executed_in(trace).tolist())
+        rows = [row for row in rows if row["task_id"] in shown]
+    rows = [{**row, "task_id": str(row["task_id"])} for row in rows]
     columns = [name for name in table.spec.names if name != "id"]
     if values["json"]:
         context.json("lanescope.ascend-deps/1", task=task, rows=rows)
