@@ -412,15 +412,16 @@ class EventStream:
         """Return where ends of flows lie, uint8 [flows], by place in ``FLOW_PLACES``."""
         spans, found = self._spans, np.zeros(len(ts), np.uint8)
         for at in range(0, len(ts) if len(spans) else 0, _FLOWS):
-            rows = event[at : at + _FLOWS]
-            is_span = rows < len(spans)
-            rows = np.where(is_span, rows, 0)
-            begin, moment = spans.begin[rows], ts[at : at + _FLOWS]
-            is_end = begin + spans.length[rows] == moment
-            if len(spans.known):
-                is_end &= spans.known[rows] != 0
-            is_elsewhere = is_span & (begin != moment)
-            found[at : at + _FLOWS] = is_elsewhere.view(np.uint8) + (is_elsewhere & ~is_end).view(np.uint8)
+            rows, moment = event[at : at + _FLOWS], ts[at : at + _FLOWS]
+            is_span = rows < len(spans) if len(self.points) else True
+            rows = np.where(is_span, rows, 0) if len(self.points) else rows
+            time = spans.begin[rows]
+            is_apart = (time != moment) & is_span
+            if is_apart.any():
+                is_end = time + spans.length[rows] == moment
+                if len(spans.known):
+                    is_end &= spans.known[rows] != 0
+                found[at : at + _FLOWS] = is_apart.view(np.uint8) << (is_apart & ~is_end).view(np.uint8)
         return found
 
     def _places(self) -> tuple[Int64, Int64]:
