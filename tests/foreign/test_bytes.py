@@ -132,6 +132,6 @@ def test_files_of_others_as_perfetto_traces_are_packets_that_are_all_read(name, 
     path = tmp_path / "run.pftrace"
     path.write_bytes(out.getvalue())
     packets = packets_of(out.getvalue())
-    assert {TracePacket.FromString(body).WhichOneof("data") for _, body in packets} <= READ | {"chrome_metadata"}
+    assert {TracePacket.FromString(body).WhichOneof("data") for _, body in packets} <= READ | {"chrome_events"}  # notes
     (row,) = lanescope.open(path).accounting.rows()
     assert (row["total"], row["decoded"]) == (len(out.getvalue()), sum(size for size, _ in packets))

@@ -10,7 +10,7 @@ import heapq
 from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -27,6 +27,9 @@ UInt8 = npt.NDArray[np.uint8]
 Mask = npt.NDArray[np.bool_]
 
 GAP, FLOW, FINDING = "lanescope.gap", "lanescope.flow", "lanescope.finding"
+
+#: Flows that are looked at at a time.
+_FLOWS = 1 << 16
 
 #: How a flow is drawn; the numbers are the encoder's.
 _UNDRAWN, _TO_BEGIN, _TO_END, _TIED = range(4)
@@ -156,8 +159,26 @@ class FlowEvents:
         return cls(np.empty(0, np.uint32), np.empty(0, np.uint32), np.empty(0, np.uint8))
 
 
+class FlowGroup(NamedTuple):
+    """Flows that are numbered one after another: their kind, where their ends lie (``FLOW_PLACES``), how many."""
+
+    kind: str
+    source: str
+    destination: str
+    flows: int
+
+
+#: Where an end of a flow lies: at the start of its slice or on an instant, at the end of its slice, elsewhere.
+FLOW_PLACES = ("start", "end", "")
+
+
 class EventStream:
     """A trace in drawing order.
+
+    Args:
+        trace: the trace.
+        findings: judgements to draw, or None.
+        groups_flows: number flows by kind and by the places of their ends.
 
     Attributes:
         tracks: how many tracks there are; ``extra_track`` is one more, for findings without a lane.
@@ -172,9 +193,10 @@ class EventStream:
         lanes: the rows.
         span_flows, point_flows: what flows do.
         flows_drawn: how many flows can be drawn.
+        flow_groups: if ``groups_flows``, what flows are, in the order of their numbers, drawn or not.
     """
 
-    def __init__(self, trace: Trace, findings: Table | None) -> None:
+    def __init__(self, trace: Trace, findings: Table | None, *, groups_flows: bool = False) -> None:
         self.tracks = len(trace.tracks)
         self._track_ids = trace.tracks.values("id")
         self._is_counter = trace.tracks.values("kind") == "counter"
@@ -213,6 +235,7 @@ class EventStream:
         self.span_flows, self.point_flows, self.flows_drawn = FlowEvents.none(), FlowEvents.none(), 0
         if len(source):
             self._draw_flows(source, destination)
+        self.flow_groups = self._group_flows(trace.flows, source, destination) if groups_flows else []
         del self._spans  # what writers need of it is in the placement
 
     def _require(self, track: Int64, what: str, *, counter: bool) -> None:
@@ -360,6 +383,46 @@ class EventStream:
         self.flows_drawn = int(np.count_nonzero(state))
         self.span_flows = FlowEvents(*core.flows_by_event(source, destination, state, 0, len(spans)))
         self.point_flows = FlowEvents(*core.flows_by_event(source, destination, state, len(spans), len(points)))
+
+    def _group_flows(self, flows: Table, source: Int64, destination: Int64) -> list[FlowGroup]:
+        """Number flows by kind and by the places of their ends; return the groups in the order of their numbers."""
+        kinds, count = flows.column("kind"), len(FLOW_PLACES)
+        texts = kinds.dictionary.texts if kinds.dictionary is not None else []
+        group = np.zeros(len(source), np.uint16)  # which is sorted in linear time; there are few kinds
+        if kinds.constant_value is not None:
+            texts = [texts[kinds.constant_value]]
+        else:
+            group += kinds.values.astype(np.uint16)
+        for side, event in (("src", source), ("dst", destination)):
+            group *= count
+            group += self._flow_places(flows.column(f"{side}_ts").read_once(), event)
+        counts = np.bincount(group)
+        found = np.flatnonzero(counts)
+        if len(found) > 1 and self.flows_drawn:
+            numbers = np.empty(len(group), np.uint32)
+            numbers[np.argsort(group, kind="stable")] = np.arange(1, len(group) + 1)
+            for ends in (self.span_flows, self.point_flows):
+                ends.id = numbers[ends.id - 1] if len(ends.id) else ends.id
+        return [
+            FlowGroup(texts[each // count**2], FLOW_PLACES[each // count % count], FLOW_PLACES[each % count], size)
+            for each, size in zip(found.tolist(), counts[found].tolist(), strict=True)
+        ]
+
+    def _flow_places(self, ts: Int64, event: Int64) -> UInt8:
+        """Return where ends of flows lie, uint8 [flows], by place in ``FLOW_PLACES``."""
+        spans, found = self._spans, np.zeros(len(ts), np.uint8)
+        for at in range(0, len(ts) if len(spans) else 0, _FLOWS):
+            rows, moment = event[at : at + _FLOWS], ts[at : at + _FLOWS]
+            is_span = rows < len(spans) if len(self.points) else True
+            rows = np.where(is_span, rows, 0) if len(self.points) else rows
+            time = spans.begin[rows]
+            is_apart = (time != moment) & is_span
+            if is_apart.any():
+                is_end = time + spans.length[rows] == moment
+                if len(spans.known):
+                    is_end &= spans.known[rows] != 0
+                found[at : at + _FLOWS] = is_apart.view(np.uint8) << (is_apart & ~is_end).view(np.uint8)
+        return found
 
     def _places(self) -> tuple[Int64, Int64]:
         """Return the row of ``lanes`` that each event lies on, and its place among events of one time there."""

@@ -27,6 +27,7 @@ import os
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
+from functools import partial
 from itertools import chain
 from typing import Any, BinaryIO, NamedTuple, TypeVar
 
@@ -40,7 +41,7 @@ from lanescope.io.event_args import drawn_events, drawn_samples, with_arguments
 from lanescope.io.event_stream import EventStream, Int64, encode_utf8
 from lanescope.io.file_sink import FileSink, drive_trace
 from lanescope.io.part_rows import PartRows
-from lanescope.io.perfetto_packets import Rows, WriteReport, blocks, descriptors, id_offset, snapshot, uuids
+from lanescope.io.perfetto_packets import FlowIds, Rows, WriteReport, blocks, descriptors, id_offset, snapshot, uuids
 from lanescope.trace import Table, Trace
 from lanescope.trace.streams import StreamInfo, Takes, bare
 from lanescope.trace.trace import SHARED
@@ -65,6 +66,7 @@ _PLAIN_BLOCK, _MOST_PLAIN = (2 << 20) - (64 << 10), 3
 _FURTHER_ROWS = 1 << 31
 
 _T = TypeVar("_T")
+_drawing = partial(EventStream, groups_flows=True)
 
 
 def write(
@@ -145,10 +147,10 @@ class PerfettoSink(FileSink):
 def _at_once(trace: Trace, findings: Table | None, sink: _Packets) -> WriteReport:
     """Write a whole trace: what the tracks are, then all events."""
     salt = id_offset(trace)
-    drawing = EventStream(trace, findings)
+    drawing = _drawing(trace, findings)
     lanes = drawing.lanes
     row_uuids = uuids(drawing, salt)
-    lost = _lost(trace)
+    lost = perfetto_packets.lost_records(trace)
     rows = Rows(lanes.track, lanes.row, row_uuids, drawing.extra_track)
     origin = drawing.start()
     encoder = _encoder(trace, drawing, row_uuids, origin=origin or 0, flow_base=salt)
@@ -157,6 +159,8 @@ def _at_once(trace: Trace, findings: Table | None, sink: _Packets) -> WriteRepor
     return _report(
         sink,
         trace,
+        salt,
+        FlowIds().add(salt, drawing.flow_groups),
         slices=len(trace.slices),
         gaps=len(trace.gaps),
         instants=len(trace.instants),
@@ -170,16 +174,10 @@ def _at_once(trace: Trace, findings: Table | None, sink: _Packets) -> WriteRepor
     )
 
 
-def _report(sink: _Packets, trace: Trace, **counts: int) -> WriteReport:
-    if not len(trace.tracks) and not counts["findings"]:
-        sink.write(perfetto_packets.nothing(trace.time))
+def _report(sink: _Packets, trace: Trace, salt: int, ids: FlowIds, **counts: int) -> WriteReport:
+    sink.write(ids.facts(trace, salt, is_empty=not len(trace.tracks) and not counts["findings"]))
     sink.flush()
     return WriteReport(**counts, bytes=sink.bytes, raw_bytes=sink.raw_bytes)
-
-
-def _lost(trace: Trace) -> int:
-    stats = trace.stats
-    return int(stats.values("count")[stats.values("severity") == "data_loss"].sum())
 
 
 def _filled(encoder: core.PerfettoEncoder, *, keeps_last: bool = False) -> Iterator[memoryview]:
@@ -368,6 +366,7 @@ class _Parts:
         self._last: Trace | None = None
         self._salt = 0
         self._flows = 0
+        self._flow_ids = FlowIds()
         self._origin: int | None = None
         self._counts = dict.fromkeys(("slices", "gaps", "instants", "samples", "findings", "flows", "flows_undrawn"), 0)
 
@@ -397,12 +396,12 @@ class _Parts:
         while self._encoded:
             self._put()
         rows = self._rows(extra_track=extra_track)
-        lost = _lost(last)
+        lost = perfetto_packets.lost_records(last)
         all_tracks = enumerate(descriptors(last, rows, self._salt))
         for packets in blocks((each for row, each in all_tracks if row not in self._described), lost, BLOCK, last.time):
             self._sink.write(packets)
-        below = int(np.count_nonzero(rows.row))
-        return _report(self._sink, last, **self._counts, rows=len(rows.track), overflow_rows=below, lost=lost)
+        more = {"rows": len(rows.track), "overflow_rows": int(np.count_nonzero(rows.row)), "lost": lost}
+        return _report(self._sink, last, self._salt, self._flow_ids, **self._counts, **more)
 
     def _draw(self, part: Trace, table: Table | None) -> None:
         """Begin to lay a part out; go on with those before it."""
@@ -410,7 +409,7 @@ class _Parts:
             self._rows_seen = PartRows()
             self._salt = id_offset(part)
         # Readers join the ends of flows by their ids, over all batches.
-        self._drawn.append((part, self._submit(EventStream, part, table), self._salt + self._flows))
+        self._drawn.append((part, self._submit(_drawing, part, table), self._salt + self._flows))
         self._flows += len(part.flows)
         self._encode(keep=1)
 
@@ -448,6 +447,7 @@ class _Parts:
                 while self._encoded:  # what is written does not depend on how fast others were
                     self._put()
                 self._sink.write(packets)
+            self._flow_ids.add(flow_base, drawing.flow_groups)
             row_uuids, start = self._uuids(drawing), self._origin or 0
             encoder = _encoder(part, drawing, row_uuids, is_part=True, origin=start, flow_base=flow_base)
             self._count(part, drawing)

@@ -6,16 +6,18 @@ Source: google/perfetto, protos/perfetto/trace/ (messages).
 from __future__ import annotations
 
 import hashlib
+import json
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cache, lru_cache
 from itertools import chain
+from typing import Any
 
 import numpy as np
 
 from lanescope._native import core
 from lanescope.errors import InternalError
-from lanescope.io.event_stream import EventStream, Int64
+from lanescope.io.event_stream import EventStream, FlowGroup, Int64
 from lanescope.io.viewer_names import WHOLE, shown_names
 from lanescope.trace import Table, TimeBase, Trace
 from lanescope.trace.row_packing import rows_of
@@ -160,11 +162,6 @@ def blocks(packets: Iterable[bytes], lost: int, size: int, time: TimeBase | None
         yield bytes(block)
 
 
-def nothing(time: TimeBase) -> bytes:
-    """Return the packet of a trace without any: a track that nothing lies on, as a file of no bytes is none."""
-    return _packet(_TRACK, _message((1, 1), (2, "no events"), (14, _epoch(time, ""))))
-
-
 def snapshot(origin: int) -> bytes:
     """Return the packet that begins the sequence of the events: its clock, which counts on from packet to packet.
 
@@ -246,7 +243,9 @@ def descriptors(trace: Trace, rows: Rows, salt: int) -> Iterator[bytes]:
     for lane in overflow.tolist():
         yield _message((1, int(rows.uuid[lane]))) + again[int(rows.track[lane])]
     if rows.extra_track:
-        yield _message((1, salt + 1 + len(tracks)), (2, "findings")) + _MERGES_NOT
+        # That of the tracks tells the epoch, where there are any.
+        epoch = b"" if len(tracks) else _message((14, _epoch(trace.time, "")))
+        yield _message((1, salt + 1 + len(tracks)), (2, "findings")) + epoch + _MERGES_NOT
 
 
 def counter_descriptors(trace: Trace, salt: int, known: set[int]) -> Iterator[bytes]:
@@ -275,6 +274,54 @@ def _metadata(time: TimeBase) -> bytes:
     entries = (("lanescope.time_unit", time.time_unit), ("lanescope.drawn", "1 cycle as 1 ns"))
     bundle = _message(*((2, _message((1, name), (2, value))) for name, value in entries))
     return _packet(_tag(5, 2), bundle)
+
+
+@dataclass(slots=True)
+class FlowIds:
+    """What the flows of a file are by their ids: first id, how many, kind, and where their ends lie in their slices."""
+
+    groups: list[tuple[int, int, str, str, str]] = field(default_factory=list)
+
+    def add(self, base: int, groups: Iterable[FlowGroup]) -> FlowIds:
+        """Add flows whose ids begin behind ``base``."""
+        first = base + 1
+        for kind, source, destination, flows in groups:
+            place = (kind, source, destination)
+            last = self.groups[-1] if self.groups else None
+            if last is not None and last[2:] == place and last[0] + last[1] == first:
+                self.groups[-1] = (last[0], last[1] + flows, *place)
+            else:
+                self.groups.append((first, flows, *place))
+            first += flows
+        return self
+
+    def facts(self, trace: Trace, salt: int, *, is_empty: bool) -> bytes:
+        """Return the packet with what only lanescope reads of a trace; if it ``is_empty``, a track that says so.
+
+        A file of no bytes would be none.
+        """
+        tracks = trace.tracks
+        if is_empty:
+            return _packet(_TRACK, _message((1, 1), (2, "no events"), (14, _epoch(trace.time, ""))))
+        kinds: dict[tuple[str, str, str], int] = {}
+        columns = [tracks.column(name).texts.tolist() for name in ("kind", "role", "nesting")]
+        about: dict[str, Any] = {
+            "first": salt + 1,
+            "tracks": [kinds.setdefault(each, len(kinds)) for each in zip(*columns, strict=True)],
+            "kinds": list(kinds),
+        }
+        sort_keys = tracks.values("sort_key").tolist()
+        if sort_keys != list(range(len(tracks))):
+            about["sort_keys"] = sort_keys
+        entries = (("lanescope.tracks", about), ("lanescope.flows", self.groups))
+        texts = ((name, json.dumps(value, separators=(",", ":"))) for name, value in entries if value)
+        return _packet(_tag(5, 2), _message(*((2, _message((1, name), (2, text))) for name, text in texts)))
+
+
+def lost_records(trace: Trace) -> int:
+    """Return how many records are known to be lost."""
+    stats = trace.stats
+    return int(stats.values("count")[stats.values("severity") == "data_loss"].sum())
 
 
 def _epoch(time: TimeBase, name: str) -> str:

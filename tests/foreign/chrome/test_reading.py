@@ -18,6 +18,7 @@ from lanescope._native import core
 from lanescope.errors import InputError
 from lanescope.families import registry
 from lanescope.families.options import resolve_options
+from lanescope.foreign.chrome.interpret.places import plain_number
 from lanescope.testing import assert_accounted, assert_consistent
 from lanescope.trace import Flag
 from lanescope.wire.trace_events import TraceEventReader
@@ -459,3 +460,24 @@ def test_files_of_others_are_read_as_by_a_reader_in_plain_python(corpus, tmp_pat
     found = {stat: count for stat, count in stats(trace).items() if stat not in UNSEEN}
     assert found == {stat: count for stat, count in wanted.stats.items() if count}
     assert_accounted(trace)
+
+
+@pytest.mark.parametrize(
+    ("other", "same"),
+    [
+        ("1e0", True), ("10e-1", True), ("0.1E1", True), ("1.", True), ("+1", True), ("01", True), ("1.000", True),
+        ("1e1", False), ("1.5", False), ("-1", False), ("1e99", False), ("1e-99", False), ("1e", False),
+        ("\u0661", False), ("18446744073709551617", False),
+    ],
+)  # fmt: skip
+def test_a_number_of_a_process_is_the_same_however_it_is_written(other, same):
+    assert (plain_number(other) == "1") == same
+    assert plain_number("1") == "1"
+
+
+def test_a_process_with_an_exponent_is_that_of_the_number(tmp_path):
+    first = '{"ph":"X","name":"a","pid":10,"tid":2,"ts":1,"dur":2}'
+    other = '{"ph":"X","name":"b","pid":1E1,"tid":0.2e+1,"ts":5,"dur":2}'
+    trace = read(tmp_path, f"[{first},{other}]")
+    assert trace.tracks["name"].tolist() == ["process 10", "thread 2"]
+    assert trace.slices["track_id"].tolist() == [1, 1]

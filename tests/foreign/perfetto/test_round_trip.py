@@ -1,23 +1,34 @@
 """Traces of all device families, written by our writer and read back: the rows of the timeline are equal.
 
-What the format has no place for is not compared: roles, nesting, sort keys (the order is), clocks and ticks, coverage,
-detail tables, stats; of a flow without an instant at either end its kind; and flows whose effect comes before its
-cause, which the writer counts.
+What the format has no place for is not compared: clocks and ticks, coverage, detail tables, stats; flows whose effect
+comes before its cause, which the writer counts; of a flow that reaches a slice in its middle, the slice; and of one
+that leaves or reaches a slice elsewhere but at its start and its end, the moment.
 """
 
 from __future__ import annotations
 
+import io
+import json
+import re
 from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 import lanescope
+from effort import TRACES, some
+from lanescope.analysis import check
 from lanescope.families import registry
 from lanescope.families.options import resolve_options
+from lanescope.foreign.perfetto.formats import messages
 from lanescope.io import perfetto
-from lanescope.testing import assert_accounted, assert_consistent
-from lanescope.trace import Trace
+from lanescope.testing import assert_accounted, assert_consistent, strategies
+from lanescope.trace import TimeBase, Trace, TraceBuilder
 
 #: Losses, drops and wraps: rows with flags, gaps and unknown ends.
 DEVICES = {
@@ -67,7 +78,36 @@ def flows_of(trace: Trace) -> Counter[Any]:
             return (where[row[f"{side}_track_id"]], row[f"{side}_ts"])
         return (where[slice_["track_id"]], slice_["ts"], slice_["dur"], slice_["name"])
 
-    return Counter((end(row, "src"), end(row, "dst")) for row in trace.flows.rows())
+    return Counter((row["kind"], end(row, "src"), end(row, "dst")) for row in trace.flows.rows())
+
+
+def tracks_of(trace: Trace) -> Iterator[tuple[Any, ...]]:
+    columns = ("id", "parent_id", "kind", "role", "name", "sort_key", "nesting", "unit")
+    return (tuple(text(row[name]) for name in columns) for row in trace.tracks.rows())
+
+
+def text(value: Any) -> Any:
+    """Return a value as it is in UTF-8, which has no halves of characters."""
+    return value.encode("utf-8", "replace").decode() if isinstance(value, str) else value
+
+
+def moments_of(trace: Trace) -> Counter[Any]:
+    """Return kind, lanes and times of all flows; those that lie inside of a slice are held to be at its start."""
+    slices = {row["id"]: row for row in trace.slices.rows()}
+
+    def moment(row: dict[str, Any], side: str, after: int) -> int:
+        ts, slice_ = row[f"{side}_ts"], slices.get(row[f"{side}_slice_id"])
+        if slice_ is None or slice_["ts"] < after:  # it reaches a slice in its middle: that is drawn at its time
+            return ts
+        is_end = slice_["dur"] is not None and ts == slice_["ts"] + slice_["dur"]
+        return ts if is_end else slice_["ts"]
+
+    found = Counter[Any]()
+    for row in trace.flows.rows():
+        source = slices.get(row["src_slice_id"], {"ts": row["src_ts"]})["ts"]
+        times = moment(row, "src", source), moment(row, "dst", source)
+        found[row["kind"], row["src_track_id"], row["dst_track_id"], *times] += 1
+    return found
 
 
 def order_of(trace: Trace) -> dict[tuple[str, ...], list[str]]:
@@ -96,9 +136,9 @@ def test_a_trace_comes_back_as_it_was_written(name, options, compress, tmp_path)
     wanted, found = flows_of(trace), flows_of(back)
     assert found.total() == report.flows
     for pair in found - wanted:  # reaches a slice that was running: ends at the moment of its arrival
-        assert len(pair[1]) == 2, pair
-    kinds = {row["name"]: (row["kind"], row["unit"]) for row in trace.tracks.rows() if row["kind"] == "counter"}
-    assert {r["name"]: (r["kind"], r["unit"]) for r in back.tracks.rows() if r["kind"] == "counter"} == kinds
+        assert len(pair[2]) == 2, pair
+    assert list(tracks_of(back)) == list(tracks_of(trace))
+    assert moments_of(back) <= moments_of(trace)
     lost = sum(row["count"] for row in trace.stats.rows() if row["severity"] == "data_loss")
     assert sum(row["count"] for row in back.stats.rows() if row["severity"] == "data_loss") == lost
 
@@ -113,3 +153,174 @@ def test_reading_again_what_was_read_and_written_changes_nothing(tmp_path):
     assert rows_of(second, "slices", SLICE) == rows_of(first, "slices", SLICE)
     assert flows_of(second) == flows_of(first)
     assert second.time == first.time
+
+
+#: Of rows: what they are numbered by, and readings of counters of the device.
+NOT_HELD = {"id", "ts_ticks", "dur_ticks", "input_id", "slice_id"}
+
+
+def all_of(trace: Trace, table: str) -> Counter[Any]:
+    return Counter(
+        tuple((name, text(value)) for name, value in row.items() if name not in NOT_HELD)
+        for row in getattr(trace, table).rows()
+    )
+
+
+@given(strategies.batches(**TRACES), st.booleans(), st.booleans(), st.booleans())
+@settings(max_examples=some(300))
+def test_any_trace_comes_back(tmp_path_factory, batches, compress, in_parts, with_findings):
+    file = tmp_path_factory.getbasetemp() / "any.pftrace"
+    trace = Trace.concat(batches)
+    findings = check.to_table(check.run(trace)) if with_findings else None
+    report = perfetto.write(batches, file, compress=compress, in_parts=in_parts, findings=findings)
+    back = lanescope.open(file)
+    assert_consistent(back)
+    assert_accounted(back, lost=0)
+    assert back.time == trace.time
+    assert list(tracks_of(back)) == list(tracks_of(trace))
+    for table in ("slices", "instants", "counters", "gaps"):
+        assert all_of(back, table) == all_of(trace, table), table
+    assert len(back.flows) == report.flows == len(trace.flows) - report.flows_undrawn
+    assert moments_of(back) <= moments_of(trace)
+    if not in_parts:  # where flows reach slices of earlier parts
+        for kind, source, destination in flows_of(back) - flows_of(trace):  # reaches a slice in its middle
+            assert len(destination) == 2, (kind, source, destination)
+
+
+def noted(**notes: Any) -> bytes:
+    """Return the packet of notes that lanescope appends, with these entries instead."""
+    entries = [f"lanescope.{name}".encode() for name in notes]
+    texts = [value if isinstance(value, bytes) else json.dumps(value).encode() for value in notes.values()]
+    body = b"".join(field(2, field(1, name) + field(2, value)) for name, value in zip(entries, texts, strict=True))
+    return field(1, field(5, body))
+
+
+def field(number: int, content: bytes) -> bytes:
+    return bytes([number << 3 | 2]) + varint(len(content)) + content
+
+
+def varint(value: int) -> bytes:
+    out = b""
+    while value > 127:
+        out, value = out + bytes([value & 127 | 128]), value >> 7
+    return out + bytes([value])
+
+
+def linked() -> tuple[bytes, int]:
+    """Return a file with two flows, without its notes, and the least uuid of its tracks, which follows no flow."""
+    builder = TraceBuilder(TimeBase(epoch_ns=5, epoch_kind="unix"))
+    top = builder.track("gpu", kind="group", role="device")
+    lanes = [builder.track(name, kind="lane", role="queue", parent=top, nesting="free") for name in "ab"]
+    first = builder.append("slices", track_id=np.array(lanes), ts=[3, 20], dur=[4, 5], name="x")
+    ends = {"src_track_id": lanes[0], "dst_track_id": lanes[1], "src_slice_id": first, "dst_slice_id": first + 1}
+    builder.append("flows", kind="signal", src_ts=7, dst_ts=20, **ends)
+    builder.append("flows", kind="submit", src_ts=3, dst_ts=25, **ends)
+    out = io.BytesIO()
+    perfetto.write(builder.finish(), out, compress=False)
+    packets = [body for _, body in messages.fields(out.getvalue())]
+    (first,) = re.findall(rb'"first":(\d+)', packets[-1])
+    return b"".join(field(1, body) for body in packets[:-1]), int(first)
+
+
+def read_back(path: Path, content: bytes) -> Trace:
+    path.write_bytes(content)
+    back = lanescope.open(path)
+    assert_consistent(back)
+    assert_accounted(back, lost=0)
+    return back
+
+
+KINDS = [["group", "device", "disjoint"], ["lane", "queue", "free"]]
+
+
+def flow_times(trace: Trace) -> list[tuple[Any, ...]]:
+    return sorted((row["kind"], row["src_ts"], row["dst_ts"]) for row in trace.flows.rows())
+
+
+def test_notes_tell_what_flows_and_tracks_are(tmp_path):
+    content, first = linked()
+    about = {"first": first, "tracks": [0, 1, 1], "kinds": KINDS, "sort_keys": [4, -1, 9]}
+    # Ids of flows begin where those of tracks do. In any order; what one says is not what another says.
+    flows = [[first + 1, 1, "submit", "start", "end"], [first, 1, "signal", "end", "start"]]
+    back = read_back(tmp_path / "a.pftrace", content + noted(tracks=about, flows=flows))
+    assert flow_times(back) == [("signal", 7, 20), ("submit", 3, 25)]
+    assert back.tracks["sort_key"].tolist() == [4, -1, 9]
+    assert back.tracks["role"].tolist() == ["device", "queue", "queue"]
+    assert back.tracks["nesting"].tolist() == ["disjoint", "free", "free"]
+
+
+@pytest.mark.parametrize(
+    "flows",
+    [
+        None, 7, "x", {}, [], [[]], [7], [None], b"[", b"\xff", b"[" * 100_000, b"[[1" + b"0" * 9999 + b",1]]",
+        [[0, 1, "signal", "end", "end"]],  # of no flow here
+        [["first", -2, "signal", "end", "end"], [-1, 1 << 62, "signal", "end", "end"]],
+        [["first", 1 << 70, "signal", "end", "end"]],
+        [["first", 2.0, "signal", "end", "end"], ["first", True, "signal", "end", "end"]],
+        [["first", 2, "signal", "end"], ["first", 2, "signal", "end", "end", ""]],
+        [["first", 2, "moon", "end", "end"], ["first", 2, ["signal"], "end", "end"], ["first", 2, 0, "end", "end"]],
+        [["first", 2, "dependency", ["end"], {}]],
+    ],
+)  # fmt: skip
+def test_notes_that_make_no_sense_leave_plain_dependencies(tmp_path, flows):
+    content, first = linked()
+    if isinstance(flows, list) and any(isinstance(group, list) and "first" in group[:1] for group in flows):
+        flows = [[first, *group[1:]] if group[0] == "first" else group for group in flows]
+    back = read_back(tmp_path / "a.pftrace", content + noted(flows=flows))
+    assert flow_times(back) == [("dependency", 3, 20)] * 2
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {"first": "x"}, {"first": -1}, {"first": 1 << 80}, {"first": 12345}, {"first": None},
+        {"tracks": [0, 1]}, {"tracks": [0, 1, 2]}, {"tracks": [0, 1, -1]}, {"tracks": [0, 1, "1"]}, {"tracks": None},
+        {"tracks": {}, "sort_keys": []}, {"tracks": 7}, {"tracks": [0, 1, True]},
+        {"kinds": []}, {"kinds": None}, {"kinds": [["group", "device"], ["lane", "queue", "free"]]},
+        {"kinds": [["line", "device", "free"], ["lane", "queue", "free"]]},
+        {"kinds": [["group", 7, "free"], ["lane", "queue", "free"]]},
+        {"kinds": [["group", "device", "wild"], ["lane", "queue", "free"]]},
+        {"kinds": [["group", "device", []], ["lane", "queue", "free"]]},
+        {"sort_keys": [0, 1, 1 << 62]}, {"sort_keys": [0, 1, 0.5]}, {"sort_keys": "012"},
+        {"kinds": [["counter", "device", "free"], ["counter", "queue", "free"]]},  # but they have slices
+    ],
+)  # fmt: skip
+def test_notes_on_tracks_that_make_no_sense_are_not_believed(tmp_path, wrong):
+    content, first = linked()
+    about = {"first": first, "tracks": [0, 1, 1], "kinds": KINDS, "sort_keys": [4, -1, 9], **wrong}
+    back = read_back(tmp_path / "a.pftrace", content + noted(tracks=about))
+    assert back.tracks["role"].tolist() == ["track"] * 3
+    assert back.tracks["name"].tolist() == ["gpu", "a", "b"]
+    assert len(back.slices) == len(back.flows) == 2
+
+
+def test_halves_of_characters_in_notes_are_replaced(tmp_path):
+    content, first = linked()
+    kinds = [["group", "\ud800", "disjoint"], KINDS[1]]
+    about = {"first": first, "tracks": [0, 1, 1], "kinds": kinds, "sort_keys": [0, 1, 2]}
+    back = read_back(tmp_path / "a.pftrace", content + noted(tracks=about))
+    assert back.tracks["role"].tolist() == ["?", "queue", "queue"]
+
+
+def test_notes_in_a_file_of_another_tool_are_not_believed(tmp_path):
+    content, first = linked()
+    other = content.replace(b"time unit", b"time_unit")
+    about = {"first": first, "tracks": [0, 1, 1], "kinds": KINDS, "sort_keys": [4, -1, 9]}
+    back = read_back(tmp_path / "a.pftrace", other + noted(tracks=about, flows=[[first, 2, "signal", "end", "end"]]))
+    assert {row["kind"] for row in back.flows.rows()} == {"dependency"}
+    assert "device" not in back.tracks["role"].tolist()
+    # What another tool notes there is counted as packets of another data source.
+    other = read_back(tmp_path / "b.pftrace", content + field(1, field(5, field(2, field(1, b"os") + field(2, b"x")))))
+    assert [row["source"] for row in other.details["perfetto_packets"].rows()] == ["chrome_events"]
+
+
+def test_two_files_end_to_end_keep_what_each_says(tmp_path):
+    files, kinds = [], Counter[str]()
+    for name in ("levelzero", "ascend"):
+        (tmp_path / name).mkdir()
+        perfetto.write(simulated(name, {}, tmp_path / name), tmp_path / f"{name}.pftrace")
+        files.append(tmp_path / f"{name}.pftrace")
+        kinds += Counter(lanescope.open(files[-1]).flows["kind"].tolist())
+    both = read_back(tmp_path / "both.pftrace", b"".join(file.read_bytes() for file in files))
+    assert len(kinds) > 1
+    assert Counter(both.flows["kind"].tolist()) == kinds

@@ -6,11 +6,13 @@ namespace lanescope::foreign_perfetto {
 
 inline constexpr uint8_t kPacketTag = 0x0A;  // Trace.packet
 // TracePacket
-inline constexpr uint32_t kTrustedUid = 3, kClockSnapshot = 6, kTimestamp = 8, kSequenceId = 10, kTrackEvent = 11,
+inline constexpr uint32_t kTrustedUid = 3, kChromeEvents = 5, kClockSnapshot = 6, kTimestamp = 8, kSequenceId = 10, kTrackEvent = 11,
                           kInternedData = 12, kSequenceFlags = 13, kTraceStats = 35, kStateCleared = 41,
                           kPacketDropped = 42, kProcessDescriptor = 43, kThreadDescriptor = 44, kCompressed = 50,
                           kPacketClock = 58, kDefaults = 59, kTrackDescriptor = 60, kTrustedPid = 79, kFirstPacket = 87,
                           kMachineId = 98, kZstdCompressed = 133;
+// ChromeEventBundle, ChromeMetadata
+inline constexpr uint32_t kBundleMetadata = 2, kMetadataName = 1;
 // Bits of sequence_flags
 inline constexpr uint64_t kCleared = 1, kNeedsState = 2;
 // ClockSnapshot, and which clocks are of one sequence

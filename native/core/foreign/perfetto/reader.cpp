@@ -6,6 +6,19 @@
 
 namespace lanescope::foreign_perfetto {
 
+namespace {
+
+// What lanescope says of a trace of its own, in a packet of another data source.
+bool is_of_lanescope(ByteSpan bundle) {
+    Fields entries(bundle);
+    Field entry, name;
+    if (!entries.next(entry) || entry.number != kBundleMetadata || !entry.is_bytes()) return false;
+    Fields fields(entry.bytes);
+    return fields.next(name) && name.number == kMetadataName && name.is_bytes() && text_of(name.bytes).starts_with("lanescope.");
+}
+
+}  // namespace
+
 // What is found in a packet. Its parts take effect in an order of their own, whatever the order of the fields.
 struct Reader::Parts {
     bool has_ts = false, has_clock = false, is_cleared = false;
@@ -265,6 +278,14 @@ bool Reader::parse(ByteSpan body, Parts& parts) const {
                 if (!field.is_bytes()) return false;
                 parts.message = field.bytes;
                 parts.message_field = field.number;
+                break;
+            case kChromeEvents:
+                if (field.is_bytes() && is_of_lanescope(field.bytes)) {
+                    parts.message = field.bytes;
+                    parts.message_field = field.number;
+                } else {
+                    parts.other = field.number;
+                }
                 break;
             case kTrustedUid:
             case kTrustedPid:

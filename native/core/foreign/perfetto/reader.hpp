@@ -89,7 +89,8 @@ struct Snapshots {
     std::vector<int64_t> ts;  // ns
 };
 
-// Messages as they are: descriptors of tracks, processes and threads, statistics of the recorder.
+// Messages as they are: descriptors of tracks, processes and threads, statistics of the recorder, what lanescope says of
+// its own traces.
 struct Messages {
     std::vector<int32_t> field;
     std::vector<uint32_t> sequence;

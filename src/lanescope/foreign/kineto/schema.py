@@ -256,9 +256,9 @@ STATS: tuple[StatSpec, ...] = (
     ),
     StatSpec(
         "kineto_missing_names",
-        "info",
-        "files without names of processes and threads: numbers are shown",
-        silent="nothing measured is missing",
+        "notice",
+        "files without names of processes and threads: numbers are shown, and categories tell what a device is",
+        finding="LS404 notice",
     ),
     StatSpec(
         "kineto_repeated_metadata",

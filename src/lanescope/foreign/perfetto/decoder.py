@@ -64,7 +64,6 @@ class PerfettoDecoder:
             found = self._reader.finish()
             timeline = Timeline.of(found)
             assert timeline is not None
-        timeline.leave_out_metadata()
         builder = timeline.builder()
         main = self._capture.main
         input_id = builder.input(

@@ -13,7 +13,7 @@ import numpy as np
 from lanescope.foreign.chrome.formats.events import Events, FileText, Int64
 from lanescope.foreign.chrome.formats.layout import METADATA
 
-_INTEGER = re.compile(r"([+-]?\d{1,18})(?:\.0*)?")
+_NUMBER = re.compile(r"[+-]?\d{1,18}(?:\.\d{0,18})?(?:[eE][+-]?\d{1,2})?")
 
 
 @dataclass(slots=True)
@@ -90,11 +90,15 @@ class Places:
 
 
 def plain_number(text: str) -> str:
-    """Return a text; one that is a whole number in its shortest form, so that 7, "7" and 7.0 are the same."""
+    """Return a text; one that is a whole number in its shortest form, so that 7, "7", 7.0 and 70e-1 are the same."""
     if text.isdecimal() and len(text) <= 18 and text.isascii():
         return str(int(text)) if text[0] == "0" else text
-    number = _INTEGER.fullmatch(text) if text[:1] in "+-0123456789" else None
-    return str(int(number[1])) if number else text
+    if text[:1] not in "+-0123456789" or not text.isascii() or not _NUMBER.fullmatch(text):
+        return text
+    from fractions import Fraction  # which costs more to load than all else here, and few files need
+
+    number = Fraction(text)
+    return str(number.numerator) if number.denominator == 1 and abs(number) < 10**18 else text
 
 
 def _whole(value: Any) -> int:

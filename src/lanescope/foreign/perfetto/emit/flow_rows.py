@@ -11,6 +11,7 @@ from lanescope.foreign.perfetto.interpret import flows, own_traces
 from lanescope.foreign.perfetto.interpret.legacy import LegacyEvents
 from lanescope.foreign.perfetto.interpret.rows import BEGIN, END, INSTANT, EventTimes
 from lanescope.trace import TraceBuilder
+from lanescope.trace.schema import FLOW_KINDS
 
 if TYPE_CHECKING:
     from lanescope.foreign.perfetto.emit.timeline import Timeline
@@ -40,6 +41,7 @@ class FlowRows:
         known = _Events(places, *rows.ends(places))
         chained = flows.chains(np.arange(len(own)), columns["id"][own], columns["role"][own], known.ts)
         sides, lone = [known.only(chained.source), known.only(chained.destination)], chained.lone
+        ids = columns["id"][own][chained.source]
         legacy, events = self._line.legacy, rows.events
         if legacy is not None and events is not None:
             bound = flows.from_one([bind for bind in legacy.bind if events.known[bind[0]]], events.ts)
@@ -49,9 +51,13 @@ class FlowRows:
             is_there = (source >= 0) & (destination >= 0)
             for number, places in enumerate((source[is_there], destination[is_there])):
                 sides[number] = sides[number].joined(_Events(places, *rows.ends(places)))
+            ids = np.append(ids, np.zeros(np.count_nonzero(is_there), np.uint64))
             lone += sum(each.lone for each in older)
         builder.add_stat("perfetto_flow_unmatched", lone, input_id=input_id)
-        ends = [_End(self._line, side) for side in sides]
+        told = self._line.tree.notes.flows(ids)
+        ends = [
+            _End(self._line, *side) for side in zip(sides, (told.at_source_end, told.at_destination_end), strict=True)
+        ]
         # An end that lies on nothing that is drawn does not count.
         is_drawn = (ends[0].lane >= 0) & (ends[1].lane >= 0)
         ends = [end.only(is_drawn) for end in ends]
@@ -60,7 +66,7 @@ class FlowRows:
         src, dst = ends
         builder.append(
             "flows",
-            kind=self._kinds(ends),
+            kind=self._kinds(builder, ends, told.kind[is_drawn]),
             src_track_id=src.lane,
             src_ts=src.ts,
             dst_track_id=dst.lane,
@@ -71,22 +77,21 @@ class FlowRows:
             dst_slice_id_valid=dst.slice >= 0,
         )
 
-    def _kinds(self, ends: list[_End]) -> Any:
-        """Return the kinds of flows: where an end of one is drawn as an instant, that is named after it."""
-        if not self._line.is_own:
-            return "dependency"
+    def _kinds(self, builder: TraceBuilder, ends: list[_End], told: Int64) -> npt.NDArray[np.int32]:
+        """Return the kinds of flows, as codes: where an end of one is drawn as an instant, that is named after it."""
         found, instants = self._line.found, self._line.rows.instants
-        kinds = np.full(len(ends[0].places), "dependency", object)
-        if own_traces.FLOW not in found.categories:
-            return kinds.tolist()
+        dictionary = builder.dictionary("flows", "kind")
+        kinds = dictionary.codes(FLOW_KINDS)[told]
+        if not self._line.is_own or own_traces.FLOW not in found.categories:
+            return kinds
         flow = found.categories.index(own_traces.FLOW)
         for end in ends:
             rows = np.flatnonzero(end.places & 3 == INSTANT)
             at = end.places[rows] >> 2
             is_named = instants["category"][at] == flow
             for row, instant in zip(rows[is_named].tolist(), at[is_named].tolist(), strict=True):
-                kinds[row] = found.names[int(instants["name"][instant])]
-        return kinds.tolist()
+                kinds[row] = dictionary.code(found.names[int(instants["name"][instant])])
+        return kinds
 
     def _legacy_chains(self, legacy: LegacyEvents, events: EventTimes) -> flows.Arrows:
         """Join the ends of arrows that are events of their own, at the slices around or after them."""
@@ -149,20 +154,23 @@ class _End:
     Args:
         line: the timeline.
         events: the event of each; all places are known.
+        at_ends: whether each lies at the end of its slice, in a trace of lanescope.
     """
 
-    def __init__(self, line: Timeline, events: _Events) -> None:
-        self._line, self._events, self.places, ts = line, events, events.places, events.ts
+    def __init__(self, line: Timeline, events: _Events, at_ends: npt.NDArray[np.bool_]) -> None:
+        self._line, self._at_ends, self._events, self.places, ts = line, at_ends, events, events.places, events.ts
         self.lane: Int64 = line.lanes[events.track]
         self.slice: Int64 = np.where(self.places & 3 <= END, self.places >> 2, -1)
-        if line.is_own:  # there flows lie at the starts of slices
-            starts = np.flatnonzero(self.slice >= 0)
+        if line.is_own:  # there flows lie at the starts or the ends of slices, whatever events they are bound to
+            rows = np.flatnonzero(self.slice >= 0)
+            own = self.slice[rows]
+            dur = np.where(at_ends[rows], np.maximum(line.rows.slices["dur"][own], 0), 0)
             ts = ts.copy()
-            ts[starts] = line.rows.slices["ts"][self.slice[starts]]
+            ts[rows] = line.rows.slices["ts"][own] + dur
         if line.slice_id is not None:
             self.slice = np.where(self.slice >= 0, line.slice_id[self.slice], -1)
         self.ts: Int64 = ts - line.zero
 
     def only(self, kept: npt.NDArray[np.bool_]) -> _End:
         """Return the ends of some of the flows."""
-        return self if kept.all() else _End(self._line, self._events.only(kept))
+        return self if kept.all() else _End(self._line, self._events.only(kept), self._at_ends[kept])

@@ -60,13 +60,6 @@ class Timeline:
         self.part: TracePart | None = None  # the part of the timeline whose slices are made; None: all
         self._kept: Int64 | None = None
 
-    def leave_out_metadata(self) -> None:
-        """Leave the one packet out of account with which lanescope repeats the unit of time."""
-        time = self.tree.time
-        packets, _ = self.found.other.get(own_traces.METADATA, (0, 0))
-        if time is not None and time.time_unit == "cycles" and packets == 1:
-            del self.found.other[own_traces.METADATA]
-
     @classmethod
     def of(cls, found: Found) -> Timeline | None:
         """Return the timeline of a file; None where only all of its events together tell."""
@@ -163,8 +156,11 @@ class Timeline:
     def draw(self, builder: TraceBuilder, input_id: int) -> None:
         """Append all rows."""
         has_samples = np.bincount(self.samples["track"][self.sample_known], minlength=len(self.tree.nodes))
-        has_rows = np.flatnonzero(self.rows.has_rows).tolist()
-        self.tree.make(builder, has_rows, np.flatnonzero(has_samples).tolist(), input_id)
+        has_rows = np.flatnonzero(self.rows.has_rows)
+        if self.is_own:
+            only_findings = [number for number in has_rows.tolist() if self._has_only_findings(number)]
+            has_rows = np.setdiff1d(has_rows, only_findings)
+        self.tree.make(builder, has_rows.tolist(), np.flatnonzero(has_samples).tolist(), input_id)
         self.lanes = self.tree.lanes()
         self._names = _codes(builder.names, self.found.names)
         self._categories = _codes(builder.categories, self.found.categories)
@@ -173,6 +169,15 @@ class Timeline:
         self._add_samples(builder, input_id)
         FlowRows(self).add(builder, input_id)
         builder.add_stat("perfetto_end_unmatched", len(self.rows.lone["ts"]), input_id=input_id)
+
+    def _has_only_findings(self, number: int) -> bool:
+        """Return whether a number is that of the track of findings, and has nothing else."""
+        if not self.tree.notes.is_of_findings(self.tree.nodes[number].uuid):
+            return False
+        instants = self.rows.instants
+        on_it = instants["category"][instants["track"] == number]
+        is_finding = on_it == _code_of(self.found.categories, own_traces.FINDING)
+        return bool(is_finding.all()) and not (self.rows.slices["track"] == number).any()
 
     def _add_slices(self, builder: TraceBuilder, input_id: int) -> None:
         rows, zero = self.rows, self.zero

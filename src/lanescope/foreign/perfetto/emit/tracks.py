@@ -66,6 +66,7 @@ class Found:
         invalid: descriptors that are no messages.
         damaged: descriptors of tracks with texts that are damaged.
         lost: packets that the recorder counts as lost.
+        notes: what lanescope says of its own traces.
     """
 
     tracks: dict[int, Descriptor] = field(default_factory=dict)
@@ -75,6 +76,7 @@ class Found:
     invalid: int = 0
     damaged: int = 0
     lost: int = 0
+    notes: own_traces.Notes = field(default_factory=own_traces.Notes)
 
 
 def read(rows: Iterable[tuple[int, int, int, int]], content: bytes) -> Found:
@@ -100,6 +102,8 @@ def read(rows: Iterable[tuple[int, int, int, int]], content: bytes) -> Found:
                 found.threads[sequence] = key
                 if thread.thread_name:
                     found.thread_names[key] = thread.thread_name
+            elif kind == messages.NOTES:
+                found.notes.read(body)
             elif kind == messages.PROCESS:
                 process = messages.process(body, Descriptor())
                 if process.pid is not None and process.process_name:
@@ -138,6 +142,7 @@ class TrackTree:
         unknown_parents, cycles: tracks whose place is not known.
         undescribed: tracks that events name and nothing describes.
         time: what lanescope says of the times, in a trace of its own.
+        notes: what it says of tracks and flows there.
     """
 
     def __init__(
@@ -160,6 +165,9 @@ class TrackTree:
             (time for each in found.tracks.values() if (time := own_traces.time_base(each.description)) is not None),
             None,
         )
+        self.notes = own_traces.Notes() if self.time is None else found.notes
+        if self.notes.has_tracks():  # of which the first is that of the least uuid
+            found.tracks = dict(sorted(found.tracks.items()))
         for each in found.tracks.values():  # processes first: those of a pid without a track of its own are made later
             if each.pid is not None and not each.has_thread:
                 self._describe(each)
@@ -197,7 +205,9 @@ class TrackTree:
             if node.uuid not in (0, each.uuid):
                 node = self._new(node.name, role="process", pid=each.pid)
         else:
-            name = each.name or (f"track {each.uuid}" if each.uuid else "events")
+            name = each.name
+            if not name and self.notes.track(each.uuid) is None:
+                name = f"track {each.uuid}" if each.uuid else "events"
             node = self._new(name, role="counter" if each.counter else "track")
         node.uuid, node.description, node.counter = each.uuid, each.description, each.counter
         node.ordering, node.rank = each.ordering, rank
@@ -239,7 +249,9 @@ class TrackTree:
 
     def _merge(self, each: Descriptor) -> None:
         """Siblings that the viewer draws as one row are one lane."""
-        if each.pid is not None or each.counter is not None or each.merging == _MERGE_NOT or not each.name:
+        if each.pid is not None or each.counter is not None or each.merging == _MERGE_NOT:
+            return
+        if not each.name and not self.notes.has_tracks():
             return
         node = self._by_uuid[each.uuid]
         key = (
@@ -332,6 +344,8 @@ class TrackTree:
             if node.key is not None:
                 shared[node.key] = shared.get(node.key, 0) + 1
         for node in self._all:
+            if self.notes.is_of_findings(node.uuid) and not node.lanes and node.counter is None:
+                continue  # it is none of the trace
             if node.key is not None and shared[node.key] > 1 and not node.children and node.counter is None:
                 leader = leaders.setdefault(node.key, node)
                 if leader is not node:
@@ -351,6 +365,14 @@ class TrackTree:
         if node.parent is not None:
             self._make(builder, node.parent, input_id, is_shared=False)
             parent = node.parent.group
+        told = self.notes.track(node.uuid)
+        if (
+            told is not None
+            and (told.kind == "counter") == (node.counter is not None)
+            and not (node.counter and node.lanes)
+        ):
+            self._make_as_told(builder, node, told, parent=parent, input_id=input_id)
+            return
         facts: dict[str, Any] = {"parent": parent, "input_id": input_id, "sort_key": node.rank}
         if node.children or node.role == "process":
             node.group = builder.track(node.name, kind="group", role=node.role, **facts)
@@ -366,6 +388,19 @@ class TrackTree:
             role = node.role if node.group is None and node.counter is None else "track"
             node.lane = builder.track(node.name, kind="lane", role=role, nesting=nesting, **facts)
             self._detail(node, node.lane)
+
+    def _make_as_told(self, builder: TraceBuilder, node: Node, told: own_traces.TrackFacts, **place: Any) -> None:
+        """Make the track that lanescope wrote."""
+        unit = node.counter.unit if node.counter is not None else ""
+        track = builder.track(
+            node.name, kind=told.kind, role=told.role, nesting=told.nesting, unit=unit, sort_key=told.sort_key, **place
+        )
+        node.group = track  # whatever it is, others may lie below it
+        if node.counter is None:
+            node.lane = track
+        else:
+            node.counters = track
+        self._detail(node, track)
 
     def _detail(self, node: Node, track: int) -> None:
         self._details.append((track, node))

@@ -9,8 +9,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
-#: Fields of a packet that hold them.
-TRACE_STATS, PROCESS, THREAD, TRACK = 35, 43, 44, 60
+#: Fields of a packet that hold them; ``NOTES``: what lanescope says of its own traces.
+NOTES, TRACE_STATS, PROCESS, THREAD, TRACK = 5, 35, 43, 44, 60
 
 
 class BadMessageError(ValueError):
