@@ -37,7 +37,7 @@ InjectedEvent* acquire_event(List& list);
 // Gives back an event that no command uses any more, to its context or to a list that will use it again; `was_used`: a
 // command may have signalled it.
 void recycle_event(InjectedEvent& event, bool was_used, List* list = nullptr);
-// Gives back what stands for the ticks of a program's event that is signalled anew, or goes.
+// Gives back the event that has the ticks of a program's event that is signalled anew, or goes.
 void forget_last(UserEvent& user);
 // Takes one again that a query of the program reads, for an operation of a list. False: it is in use, or stays signalled.
 bool reuse_event(InjectedEvent& event, const List& list);

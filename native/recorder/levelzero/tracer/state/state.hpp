@@ -40,7 +40,7 @@ struct InjectedEvent {
     InjectedEvent* next = nullptr;  // free ones
     u32 pins = 0;                   // queries of the program that will read it
     bool is_recycled = false;       // given back while pinned
-    // One that a query in a regular list reads, which may run again: the program's event that it stands for, and the list.
+    // One that a query in a regular list reads, which may run again: the program's event that it replaces, and the list.
     struct UserEvent* keeper = nullptr;
     List* reader = nullptr;  // null: none, or not only this one
 };
