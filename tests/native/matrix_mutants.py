@@ -111,6 +111,27 @@ MUTANTS = (
         cases=(("G6", "immediate,in-order", "compute", "plain", False),),
     ),
     Mutant(
+        "signallers that an older query reads",
+        "calls/append.cpp",
+        "event->is_read = true;",
+        "",
+        cases=(("S22", "immediate,in-order", "compute", "plain", False),),
+    ),
+    Mutant(
+        "a query that is kept",
+        "calls/append.cpp",
+        "if (reuse_event(*kept, list)) return kept;",
+        "",
+        cases=(("S23", "immediate,in-order", "compute", "plain", False),),
+    ),
+    Mutant(
+        "ticks of what has been collected",
+        "state/timed_ops.cpp",
+        "user->last = op.injected;\n        return;",
+        "",
+        cases=(("S24", "immediate,in-order", "compute", "plain", False),),
+    ),
+    Mutant(
         "a lost device is waited for",
         "readback/readback.cpp",
         "last_moment = now + 100 * ms;",

@@ -28,7 +28,7 @@ from native.fake_ze_build import FakeZe
 # How a program can be run, as rows.hpp numbers it.
 IMMEDIATE, REGULAR, IN_ORDER, OUT_OF_ORDER, COMPUTE, COPY = (1 << bit for bit in range(6))
 THREADED, OVERLAPPING, OVERTAKING, INTERLEAVING, LONG, UNTIMED, LEAVING, ORPHANING = (1 << bit for bit in range(8))
-LOSING, CAPTURING, SEVERAL, CHANGING = (1 << bit for bit in range(8, 12))
+LOSING, CAPTURING, SEVERAL, CHANGING, READING, KEEPING = (1 << bit for bit in range(8, 14))
 
 Quirks = dict[str, str | int]
 
@@ -422,18 +422,19 @@ def own_results(ran: Ran, bits: int, *, exact: bool = True) -> list[str]:
     failures = []
     by_run = {(op["mark"], op["run"]): op for op in ran.truth if op["mark"]}
     for words in ran.journal:
-        if words[0] != "ticks":
+        if words[0] not in ("ticks", "written"):
             continue
+        who = "the program read" if words[0] == "ticks" else "the device wrote"
         marks, run, found = words[1].split(","), int(words[2]), tuple(map(int, words[3:]))
         candidates = [by_run[mark, run] for mark in marks if (mark, run) in by_run]
         if not candidates:
-            failures.append(f"the program read timestamps of {words[1]}, run {run}, which did not run")
+            failures.append(f"{who} timestamps of {words[1]}, run {run}, which did not run")
             continue
         origin = candidates[0]["start"]
         latest = max(candidates, key=lambda op: (op["end"] - origin + (1 << bits - 1)) % (1 << bits))
         wanted = _ticks(latest)
         if found != wanted and (exact or len(marks) == 1 or not _is_mixture(found, candidates)):
-            failures.append(f"the program read timestamps {found} of {words[1]}, run {run}: {wanted} are right")
+            failures.append(f"{who} timestamps {found} of {words[1]}, run {run}: {wanted} are right")
     return failures
 
 
@@ -483,7 +484,13 @@ def examine(
     bits = int(quirks.get("bits", 32))
     # Events that are watched are the program's own: of signallers that overlap it reads a mixture, as without us.
     is_mixed = resets == "watch" and int(quirks.get("workers", 1)) > 1
-    verdict.failures += own_results(ran, bits, exact=not is_mixed)
+    own = own_results(ran, bits, exact=not is_mixed)
+    if traits & KEEPING and quirks.get("host_reset", "works") != "works":
+        # What the query reads cannot be used again: that is said.
+        false = [failure for failure in own if failure.startswith("the device wrote")]
+        if bool(false) == bool(untimed.read(ran.folder)["user_query_untranslated"]):
+            own = [failure for failure in own if failure not in false]
+    verdict.failures += own
     _check_locks(ran, verdict)
     _check_levels(ran, verdict, quirks)
     if ran.status == 0 and not traits & (LEAVING | ORPHANING | LOSING):
@@ -682,6 +689,8 @@ class _Comparison:
             return reason == "cloneable"
         if self.traits & (CAPTURING | CHANGING) and mark.startswith("C"):
             return reason == ("capturing" if self.traits & CAPTURING else "mutable")
+        if self.traits & READING and reason == "read_by_device":
+            return True
         if reason == "out_of_order_no_reset" and (self.watches or self.is_off):
             return True
         # The probe fails with what it needs.

@@ -369,6 +369,8 @@ def test_reasons_have_words_for_all_that_the_recorder_knows():
     assert untimed.REASONS.keys() <= known
     text = untimed.describe("no_memory", 1)
     assert text.startswith("1 operation without timestamps: as the driver had no event or memory for them (no_memory)")
+    text = untimed.describe("user_query_untranslated", 2)
+    assert text.startswith("2 queries of timestamps by the program may return those of a command of the recorder")
 
 
 @pytest.mark.parametrize("what", ["barrier", "kernel", "copy"])

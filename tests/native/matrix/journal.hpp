@@ -4,6 +4,7 @@
 //   op TID MARK LIST LIFE ENGINE SIGNAL API KERNEL GROUPS   a command that takes time was appended
 //   ticks MARK[,MARK...] RUN START END CSTART CEND          the program asked for its event's timestamps: those of the
 //                                                           command that ended last
+//   written MARK RUN START END CSTART CEND                  a query in a list has written them: those of that command
 //   due TID NUMBER MARK RUN   before its NUMBER-th zeDriverGetApiVersion this thread has seen that run end
 //   level STAGE NAME VALUE    a count of the driver's, or the bytes of the heap
 //   unseen N                  so many operations ran, or will, where the recorder cannot see it

@@ -20,7 +20,7 @@ namespace {
 template <class Use>
 void for_each_row(Use use) {
     for (const auto* rows : {&sharing_rows, &run_rows, &lifetime_rows, &order_rows, &thread_rows, &kind_rows, &rerun_rows,
-                            &loss_rows, &graph_rows, &device_rows, &metric_rows}) {
+                            &loss_rows, &graph_rows, &device_rows, &metric_rows, &query_rows}) {
         for (const Row& row : *rows) use(row);
     }
 }

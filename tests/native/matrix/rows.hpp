@@ -37,6 +37,8 @@ enum Traits : unsigned {
     capturing = 512,    // operations whose marks begin with C go into graphs: not timed, and that is said
     several = 1024,     // there are two devices of two parts each
     changing = 2048,    // lists whose commands may be changed: not timed, and that is said
+    reading = 4096,     // a query older than the operations reads their event: not timed, and that is said
+    keeping = 8192,     // a query reads an event of several operations: not always right where it stays signalled
 };
 
 struct Row {
@@ -48,4 +50,4 @@ struct Row {
 };
 
 extern const std::vector<Row> sharing_rows, run_rows, lifetime_rows, order_rows, thread_rows, kind_rows, rerun_rows;
-extern const std::vector<Row> loss_rows, graph_rows, device_rows, metric_rows;
+extern const std::vector<Row> loss_rows, graph_rows, device_rows, metric_rows, query_rows;

@@ -41,6 +41,7 @@ enum class Reason : u8 {
     overlapping,              // its list was submitted again while it ran: what the host reads may be of either run
     captured,                 // closed lists that are part of a graph: which runs they have is not seen
     tables_refilled,          // the loader filled its tables anew while the program had several threads: see layer.cpp
+    read_by_device,           // a query of the program, older than the operation, reads its event itself
     count
 };
 inline constexpr const char* reason_names[] = {
@@ -48,7 +49,7 @@ inline constexpr const char* reason_names[] = {
     "out_of_order_no_reset", "cloneable", "mutable",  "capturing",    "device_error", "chain_failed",
     "not_drained", "duplicate_in_execute", "user_query_untranslated", "query_refused", "copy_refused",
     "shared_event", "event_destroyed", "prologue",  "prologue_barrier", "prologue_refused", "overlapping",
-    "captured",   "tables_refilled",
+    "captured",   "tables_refilled",  "read_by_device",
 };
 static_assert(sizeof reason_names / sizeof *reason_names == static_cast<size_t>(Reason::count));
 

@@ -29,12 +29,16 @@ UserEvent* user_event(State& all, Context* context, Handle handle) {
     made->id = ++all.last_event;
     made->handle = handle;
     made->context = context;
+    made->has_ticks = all.ticked.find(handle) != nullptr;
     return made;
 }
 
 void set_untimed(State& all, Handle event) {
     if (event == nullptr) return;
-    if (UserEvent* known = all.events.find(event)) known->untimed_last = true;
+    if (UserEvent* known = all.events.find(event)) {
+        known->untimed_last = true;
+        forget_last(*known);
+    }
     set_foreign(all, event);
 }
 
@@ -42,6 +46,43 @@ Reason why_untimed(const List* list) {
     if (list == nullptr) return Reason::unknown_list;
     if (list->untimed != Reason::none) return list->untimed;
     return list->capture != 0 ? Reason::capturing : Reason::none;
+}
+
+// A query of the program reads other ticks than it would without us: that is said.
+void count_false_query(State& all, List& list) {
+    ++all.untimed[static_cast<size_t>(Reason::user_query_untranslated)];
+    count_untimed(list, Reason::user_query_untranslated);
+}
+
+// A query of a regular list that reads what another list signals may run after each of several signallers.
+void keep_for_query(UserEvent& user, InjectedEvent& event, List& reader) {
+    if (reader.immediate) return;
+    if (user.kept == nullptr && event.keeper == nullptr) {
+        user.kept = &event;
+        event.keeper = &user;
+        event.reader = event.pins == 0 ? &reader : nullptr;
+    } else if (event.reader != &reader) {
+        event.reader = nullptr;
+    }
+}
+
+// What a command signals in the place of the program's event: where a query of the program that may run again reads an
+// earlier one, that one again if it is free.
+InjectedEvent* stand_in(State& all, List& list, UserEvent* user, ResultBatch& batch) {
+    if (user == nullptr) return acquire_event(list);
+    InjectedEvent* kept = user->kept;
+    if (kept == nullptr) {
+        forget_last(*user);
+        return acquire_event(list);
+    }
+    // Who signals the event again knows that both have ended.
+    for (List* other : {user->newest == nullptr ? nullptr : chunk_of(*user->newest).list, kept->reader}) {
+        if (other != nullptr && other != &list) collect_results(all, batch, true, other);
+    }
+    forget_last(*user);
+    if (reuse_event(*kept, list)) return kept;
+    count_false_query(all, list);
+    return acquire_event(list);
 }
 
 // Gives back what was taken for an operation that the driver refused: it is the last of its list.
@@ -146,7 +187,9 @@ void begin_append(Append& append) {
             const bool is_inline = list->computes && !all.options.host_read && !watches;
             const bool is_chained = !is_inline && !is_watched && append.user != nullptr;
             UserEvent* user = append.user == nullptr ? nullptr : user_event(all, &context, append.user);
-            if (is_watched && watchable(all, append.user) == nullptr) {
+            if (user != nullptr && user->is_read && !is_watched) {
+                append.reason = Reason::read_by_device;
+            } else if (is_watched && watchable(all, append.user) == nullptr) {
                 append.reason = Reason::out_of_order_no_reset;
             } else if (is_watched) {
                 if (TimedOp* op = user == nullptr ? nullptr : reserve(*list, batch)) {
@@ -159,7 +202,7 @@ void begin_append(Append& append) {
                 }
             } else if ((append.user == nullptr || user != nullptr) && (!is_chained || ensure_signal_constant(context))) {
                 if (user != nullptr && all.watches) set_foreign(all, append.user);
-                if (InjectedEvent* event = acquire_event(*list)) {
+                if (InjectedEvent* event = stand_in(all, *list, user, batch)) {
                     TimedOp* op = reserve(*list, batch);
                     if (op == nullptr) {
                         recycle_event(*event, false, list);
@@ -233,19 +276,26 @@ void translate(Append& append, u32 count, const Handle* events) {
     }
     StateLock lock;
     for (u32 i = 0; i < count; ++i) {
-        const UserEvent* event = all.events.find(append.events[i]);
-        if (event == nullptr) continue;  // no timed operation signals it
+        UserEvent* event = user_event(all, append.data->context, append.events[i]);
+        if (event == nullptr || event->untimed_last || event->is_read) continue;
         TimedOp* op = event->newest;
-        auto* pin = op == nullptr || op == append.op || event->untimed_last ? nullptr : new (std::nothrow) QueryRef;
-        if (pin == nullptr) {
-            // The ticks will be those of the command that handed its signal on.
-            if (!event->untimed_last) count_untimed(*append.data, Reason::user_query_untranslated);
+        InjectedEvent* injected = op != nullptr ? op->injected : event->last;
+        if (injected == nullptr && event->seen == 0) {
+            // What will signal it is not known yet, and this query goes to the driver now.
+            event->is_read = true;
             continue;
         }
-        *pin = {op->injected, append.op->pins};
+        auto* pin = injected == nullptr || op == append.op ? nullptr : new (std::nothrow) QueryRef;
+        if (pin == nullptr) {
+            // The ticks will be those of the command that handed its signal on.
+            count_false_query(all, *append.data);
+            continue;
+        }
+        *pin = {injected, append.op->pins};
         append.op->pins = pin;
-        ++op->injected->pins;
-        append.events[i] = op->injected->event;
+        if (op == nullptr || chunk_of(*op).list != append.data) keep_for_query(*event, *injected, *append.data);
+        ++injected->pins;
+        append.events[i] = injected->event;
     }
 }
 

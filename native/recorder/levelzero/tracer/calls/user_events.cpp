@@ -22,6 +22,8 @@ void on_event_destroyed(Call& call, Handle handle) {
         if (event == nullptr) return;
         // Operations that await it keep its number, and find another one here.
         event->id = 0;
+        forget_last(*event);
+        if (event->kept != nullptr) event->kept->keeper = nullptr;
         event->next = all.free_events;
         all.free_events = event;
     }

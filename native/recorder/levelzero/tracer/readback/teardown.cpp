@@ -25,6 +25,8 @@ void forget_events(State& all, const Context* context) {
         if (gone == nullptr) return;
         all.events.remove(gone->handle);
         gone->id = 0;
+        forget_last(*gone);
+        if (gone->kept != nullptr) gone->kept->keeper = nullptr;
         gone->next = all.free_events;
         all.free_events = gone;
     }

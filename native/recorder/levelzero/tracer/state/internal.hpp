@@ -37,6 +37,10 @@ InjectedEvent* acquire_event(List& list);
 // Gives back an event that no command uses any more, to its context or to a list that will use it again; `was_used`: a
 // command may have signalled it.
 void recycle_event(InjectedEvent& event, bool was_used, List* list = nullptr);
+// Gives back the event that has the ticks of a program's event that is signalled anew, or goes.
+void forget_last(UserEvent& user);
+// Takes one again that a query of the program reads, for an operation of a list. False: it is in use, or stays signalled.
+bool reuse_event(InjectedEvent& event, const List& list);
 void unpin(TimedOp& op);
 // A plain event that the host resets, for one list of the recorder; false where the driver refuses.
 bool make_gate(Handle context, Handle& event, Handle& pool);

@@ -40,6 +40,9 @@ struct InjectedEvent {
     InjectedEvent* next = nullptr;  // free ones
     u32 pins = 0;                   // queries of the program that will read it
     bool is_recycled = false;       // given back while pinned
+    // One that a query in a regular list reads, which may run again: the program's event that it replaces, and the list.
+    struct UserEvent* keeper = nullptr;
+    List* reader = nullptr;  // null: none, or not only this one
 };
 
 // A fence of the recorder: tells that lists of one submission have ended, where the program has not asked for one.
@@ -76,6 +79,10 @@ struct UserEvent {
     u64 seen = 0;               // when the result was collected, 0: none was
     TimedOp* newest = nullptr;     // the newest operation that signals it, as long as its injected event exists
     bool untimed_last = false;  // it was last signalled by something that is not timed
+    bool is_read = false;       // a query in a command list reads it itself, so nothing stands in for it
+    bool has_ticks = false;     // queries may ask for its timestamps
+    InjectedEvent* last = nullptr;  // what was signalled in its place, of an operation that is forgotten: for queries
+    InjectedEvent* kept = nullptr;  // what a query that may run again reads in its place
     UserEvent* next = nullptr;  // free ones
 };
 

@@ -138,11 +138,23 @@ void forget_newest(const TimedOp& op) {
     if (op.user != nullptr && op.user->id == op.user_id && op.user->newest == &op) op.user->newest = nullptr;
 }
 
+void forget_last(UserEvent& user) {
+    if (user.last != nullptr && !state().has_ended) recycle_event(*user.last, true);
+    user.last = nullptr;
+}
+
 void release(TimedOp& op) {
     op.released = true;
     --chunk_of(op).held;
-    forget_newest(op);
+    UserEvent* user = op.user;
+    const bool is_newest = user != nullptr && user->id == op.user_id && user->newest == &op;
+    if (is_newest) user->newest = nullptr;
     unpin(op);
+    if (is_newest && user->has_ticks && op.run != 0 && op.injected != nullptr) {
+        forget_last(*user);
+        user->last = op.injected;
+        return;
+    }
     List& list = *chunk_of(op).list;
     if (list.immediate) {
         recycle_event(*op.injected, op.run != 0, &list);

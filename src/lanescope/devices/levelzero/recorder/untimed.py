@@ -29,6 +29,10 @@ REASONS: Mapping[str, tuple[str, str]] = {
     ),
     "device_error": ("after a failure of the device", "run 'lanescope check' for the rest"),
     "chain_failed": ("as the driver refused to forward a signal", "use --on-failure abort to find the call"),
+    "read_by_device": (
+        "as command lists made before them query the timestamps of their events",
+        "append such queries after the operations",
+    ),
     "not_timed": ("as the driver has no functions to time them", "update the driver"),
 }
 
@@ -51,6 +55,8 @@ def read(folder: Path) -> Counter[str]:
 
 #: Runs that are timed, but began later than without the recorder.
 PROLOGUE = "prologue"
+#: Queries of the program that read other timestamps than without the recorder.
+FALSE_QUERY = "user_query_untranslated"
 #: What helps where resets fail, by ``--event-resets``.
 _RESETS: Mapping[str, str] = {
     "off": "omit --event-resets off",
@@ -71,6 +77,12 @@ def describe(reason: str, count: int, event_resets: str = "auto") -> str:
         return (
             f"{count:,} {noun} of out-of-order command lists started later: event resets of this driver do not work, "
             "and commands of the recorder reset them first; use --event-resets watch to add no command"
+        )
+    if reason == FALSE_QUERY:
+        noun = "query" if count == 1 else "queries"
+        return (
+            f"{count:,} {noun} of timestamps by the program may return those of a command of the recorder or of an "
+            f"earlier operation ({reason}); use --no-device-timestamps if the program needs them"
         )
     why, option = REASONS.get(reason, ("for a reason that this version does not know", "update lanescope"))
     if reason == "out_of_order_no_reset":
