@@ -18,6 +18,7 @@
 #include <utility>
 
 #include "bind/module.hpp"
+#include "bind/prompt_thread.hpp"
 
 namespace nb = nanobind;
 using namespace nb::literals;
@@ -50,7 +51,8 @@ public:
     void add(void* data, size_t size) {
         const std::lock_guard lock(changing_);
         // On a busy machine the thread that watches may have to wait: what arrays made before is not to add up meanwhile.
-        if (size > most_resident) forget();
+        made_ += size;
+        if (made_ > most_resident) forget();
         pieces_[reinterpret_cast<uintptr_t>(data)] = size;
         if (!is_watched_) {
             std::thread([this] { watch(); }).detach();
@@ -79,10 +81,12 @@ public:
 
 private:
     void forget() {
+        made_ = 0;
         for (const auto& [data, size] : pieces_) madvise(reinterpret_cast<void*>(data), size, MADV_DONTNEED);
     }
 
     void watch() {
+        lanescope::bind::ask_for_prompt_turns();
         const int statm = open("/proc/self/statm", O_RDONLY | O_CLOEXEC);
         // And of libraries, which may be loaded meanwhile. What is read while pages are given back is resident again: of the
         // last times the least is that of the others.
@@ -106,6 +110,7 @@ private:
 
     std::mutex changing_;
     std::map<uintptr_t, size_t> pieces_;
+    size_t made_ = 0;  // bytes that arrays were made of since pages were given back
     bool is_watched_ = false;
 };
 

@@ -19,9 +19,11 @@
 #include <system_error>
 #include <thread>
 #include <utility>
+#include <vector>
 
 #include "bind/disk_memory.hpp"
 #include "bind/module.hpp"
+#include "bind/prompt_thread.hpp"
 #include "core/source/mapped_file.hpp"
 
 namespace nb = nanobind;
@@ -50,13 +52,23 @@ size_t resident_of(int statm) {
     return std::strtoull(next, nullptr, 10) * static_cast<size_t>(sysconf(_SC_PAGESIZE));
 }
 
-// Measures until it is destroyed, or ends the process.
+// Measures until it is destroyed, or ends the process: one thread on each processor.
 class MemoryLimit {
 public:
     MemoryLimit(size_t limit, std::string message, int status)
         : statm_(open("/proc/self/statm", O_RDONLY | O_CLOEXEC)), limit_(limit), message_(std::move(message)), status_(status) {
         if (resident_of(statm_) == 0) throw std::system_error(errno, std::generic_category(), "/proc/self/statm");
-        thread_ = std::thread([this] { watch(); });
+        for (const int processor : lanescope::bind::processors_to_measure_on()) {
+            try {
+                threads_.emplace_back([this, processor] {
+                    lanescope::bind::stay_on(processor);
+                    watch();
+                });
+            } catch (const std::system_error&) {
+                break;  // one is enough to hold the limit
+            }
+        }
+        if (threads_.empty()) threads_.emplace_back([this] { watch(); });
     }
     ~MemoryLimit() {
         {
@@ -64,7 +76,7 @@ public:
             is_done_ = true;
         }
         done_.notify_all();
-        if (thread_.joinable()) thread_.join();
+        for (std::thread& thread : threads_) thread.join();
         close(statm_);
     }
     MemoryLimit(const MemoryLimit&) = delete;
@@ -73,20 +85,26 @@ public:
 private:
     void watch() {
         // Of mapped files and of freed memory nothing is lost. What takes as much again at once is in use.
+        lanescope::bind::ask_for_prompt_turns();
         std::optional<Clock::time_point> relieved;
         std::unique_lock lock(mutex_);
         while (!done_.wait_for(lock, every, [this] { return is_done_; })) {
-            if (resident_of(statm_) <= limit_) continue;
-            if (forgets_enough()) continue;
-#ifdef __GLIBC__
-            if (!relieved || Clock::now() - *relieved > relief) {
-                malloc_trim(0);
-                relieved = Clock::now();
-                if (forgets_enough()) continue;
-            }
-#endif
-            end();
+            lock.unlock();  // the others measure meanwhile
+            if (is_too_much(relieved)) end();
+            lock.lock();
         }
+    }
+
+    bool is_too_much(std::optional<Clock::time_point>& relieved) const {
+        if (resident_of(statm_) <= limit_ || forgets_enough()) return false;
+#ifdef __GLIBC__
+        if (!relieved || Clock::now() - *relieved > relief) {
+            malloc_trim(0);
+            relieved = Clock::now();
+            if (forgets_enough()) return false;
+        }
+#endif
+        return true;
     }
 
     // Whether pages of files were too much. While they are given back, others may come: one look is not enough.
@@ -121,7 +139,7 @@ private:
     std::mutex mutex_;
     std::condition_variable done_;
     bool is_done_ = false;
-    std::thread thread_;
+    std::vector<std::thread> threads_;
 };
 
 // The one limit of the process.

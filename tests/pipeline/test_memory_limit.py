@@ -3,6 +3,7 @@
 import os
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
@@ -110,3 +111,35 @@ with limited(256 << 20, "", 7):
 """
     assert ran(code, tmp_path).returncode == 7
     assert [(path.name, path.read_bytes()) for path in tmp_path.iterdir()] == [("out.bin", b"whole")]
+
+
+def test_who_measures_is_served_before_who_works(tmp_path):
+    """Each millisecond, also where all processors are busy: the work must not go on for long without being measured."""
+    slices = """
+import re
+from lanescope.source.disk_arrays import large_arrays_on_disk
+def slices():
+    threads = (thread / "sched" for thread in Path("/proc/self/task").iterdir())
+    found = (re.search(r"^se\\.slice\\s*:\\s*(\\d+)", path.read_text(), re.MULTILINE) for path in threads)
+    return sorted(int(each[1]) for each in found if each)
+before = slices()
+import numpy as np, time
+with limited(1 << 30, "", 7), large_arrays_on_disk(1 << 20):
+    kept = np.ones(2 << 20, np.uint8)
+    while len(slices()) < len(before) + 2 or (before[0] > 100_000 and slices()[1] > 100_000):
+        time.sleep(0.001)
+    print(*slices()[:2])
+"""
+    if not has_slices_of_threads():
+        pytest.skip("the system does not tell the slices of threads, or has one for all")
+    done = ran(slices, tmp_path)
+    assert (done.returncode, done.stdout) == (0, "100000 100000\n"), done.stderr
+
+
+def has_slices_of_threads():
+    """Whether this system has slices of threads (Linux 6.12), and tells them."""
+    try:
+        told = Path("/proc/self/sched").read_text(encoding="utf-8")
+    except OSError:
+        return False
+    return "se.slice" in told and tuple(map(int, os.uname().release.split("-")[0].split(".")[:2])) >= (6, 12)

@@ -17,7 +17,7 @@ from lanescope.view.tables.columns import column
 from lanescope.view.tables.layout import wrapped
 
 if TYPE_CHECKING:
-    from lanescope.analysis.check import EvidenceRow, Finding, Rule, Totals
+    from lanescope.analysis.check import EvidenceRows, Finding, Rule, Totals
 
 #: Findings of one rule listed on a terminal, and in the summary of a job.
 _PLACES = 8
@@ -104,16 +104,15 @@ def _print_totals(everything: Totals, sound: Totals, unit: str) -> None:
 
 def print_evidence(
     args: argparse.Namespace,
-    rows: Sequence[EvidenceRow],
+    rows: EvidenceRows,
     findings: Sequence[Finding],
     codes: Sequence[str],
     unit: str,
 ) -> None:
     """Print the evidence rows of the findings of some rules, and how many are not shown."""
-    if rows or args.csv:
-        print_table(
-            args, [column(name, kind, unit if kind == "count" else "") for name, kind in _EVIDENCE.items()], rows
-        )
+    if len(rows) or args.csv:
+        columns = [column(name, kind, unit if kind == "count" else "") for name, kind in _EVIDENCE.items()]
+        print_table(args, columns, rows.result())
     chosen = [finding for finding in findings if finding.code.startswith(tuple(codes))]
     if not chosen:
         echo(f"no findings of {', '.join(map(escape, codes))}")

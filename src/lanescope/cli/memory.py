@@ -9,6 +9,8 @@ from contextlib import contextmanager
 
 from lanescope.cli.reading import is_dataset
 
+#: Commands that read the whole capture for any part of it, as causes lead out of the part.
+_FOLLOWING_CAUSES = ("critical-path", "explain", "report")
 #: Takes the line of progress away.
 _CLEAR_LINE = "\r\x1b[K"
 
@@ -40,4 +42,7 @@ def _more(args: argparse.Namespace, command: str) -> str:
         return f"use a larger --memory,{other} or convert parts with --start and --end"
     if "ranks" in args and any(map(is_dataset, vars(args).get("inputs", [vars(args).get("input")]))):
         return f"use a larger --memory, or some captures with {'--runs and --ranks' if 'runs' in args else '--ranks'}"
+    if command in _FOLLOWING_CAUSES:
+        part = "a part that convert --start and --end writes as Parquet: causes outside of it are not followed"
+        return f"use a larger --memory, or {part}"
     return "use a larger --memory" + (", or a part with --start and --end" if "start" in args else "")

@@ -176,13 +176,15 @@ def table_part(
     return found, Page(args, verb, of, first, len(found), total, is_screenful=limit != args.limit)
 
 
-def streamed_part(args: argparse.Namespace, verb: str, rows: Iterator[Row]) -> tuple[list[Row], Page]:
+def streamed_part(
+    args: argparse.Namespace, verb: str, rows: Iterator[Row], *, of: str = "rows"
+) -> tuple[list[Row], Page]:
     """Return the rows that the user asks for of an answer that can only be read once; errors as ``start``."""
     first = start(args, verb)
     skipped = sum(1 for _ in islice(rows, first))
     found = list(islice(rows, args.limit or None))
     total = skipped + len(found) + sum(1 for _ in rows)
-    return found, Page(args, verb, "rows", first, len(found), total)
+    return found, Page(args, verb, of, first, len(found), total)
 
 
 def _digest(args: argparse.Namespace, verb: str) -> str:

@@ -50,6 +50,8 @@ _CORES = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else o
 _MOST_WORKERS = 4
 #: Most rows of a file: eight groups of rows, as DuckDB makes them.
 _PART_ROWS = 8 * 122_880
+#: Likewise, where the memory is limited: of a file that is written DuckDB keeps what it has encoded.
+LIMITED_ROWS = 122_880
 #: Likewise, of tables whose columns are made for each file again.
 _MADE_ROWS = 3 * 122_880
 
@@ -87,12 +89,14 @@ class ParquetSink(AtomicSink):
     Args:
         out: a folder that does not exist, unless it may be replaced.
         replace: as ``write`` takes it.
+        part_rows: most rows of a file; 0: as many as are quick to read.
     """
 
     takes: Takes = "batches"
 
-    def __init__(self, out: str | os.PathLike[str], *, replace: bool = False) -> None:
+    def __init__(self, out: str | os.PathLike[str], *, replace: bool = False, part_rows: int = 0) -> None:
         super().__init__()
+        self._part_rows = part_rows
         self._target = Path(out)
         self._replace = replace
         self._rows: dict[str, int] = {}
@@ -104,7 +108,7 @@ class ParquetSink(AtomicSink):
         self._target.parent.mkdir(parents=True, exist_ok=True)
         check_room(self._target, replace=self._replace)
         self._folder = self.stack.enter_context(atomic_file.folder(self._target))
-        self._writers = self.stack.enter_context(TableWriters(self._folder))
+        self._writers = self.stack.enter_context(TableWriters(self._folder, self._part_rows))
 
     def write(self, batch: Trace) -> None:
         """Begin to write the rows of the next batch; what was begun before goes on meanwhile."""
@@ -149,10 +153,11 @@ class TableWriters:
 
     Args:
         folder: where the folders of the tables are.
+        part_rows: most rows of a file; 0: as many as are quick to read.
     """
 
-    def __init__(self, folder: Path) -> None:
-        self._folder = folder
+    def __init__(self, folder: Path, part_rows: int = 0) -> None:
+        self._folder, self._part_rows = folder, part_rows or _PART_ROWS
         self._parts: dict[str, int] = {}
         self._pending: deque[Future[None]] = deque()
         self._workers = min(_CORES, _MOST_WORKERS)
@@ -194,7 +199,7 @@ class TableWriters:
             name: of the table.
             table: its next rows.
         """
-        bounds = _bounds(len(table), _PART_ROWS)
+        bounds = _bounds(len(table), self._part_rows)
         for start, stop in pairwise(bounds):
             path = self._next(name)
             part = table if len(bounds) == 2 else table.between(start, stop)

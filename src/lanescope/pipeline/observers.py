@@ -62,18 +62,20 @@ class Counts(SinglePass):
 
 
 class Collect(SinglePass):
-    """Keeps all batches, for what needs the whole trace."""
+    """Keeps all batches, for what needs the whole trace; on disk where the memory is limited."""
 
     def __init__(self) -> None:
-        self._batches: list[Trace] = []
+        from lanescope.source.kept_batches import KeptBatches
+
+        self._batches = KeptBatches()
 
     def add(self, batch: Trace) -> None:
         """Keep the next batch."""
-        self._batches.append(batch)
+        self._batches.add(batch)
 
     def result(self) -> Trace:
         """Return the batches joined."""
-        return Trace.concat(self._batches)
+        return self._batches.joined()
 
 
 class Overview(SinglePass):

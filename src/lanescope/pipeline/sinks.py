@@ -72,11 +72,12 @@ def make_sink(
 
         return ChromeSink(out, compress=is_gzip)
     if format_ == "parquet":
-        from lanescope.io.parquet import ParquetSink
+        from lanescope.io.parquet import LIMITED_ROWS, ParquetSink
+        from lanescope.source.disk_arrays import is_memory_limited
 
         if not isinstance(out, str | os.PathLike):
             raise UsageError("cannot write a Parquet dataset to a file object", hint="use a path")
-        return ParquetSink(out, replace=replace)
+        return ParquetSink(out, replace=replace, part_rows=LIMITED_ROWS if is_memory_limited() else 0)
     if format_ == "vcd":
         from lanescope.io.vcd import VcdSink
 

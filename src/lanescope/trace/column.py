@@ -301,6 +301,13 @@ class Column:
             return False
         return valid.strides == (0,) and self._length > 0 and not valid[0]
 
+    def copied(self) -> Column:
+        """Return the same values in arrays that are made now: what they are made from is referred to no more."""
+        if self.is_unknown or self.constant_value is not None:
+            return self
+        values, valid = self.read_once(), self.valid
+        return Column.array(values.copy(), valid=None if valid is None else valid.copy(), dictionary=self.dictionary)
+
     def take(self, indices: Array) -> Column:
         """Return the rows at ``indices`` (int64 [m])."""
         valid = None if self.valid is None else self.valid[indices]

@@ -65,6 +65,24 @@ def test_what_needs_more_is_one_error_and_leaves_nothing(capture, tmp_path):
     assert not [path.name for path in tmp_path.iterdir() if "out" in path.name or path.name.startswith(".lanescope")]
 
 
+def test_paths_of_parts_are_those_of_a_file_of_the_part(capture, tmp_path):
+    """Causes lead out of a window, so that it needs all of the capture: what to do is said, and can be done."""
+    window = ("--start", "+1ms", "--end", "+1.1ms")
+    status, peak, err = measured("critical-path", capture, *window, "--memory", "256MiB", cwd=tmp_path)
+    assert status == 3
+    assert err.splitlines() == [
+        "lanescope: error: critical-path needs more memory than --memory 256MiB",
+        "  hint: use a larger --memory, or a part that convert --start and --end writes as Parquet:"
+        " causes outside of it are not followed",
+    ]
+    assert peak <= LIMIT
+    for command in (("convert", capture, *window, "-o", "part.parquet"), ("critical-path", "part.parquet")):
+        status, peak, err = measured(*command, "--memory", "256MiB", cwd=tmp_path)
+        assert status == 0, err
+        assert peak <= LIMIT
+    assert "causes outside of it are not followed" in err
+
+
 def test_a_capture_that_needs_more_does_not_stop_the_others(capture, call, tmp_path):
     (tmp_path / "small").mkdir()
     assert call("sim", "cuda", "-O", "tiles=1", "-o", "small/run.npy").status == 0

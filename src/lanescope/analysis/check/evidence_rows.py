@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from lanescope.analysis.check.kept_rows import KeptRows
 from lanescope.analysis.check.model import Finding
 from lanescope.analysis.track_tree import Tree
 from lanescope.common.distinct import distinct
@@ -19,6 +20,10 @@ from lanescope.trace.trace import SHARED
 _LANE = ("track_id", "src_track_id")
 _TS = ("ts", "src_ts", "first_ts")
 _NAME = ("name", "kind", "cause", "unit", "path")
+#: All columns that are shown, of whatever table.
+_SHOWN = frozenset((*_LANE, *_TS, *_NAME, "dur", "dst_ts"))
+#: Rows that are objects at a time.
+_AT_ONCE = 1 << 13
 
 
 class EvidenceRow(NamedTuple):
@@ -46,6 +51,8 @@ class EvidenceRow(NamedTuple):
 class EvidenceRows(SinglePass):
     """An observer that keeps the evidence rows of findings about the batches that it sees.
 
+    Where the memory is limited, they are on disk: of a long capture they may be millions.
+
     Args:
         findings: the findings.
         limit: rows to keep per finding, the first ones; None: all.
@@ -57,9 +64,12 @@ class EvidenceRows(SinglePass):
         for finding, ids in self._findings:
             wanted.setdefault(finding.evidence.table, []).append(ids)
         self._wanted = {name: distinct(np.concatenate(parts)) for name, parts in wanted.items()}
-        self._kept: dict[str, list[Table]] = {name: [] for name in wanted}
+        self._kept: dict[str, KeptRows] = {}
         self._seen = dict.fromkeys(wanted, 0)
         self._tracks: Table | None = None
+
+    def __len__(self) -> int:
+        return sum(len(ids) for _, ids in self._findings)
 
     def add(self, batch: Trace) -> None:
         """Keep the wanted rows of the next batch."""
@@ -68,26 +78,27 @@ class EvidenceRows(SinglePass):
         for name, ids in self._wanted.items():
             if name not in tables:
                 continue
-            table = tables[name]
-            if name in SHARED:  # the last batch has all of them
-                self._kept[name] = [table.take(ids[ids < len(table)])]
-                continue
-            first = self._seen[name]
+            table = tables[name].only(_SHOWN)
+            if name in SHARED or name not in self._kept:  # of shared tables the last batch has all rows
+                self._kept[name] = KeptRows(table.spec)
+            first = 0 if name in SHARED else self._seen[name]
             begin, end = np.searchsorted(ids, [first, first + len(table)]).tolist()
-            if end > begin:
-                self._kept[name].append(table.take(ids[begin:end] - first))
-            self._seen[name] += len(table)
+            self._kept[name].add(ids[begin:end], table, ids[begin:end] - first)
+            self._seen[name] = first + len(table)
 
     def result(self) -> Iterator[EvidenceRow]:
         """Yield the rows, finding by finding."""
         assert self._tracks is not None, "a stream has at least one batch"
         tree = Tree(self._tracks)
-        rows = {name: list(Table.concat(parts).rows()) if parts else [] for name, parts in self._kept.items()}
+        kept = {name: rows.joined() for name, rows in self._kept.items()}
         for finding, ids in self._findings:
             name = finding.evidence.table
-            at = np.searchsorted(self._wanted[name], ids)
-            for row, number in zip(ids.tolist(), at.tolist(), strict=True):
-                yield _described(finding.code, name, row, rows[name][number], tree)
+            for first in range(0, len(ids), _AT_ONCE):
+                some = ids[first : first + _AT_ONCE]
+                places, table = kept[name]
+                rows = table.take(np.searchsorted(places, some)).rows()
+                for row, values in zip(some.tolist(), rows, strict=True):
+                    yield _described(finding.code, name, row, values, tree)
 
 
 def _described(code: str, table: str, row: int, values: dict[str, Any], tree: Tree) -> EvidenceRow:

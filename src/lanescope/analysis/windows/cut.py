@@ -18,6 +18,7 @@ from lanescope.analysis.windows.lanes import SelectedNames, below, require_lanes
 from lanescope.analysis.windows.report import marked
 from lanescope.analysis.windows.window import HIGHEST, LOWEST, Window
 from lanescope.common.intervals import Intervals, Ints, hulls, known_extents
+from lanescope.source.kept_batches import KeptBatches
 from lanescope.trace import Column, Flag, Table, Trace
 from lanescope.trace.column import Mask
 from lanescope.trace.stats import CORE_STATS
@@ -63,7 +64,7 @@ class WindowCut:
         self._at_once = at_once
         self._names = SelectedNames(limits.window.names)
         self._ids = {name: KeptIds() for name in (*_EVENTS, "counters", "gaps", "coverage")}
-        self._parts: list[Trace] = []
+        self._parts = KeptBatches()
         self._facts: list[dict[str, Table]] = []
         self._last: Trace | None = None
         self._tree: Tree | None = None
@@ -127,7 +128,7 @@ class WindowCut:
         if not self._at_once:  # what is kept until the end is that of the window only
             for name, table in details.items():
                 tables[name] = details[name] = _without_dropped(table, batch, old)
-            self._parts.append(Trace(batch.time, tables, details))
+            self._parts.add(Trace(batch.time, tables, details))
             return None
         part = Trace(batch.time, tables, details, batch.records)
         done = self._refer(part)

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from contextlib import nullcontext
+
 import numpy as np
 
 from lanescope.common.intervals import Ints
+from lanescope.source.disk_arrays import is_memory_limited, kept_on_disk
 from lanescope.trace.column import Mask
 
 _NONE = np.empty(0, np.int64)
@@ -32,8 +35,9 @@ class KeptIds:
             if is_rising and last - first + 1 == len(ids):
                 self._parts.append((first, last, self.count, None))
             else:
-                order = np.argsort(ids, kind="stable")
-                self._parts.append((first, last, self.count, (ids[order], order)))
+                with kept_on_disk() if is_memory_limited() else nullcontext():
+                    order = np.argsort(ids, kind="stable")
+                    self._parts.append((first, last, self.count, (ids[order], order)))
         self.count += len(ids)
         return new
 

@@ -11,7 +11,7 @@ from lanescope.cli.arguments import add_dataset, add_format, add_input, add_wind
 from lanescope.cli.check_settings import CheckSettings, add_settings, check_settings
 from lanescope.cli.console import echo, print_json, warn
 from lanescope.cli.context import close, window_of
-from lanescope.cli.paging import add_paging, is_paged, part
+from lanescope.cli.paging import add_paging, is_paged, part, streamed_part
 from lanescope.cli.reading import is_dataset, opened, passed
 from lanescope.cli.settings import FAIL_ON, Settings
 from lanescope.cli.tables import add_formats, print_wrapped
@@ -49,7 +49,7 @@ class _Report(NamedTuple):
     rules: Sequence[Rule]
     settings: Settings
     totals: tuple[Totals, Totals] | None
-    evidence: list[EvidenceRow] | None
+    evidence: EvidenceRows | None
     unit: str
     window: dict[str, Any]
 
@@ -111,7 +111,7 @@ def run(args: argparse.Namespace) -> int:
         checker.rules,
         settings,
         None if totals is None else totals.result(findings),
-        None if rows is None else list(rows.result()),
+        rows,
         last.time.time_unit,
         window_of(last),
     )
@@ -194,11 +194,12 @@ def _document(args: argparse.Namespace, report: _Report) -> dict[str, Any]:
     assert report.totals is not None, "--json has them"
     everything, sound = report.totals
     # What is listed: the evidence where it is asked for, else the findings.
-    findings, evidence = report.findings, report.evidence
-    if evidence is None:
+    findings = report.findings
+    evidence: list[EvidenceRow] | None = None
+    if report.evidence is None:
         findings, page = part(args, "check", findings, of="findings")
     else:
-        evidence, page = part(args, "check", evidence, of="evidence")
+        evidence, page = streamed_part(args, "check", report.evidence.result(), of="evidence")
     content: dict[str, Any] = {
         **report.window,
         **page.described(),

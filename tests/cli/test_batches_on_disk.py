@@ -1,0 +1,82 @@
+"""Batches that are kept until all have come are on disk where the memory is limited: answers are the same."""
+
+import os
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+import lanescope
+from lanescope.devices.cuda import decoder
+from lanescope.devices.cuda.emit import batches
+from lanescope.pipeline import memory
+from lanescope.source import disk_arrays, kept_batches
+
+pytestmark = pytest.mark.skipif(not os.path.exists("/proc/self/statm"), reason="needs /proc")  # noqa: PTH110
+
+CAPTURES = {
+    "run.npy": ("cuda", "-O", "tiles=4", "-O", "corrupt=2", "-O", "unfinished=2", "-O", "instants=true", "--seed", "5"),
+    "run.bin": ("aie", "--tiles", "2", "--records", "3000", "--overruns", "2", "--bad-headers", "0.01", "--seed", "5"),
+    "run.json": ("kineto", "--steps", "3", "--seed", "5"),
+}
+COMMANDS = {
+    "sql": ("sql", "select count(*), sum(ts), sum(dur), min(name), max(name), sum(flags) from slices", "--csv"),
+    "critical-path": ("critical-path", "--json"),
+    "explain": ("explain", "--json"),
+}
+
+
+@pytest.fixture
+def on_disk(monkeypatch):
+    """Have a few rows go to disk, and count how often."""
+    spilled = []
+    kept = kept_batches.kept_on_disk
+
+    @contextmanager
+    def counted():
+        spilled.append(True)
+        with kept():
+            yield
+
+    monkeypatch.setattr(kept_batches, "SPILLED_ROWS", 50)
+    monkeypatch.setattr(kept_batches, "kept_on_disk", counted)
+    monkeypatch.setattr(disk_arrays, "_KEPT", 16)
+    monkeypatch.setattr(memory, "_LARGE_SHARE", 1 << 24)
+    monkeypatch.setattr(batches, "PART_RECORDS", 900)
+    monkeypatch.setattr(batches, "PIECE_ROWS", 300)
+    monkeypatch.setattr(decoder, "LIMITED_BYTES", 0)
+    return spilled
+
+
+@pytest.mark.parametrize(
+    ("name", "command"),
+    # AIE captures record no causes.
+    [(name, command) for name in CAPTURES for command in COMMANDS if (name, command) != ("run.bin", "critical-path")],
+)
+def test_answers_are_those_of_batches_in_memory(call, on_disk, name, command):
+    assert call("sim", *CAPTURES[name], "-o", name).status == 0
+    verb, *arguments = COMMANDS[command]
+    usual = call(verb, name, *arguments)
+    assert not on_disk
+    assert usual.status == 0, usual.err
+    assert len(usual.out) > 20
+    limited = call(verb, name, *arguments, "--memory", "8GiB")
+    assert on_disk
+    assert (limited.status, limited.out) == (usual.status, usual.out)
+
+
+def test_a_window_of_lanes_that_come_one_after_the_other_is_the_same(call, on_disk):
+    assert call("sim", *CAPTURES["run.npy"], "-o", "run.npy").status == 0
+    window = ("--start", "+1us", "--end", "+3us")
+    assert call("convert", "run.npy", *window, "-o", "usual.json").status == 0
+    assert not on_disk
+    for suffix in ("json", "parquet"):
+        assert call("convert", "run.npy", *window, "-o", f"limited.{suffix}", "--memory", "8GiB").status == 0
+        assert on_disk
+        on_disk.clear()
+    assert Path("limited.json").read_bytes() == Path("usual.json").read_bytes()
+    read = lanescope.open("limited.parquet")
+    part = lanescope.open("run.npy").window("+1us", "+3us")
+    assert len(part.slices) > 100
+    for table in (name for name in part.tables() if name not in ("inputs", "stats")):
+        assert list(read.tables()[table].rows()) == list(part.tables()[table].rows()), table
