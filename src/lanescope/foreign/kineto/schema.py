@@ -257,7 +257,7 @@ STATS: tuple[StatSpec, ...] = (
     StatSpec(
         "kineto_missing_names",
         "notice",
-        "files without names of processes and threads: numbers are shown, and categories tell what a device is",
+        "files without names of processes and threads: numbers are shown",
         finding="LS404 notice",
     ),
     StatSpec(
