@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
+from lanescope.common.distinct import distinct
 from lanescope.declaration import replace
 from lanescope.devices.ascend.analysis.graph_order import order, transitive_reduction
 from lanescope.devices.ascend.analysis.task_graph import TaskGraph
@@ -21,8 +22,7 @@ def whole_of(trace: Trace) -> Trace:
 
 def executed_in(part: Trace) -> npt.NDArray[np.uint64]:
     """Return the ids of the tasks that have an execution among the slices of a window, uint64 [n]."""
-    ids: npt.NDArray[np.uint64] = np.unique(part.details["ascend_tasks"].values("task_id"))
-    return ids
+    return distinct(part.details["ascend_tasks"].values("task_id"))
 
 
 def tasks_in(graph: TaskGraph, part: Trace) -> Mask:

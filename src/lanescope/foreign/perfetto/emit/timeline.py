@@ -156,11 +156,10 @@ class Timeline:
     def draw(self, builder: TraceBuilder, input_id: int) -> None:
         """Append all rows."""
         has_samples = np.bincount(self.samples["track"][self.sample_known], minlength=len(self.tree.nodes))
-        has_rows = np.flatnonzero(self.rows.has_rows)
+        has_rows = np.flatnonzero(self.rows.has_rows).tolist()
         if self.is_own:
-            only_findings = [number for number in has_rows.tolist() if self._has_only_findings(number)]
-            has_rows = np.setdiff1d(has_rows, only_findings)
-        self.tree.make(builder, has_rows.tolist(), np.flatnonzero(has_samples).tolist(), input_id)
+            has_rows = [number for number in has_rows if not self._has_only_findings(number)]
+        self.tree.make(builder, has_rows, np.flatnonzero(has_samples).tolist(), input_id)
         self.lanes = self.tree.lanes()
         self._names = _codes(builder.names, self.found.names)
         self._categories = _codes(builder.categories, self.found.categories)
