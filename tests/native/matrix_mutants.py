@@ -132,6 +132,20 @@ MUTANTS = (
         cases=(("S24", "immediate,in-order", "compute", "plain", False),),
     ),
     Mutant(
+        "an immediate query behind a reset",
+        "calls/append.cpp",
+        "event->is_reset && append.data->immediate;",
+        "false;",
+        cases=(("S25", "immediate,in-order", "compute", "plain", False),),
+    ),
+    Mutant(
+        "which of two a query means",
+        "calls/append.cpp",
+        "if (user->is_asked) count_false_query(all, list);",
+        "",
+        cases=(("S26", "regular,in-order", "compute", "plain", False),),
+    ),
+    Mutant(
         "a lost device is waited for",
         "readback/readback.cpp",
         "last_moment = now + 100 * ms;",

@@ -28,7 +28,7 @@ from native.fake_ze_build import FakeZe
 # How a program can be run, as rows.hpp numbers it.
 IMMEDIATE, REGULAR, IN_ORDER, OUT_OF_ORDER, COMPUTE, COPY = (1 << bit for bit in range(6))
 THREADED, OVERLAPPING, OVERTAKING, INTERLEAVING, LONG, UNTIMED, LEAVING, ORPHANING = (1 << bit for bit in range(8))
-LOSING, CAPTURING, SEVERAL, CHANGING, READING, KEEPING = (1 << bit for bit in range(8, 14))
+LOSING, CAPTURING, SEVERAL, CHANGING, READING, KEEPING, ASKING, UNSIGNALLING = (1 << bit for bit in range(8, 16))
 
 Quirks = dict[str, str | int]
 
@@ -120,6 +120,8 @@ class Row:
         """Whether the program comes to its end under these quirks, and does there what it is for."""
         order = quirks.get("order", "list")
         if self.traits & OVERTAKING and order != "free":
+            return False
+        if self.traits & UNSIGNALLING and quirks.get("host_reset", "works") != "works":
             return False
         return not (self.traits & INTERLEAVING and order == "engine")
 
@@ -485,8 +487,8 @@ def examine(
     # Events that are watched are the program's own: of signallers that overlap it reads a mixture, as without us.
     is_mixed = resets == "watch" and int(quirks.get("workers", 1)) > 1
     own = own_results(ran, bits, exact=not is_mixed)
-    if traits & KEEPING and quirks.get("host_reset", "works") != "works":
-        # What the query reads cannot be used again: that is said.
+    if traits & ASKING or (traits & KEEPING and quirks.get("host_reset", "works") != "works"):
+        # Which operation it means is not known, or what it reads cannot be used again: that is said.
         false = [failure for failure in own if failure.startswith("the device wrote")]
         if bool(false) == bool(untimed.read(ran.folder)["user_query_untranslated"]):
             own = [failure for failure in own if failure not in false]

@@ -7,6 +7,15 @@
 
 namespace {
 
+void tell_written(const std::string& mark, const ze_kernel_timestamp_result_t& found) {
+    std::string line = "written " + mark + " 1";
+    for (const uint64_t value : {found.global.kernelStart, found.global.kernelEnd, found.context.kernelStart,
+                                 found.context.kernelEnd}) {
+        line += " " + std::to_string(value);
+    }
+    note(line);
+}
+
 // A regular list that has one query, whose result is looked at after each run.
 class Reader {
 public:
@@ -26,12 +35,7 @@ public:
         list_.execute();
         list_.sync();
         world_.due({mark_}, ++runs_);
-        std::string line = "written " + mark + " 1";
-        for (const uint64_t value : {found_->global.kernelStart, found_->global.kernelEnd, found_->context.kernelStart,
-                                     found_->context.kernelEnd}) {
-            line += " " + std::to_string(value);
-        }
-        note(line);
+        tell_written(mark, *found_);
         event_.tell_ticks(mark);
     }
 
@@ -97,10 +101,60 @@ void s24(World& world, Shape shape, int) {
     work.next();
 }
 
+// The event's next life: it is reset, an immediate list gets a query of it, and then a list what signals it.
+void ask_early(World& world, const Event& event, Work& reader, Work& work, int life) {
+    const std::string mark = "A" + std::to_string(life), query = "Q" + std::to_string(life);
+    auto* found = static_cast<ze_kernel_timestamp_result_t*>(world.memory(sizeof(ze_kernel_timestamp_result_t)));
+    ze_event_handle_t handle = event.handle();
+    event.reset();
+    reader.mark(query);
+    CHECK(zeCommandListAppendQueryKernelTimestamps, reader.handle(), 1, &handle, found, nullptr, nullptr, 1, &handle);
+    reader.appended(query, "zeCommandListAppendQueryKernelTimestamps", false);
+    work.op(mark, &event);
+    work.submit();
+    work.sync();
+    reader.sync();
+    world.due({mark, query});
+    tell_written(mark, *found);
+    event.tell_ticks(mark);
+}
+
+void signal_once(World& world, const Event& event, Work& work) {
+    work.op("A1", &event);
+    work.submit();
+    work.sync();
+    world.due({"A1"});
+    event.tell_ticks("A1");
+}
+
+// A query of an immediate list is there before what signals its event again.
+void s25(World& world, Shape shape, int) {
+    const Event a(world, "a", true);
+    Work work(world, "L", shape);
+    signal_once(world, a, work);
+    work.next();
+    Work reader(world, "Q", {true, shape.in_order, true});
+    for (int life = 2; life <= 3; ++life) {
+        ask_early(world, a, reader, work, life);
+        work.next();
+    }
+}
+
+// The same, and what signalled the event before is in a list that could be executed again.
+void s26(World& world, Shape shape, int) {
+    const Event a(world, "a", true);
+    Work first(world, "L", shape), second(world, "M", shape), reader(world, "Q", {true, shape.in_order, true});
+    signal_once(world, a, first);
+    ask_early(world, a, reader, second, 2);
+}
+
 }  // namespace
 
 const std::vector<Row> query_rows = {
     {"S22", "a query older than what it reads", s22, all_lists, reading},
     {"S23", "a query that is kept, operations that change", s23, all_lists, keeping},
     {"S24", "a query appended after the end", s24, all_lists, plain},
+    {"S25", "an immediate query of an event that was reset", s25, all_lists, reading | interleaving | unsignalling},
+    {"S26", "the same, of an event of a list that is kept", s26, regular | both_orders | both_engines,
+     asking | interleaving | unsignalling},
 };

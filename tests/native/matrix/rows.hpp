@@ -39,6 +39,8 @@ enum Traits : unsigned {
     changing = 2048,    // lists whose commands may be changed: not timed, and that is said
     reading = 4096,     // a query older than the operations reads their event: not timed, and that is said
     keeping = 8192,     // a query reads an event of several operations: not always right where it stays signalled
+    asking = 16384,     // which of two operations a query means is not known: what it reads may be false, and that is said
+    unsignalling = 32768,  // it waits for an event anew that the host has reset: not where that does nothing
 };
 
 struct Row {

@@ -266,6 +266,7 @@ HOOKED(zeEventPoolDestroy)
 HOOKED(zeEventPoolGetIpcHandle)
 HOOKED(zeEventCreate)
 HOOKED(zeEventHostSignal)
+HOOKED(zeEventHostReset)
 HOOKED(zeCommandListAppendEventReset)
 #undef HOOKED
 

@@ -37,6 +37,7 @@ void set_untimed(State& all, Handle event) {
     if (event == nullptr) return;
     if (UserEvent* known = all.events.find(event)) {
         known->untimed_last = true;
+        known->is_reset = known->is_asked = false;
         forget_last(*known);
     }
     set_foreign(all, event);
@@ -70,6 +71,7 @@ void keep_for_query(UserEvent& user, InjectedEvent& event, List& reader) {
 // earlier one, that one again if it is free.
 InjectedEvent* stand_in(State& all, List& list, UserEvent* user, ResultBatch& batch) {
     if (user == nullptr) return acquire_event(list);
+    if (user->is_asked) count_false_query(all, list);
     InjectedEvent* kept = user->kept;
     if (kept == nullptr) {
         forget_last(*user);
@@ -220,7 +222,7 @@ void begin_append(Append& append) {
                             op->user = user;
                             op->user_id = user->id;
                             user->newest = op;
-                            user->untimed_last = false;
+                            user->untimed_last = user->is_reset = user->is_asked = false;
                         }
                         // It is awaited from here on: another thread may see it end before the driver returns to us.
                         if (list->immediate) {
@@ -277,14 +279,23 @@ void translate(Append& append, u32 count, const Handle* events) {
     StateLock lock;
     for (u32 i = 0; i < count; ++i) {
         UserEvent* event = user_event(all, append.data->context, append.events[i]);
-        if (event == nullptr || event->untimed_last || event->is_read) continue;
+        if (event == nullptr || event->is_read) continue;
         TimedOp* op = event->newest;
+        if (op != nullptr && op->how == TimestampSource::watched) continue;  // its event is the program's
         InjectedEvent* injected = op != nullptr ? op->injected : event->last;
-        if (injected == nullptr && event->seen == 0) {
+        const bool is_behind_reset = event->is_reset && append.data->immediate;
+        const bool runs_again = op != nullptr && !chunk_of(*op).list->immediate;
+        const bool is_new = injected == nullptr && event->seen == 0 && !event->untimed_last;
+        if (is_new || (is_behind_reset && !runs_again)) {
             // What will signal it is not known yet, and this query goes to the driver now.
             event->is_read = true;
             continue;
         }
+        if (event->untimed_last) {
+            event->is_read = !append.data->immediate;  // it may run again for one that would be timed
+            continue;
+        }
+        event->is_asked |= is_behind_reset;
         auto* pin = injected == nullptr || op == append.op ? nullptr : new (std::nothrow) QueryRef;
         if (pin == nullptr) {
             // The ticks will be those of the command that handed its signal on.

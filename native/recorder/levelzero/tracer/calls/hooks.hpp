@@ -278,7 +278,12 @@ INSTEAD(zeEventHostSignal, Handle event) {
 }
 INSTEAD(zeCommandListAppendEventReset, Handle list, Handle event) {
     tracer::on_foreign_use(event);
+    tracer::on_event_reset(event, false);
     return next(list, event);
+}
+INSTEAD(zeEventHostReset, Handle event) {
+    tracer::on_event_reset(event, true);
+    return next(event);
 }
 
 INSTEAD(zeEventDestroy, Handle event) {

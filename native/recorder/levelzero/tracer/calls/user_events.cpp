@@ -30,6 +30,15 @@ void on_event_destroyed(Call& call, Handle handle) {
     emit<Record::event_end>(call.now(), number(handle));
 }
 
+void on_event_reset(Handle handle, bool is_by_host) {
+    State& all = state();
+    if (local.holds || !all.options.timing) return;
+    StateLock lock;
+    UserEvent* event = all.events.find(handle);
+    // Where the host's resets do nothing, the event stays signalled, and its ticks are those that it had.
+    if (event != nullptr && (!is_by_host || event->context->resets != Resets::fail)) event->is_reset = true;
+}
+
 bool own_ticks(Handle handle, Ticks& ticks, i64 (*shift_ns)[2]) {
     State& all = state();
     if (local.holds || !all.options.timing) return false;

@@ -80,6 +80,8 @@ struct UserEvent {
     TimedOp* newest = nullptr;     // the newest operation that signals it, as long as its injected event exists
     bool untimed_last = false;  // it was last signalled by something that is not timed
     bool is_read = false;       // a query in a command list reads it itself, so nothing stands in for it
+    bool is_reset = false;      // the program has reset it since the newest operation was appended
+    bool is_asked = false;      // and then a query that runs once took its ticks to be those of a closed list's next run
     bool has_ticks = false;     // queries may ask for its timestamps
     InjectedEvent* last = nullptr;  // what was signalled in its place, of an operation that is forgotten: for queries
     InjectedEvent* kept = nullptr;  // what a query that may run again reads in its place
