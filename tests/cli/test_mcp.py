@@ -3,6 +3,7 @@
 import asyncio
 import json
 import os
+import shlex
 import subprocess
 import sys
 
@@ -11,7 +12,7 @@ import pytest
 import lanescope
 from lanescope.cli import agent_tools
 from lanescope.cli.agent_tools import LARGEST, Tools
-from lanescope.errors import LanescopeError
+from lanescope.errors import LanescopeError, UsageError
 
 FAMILIES = ("aie", "ascend", "cuda", "levelzero")
 
@@ -75,6 +76,35 @@ def test_the_numbers_of_a_summary_are_those_of_its_sql_and_of_the_command(root, 
             ("longest", "max"),
         ]
         assert {mine: row[mine] for mine, _ in pairs} == {mine: other[theirs] for mine, theirs in pairs}
+
+
+@pytest.mark.parametrize(
+    "window", [{"end": "5us"}, {"start": "5us", "name": "mma*"}, {"min_dur": "2us", "where": "dur < 3000"}]
+)
+def test_answers_of_a_window_are_those_of_the_window(root, window):
+    path = main_of(root, "cuda")
+    trace = lanescope.open(root / path, window=window)
+    found = ask(root, "sql", path, "select count(*), sum(dur) from slices", window=window)
+    assert found["rows"] == [list(row.values()) for row in trace.sql("select count(*), sum(dur) from slices").rows()]
+    whole = ask(root, "sql", path, "select count(*), sum(dur) from slices")
+    assert found["rows"] != whole["rows"]
+    assert "window" not in whole
+    answers = [ask(root, tool, path, window=window) for tool in ("check", "summary", "explain")]
+    answers.append(ask(root, "diff", [path], [path], window=window))
+    assert all(answer["window"] for answer in (found, *answers))
+    assert sum(row[1] for row in answers[1]["rows"]) == len(trace.slices) - trace.slices.valid("dur").tolist().count(
+        False
+    )
+    assert all(
+        f"--{name.replace('_', '-')}={value}" in shlex.split(answers[3]["command"]) for name, value in window.items()
+    )
+
+
+def test_a_window_has_no_other_parts(root):
+    with pytest.raises(UsageError, match="a window has no 'until'"):
+        ask(root, "summary", main_of(root, "cuda"), window={"until": "1ms"})
+    with pytest.raises(LanescopeError, match="start"):
+        ask(root, "summary", main_of(root, "cuda"), window={"start": "soon"})
 
 
 @pytest.mark.parametrize("family", FAMILIES)

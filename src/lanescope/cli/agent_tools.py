@@ -24,6 +24,8 @@ LARGEST = 8192
 _MOST, _ROWS = 1000, 50
 #: Rows of lists next to the one that comes in parts, and characters of texts, from generous to scarce.
 _FITS = ((20, 2000), (8, 400), (2, 120), (0, 40))
+#: What a window may ask for: the flags of the commands.
+_WINDOW = ("start", "end", "lane", "name", "min_dur", "where")
 #: What begins the path of each lane.
 _PATHS = (
     "with recursive paths as (select id, name as path from tracks where parent_id is null union all "
@@ -102,7 +104,15 @@ class Tools:
             document["sql"] = _INFO_SQL
         return fitted(document)
 
-    async def check(self, path: str, select: str = "", ignore: str = "", limit: int = _ROWS, cursor: str = "") -> str:
+    async def check(
+        self,
+        path: str,
+        select: str = "",
+        ignore: str = "",
+        limit: int = _ROWS,
+        cursor: str = "",
+        window: dict[str, str] | None = None,
+    ) -> str:
         """Find lost data and impossible timings. Each finding has the SQL of the rows that prove it.
 
         Args:
@@ -111,16 +121,26 @@ class Tools:
             ignore: codes of rules to skip.
             limit: number of findings.
             cursor: `page.next` of the preceding answer.
+            window: part of the capture, any of start, end (1ms), lane, name (globs), min_dur (2us), where (SQL).
         """
         given = [f"--{name}={codes}" for name, codes in (("select", select), ("ignore", ignore)) if codes]
-        document = await self._document("check", [*given, "--fail-on=never", self._path(path)], limit, cursor)
+        given += [*_flags(window), "--fail-on=never", self._path(path)]
+        document = await self._document("check", given, limit, cursor)
         for finding in document["findings"]:
             for name in ("affected_fraction", "affected_lane_fraction", "impact"):
                 finding.pop(name)
-        kept = {name: document[name] for name in ("schema", "page", "findings", "rules")}
+        told = ("schema", "window", "page", "findings", "rules")
+        kept = {name: document[name] for name in told if name in document}
         return fitted(kept)
 
-    async def summary(self, path: str, by: str = "name", limit: int = _ROWS, cursor: str = "") -> str:
+    async def summary(
+        self,
+        path: str,
+        by: str = "name",
+        limit: int = _ROWS,
+        cursor: str = "",
+        window: dict[str, str] | None = None,
+    ) -> str:
         """Show where the time goes: number, total, shortest and longest of the slices of each group.
 
         Args:
@@ -128,12 +148,20 @@ class Tools:
             by: name, category or lane.
             limit: number of groups, those with the largest total first.
             cursor: `page.next` of the preceding answer.
+            window: as of check.
         """
         if by not in _GROUPS:
             raise UsageError(f"unknown by {by!r} (choose from {', '.join(_GROUPS)})")
-        return await self.sql(path, _summary_sql(by), limit, cursor)
+        return await self.sql(path, _summary_sql(by), limit, cursor, window)
 
-    async def sql(self, path: str, query: str, limit: int = _ROWS, cursor: str = "") -> str:
+    async def sql(
+        self,
+        path: str,
+        query: str,
+        limit: int = _ROWS,
+        cursor: str = "",
+        window: dict[str, str] | None = None,
+    ) -> str:
         """Query the tables of a capture with SQL (DuckDB). Only one SELECT; an empty query lists tables and columns.
 
         Args:
@@ -141,27 +169,36 @@ class Tools:
             query: the statement.
             limit: number of rows.
             cursor: `page.next` of the preceding answer.
+            window: as of check.
         """
-        given = [self._path(path)]
+        given = [*_flags(window), self._path(path)]
         if query.strip():
             _require_select(query)
             given.append(f" {query}")  # never taken for a flag
         document = await self._document("sql", given, limit, cursor)
         return fitted({**document, "sql": query})
 
-    async def explain(self, path: str) -> str:
+    async def explain(self, path: str, window: dict[str, str] | None = None) -> str:
         """Say what bounds a run, what is exposed, uncertain or not recorded: at most five sentences.
 
         Args:
             path: capture, below the served folder.
+            window: as of check.
         """
-        document = await self._document("explain", [self._path(path)])
+        document = await self._document("explain", [*_flags(window), self._path(path)])
         for row in document["rows"]:
             for name in ("share", "gain"):  # the sentence has them, and its command shows them
                 row.pop(name)
         return fitted(document)
 
-    async def diff(self, a: list[str], b: list[str], limit: int = _ROWS, cursor: str = "") -> str:
+    async def diff(
+        self,
+        a: list[str],
+        b: list[str],
+        limit: int = _ROWS,
+        cursor: str = "",
+        window: dict[str, str] | None = None,
+    ) -> str:
         """Compare runs before (a) and after (b): which groups of slices are slower, faster, new or gone.
 
         Args:
@@ -169,14 +206,16 @@ class Tools:
             b: captures of the second side.
             limit: number of groups, those that differ first.
             cursor: `page.next` of the preceding answer.
+            window: as of check, of each capture.
         """
         if not a or not b:
             raise UsageError("a side without runs", hint="pass captures for a and for b")
         sides = [[self._path(path) for path in side] for side in (a, b)]
-        document = await self._document("diff", [*sides[0], "--", *sides[1]], limit, cursor)
+        given = [*_flags(window), *sides[0], "--", *sides[1]]
+        document = await self._document("diff", given, limit, cursor)
         for group in document["groups"]:
             group["sql"] = _group_sql(group["key"])
-        document["command"] = shlex.join(["lanescope", "diff", *sides[0], "--", *sides[1]])
+        document["command"] = shlex.join(["lanescope", "diff", *given])
         return fitted(document)
 
     # --- running --------------------------------------------------------------------------------------------------
@@ -252,6 +291,18 @@ def _reason(text: str) -> str:
     lines = [line.strip() for line in text.splitlines()]
     told = [line.removeprefix("lanescope: ") for line in lines if line.startswith(("lanescope: error", "hint:"))]
     return "; ".join(told) or "the command failed without an answer"
+
+
+def _flags(window: Mapping[str, str] | None) -> list[str]:
+    """Return a window as the commands take it.
+
+    Raises:
+        UsageError: it asks for something else.
+    """
+    for name in window or {}:
+        if name not in _WINDOW:
+            raise UsageError(f"a window has no {name!r} (choose from {', '.join(_WINDOW)})")
+    return [f"--{name.replace('_', '-')}={value}" for name, value in (window or {}).items()]
 
 
 def _bounded(limit: int) -> int:

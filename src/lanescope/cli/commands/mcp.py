@@ -20,7 +20,7 @@ from lanescope.families.family import Family
 if TYPE_CHECKING:
     from lanescope.cli.agent_tools import Tools
 
-WINDOWLESS = "its tools answer on whole captures: their SQL has conditions on ts"
+WINDOWLESS = "its tools take one with each question"
 EXAMPLES = ("lanescope mcp .", "lanescope mcp . --timeout 30")
 
 _SECONDS = 120
