@@ -92,12 +92,9 @@ def test_answers_of_a_window_are_those_of_the_window(root, window):
     answers = [ask(root, tool, path, window=window) for tool in ("check", "summary", "explain")]
     answers.append(ask(root, "diff", [path], [path], window=window))
     assert all(answer["window"] for answer in (found, *answers))
-    assert sum(row[1] for row in answers[1]["rows"]) == len(trace.slices) - trace.slices.valid("dur").tolist().count(
-        False
-    )
-    assert all(
-        f"--{name.replace('_', '-')}={value}" in shlex.split(answers[3]["command"]) for name, value in window.items()
-    )
+    assert sum(row[1] for row in answers[1]["rows"]) == int(trace.slices.valid("dur").sum())
+    flags = {f"--{name.replace('_', '-')}={value}" for name, value in window.items()}
+    assert flags <= set(shlex.split(answers[3]["command"]))
 
 
 def test_a_window_has_no_other_parts(root):
