@@ -25,7 +25,7 @@ pytestmark = pytest.mark.timeout(1200)
 ROWS = [
     *(f"R{i}" for i in range(1, 34) if i != 26),
     *(f"N{i}" for i in range(1, 10)),
-    *(f"S{i}" for i in range(1, 25)),
+    *(f"S{i}" for i in range(1, 27)),
     *(f"T{i}" for i in range(1, 8)),
     *(f"L{i}" for i in range(1, 10)),
     *(f"G{i}" for i in range(1, 7)),
