@@ -10,7 +10,8 @@ from analysis import oracles
 from analysis.test_check_streaming import cut
 from effort import TRACES, some
 from lanescope import UsageError, testing
-from lanescope.analysis.summary import GROUPS, Summary, summary
+from lanescope.analysis.groupings import SLICES
+from lanescope.analysis.summary import Summary, summary
 from lanescope.pipeline.run import run
 from lanescope.trace import TimeBase, Trace, TraceBuilder
 from passes import Passes
@@ -57,7 +58,7 @@ def naive(trace, by):
     return found
 
 
-@pytest.mark.parametrize("by", GROUPS)
+@pytest.mark.parametrize("by", SLICES)
 @given(data=st.data())
 def test_summary_equals_the_naive_one(by, data):
     trace = data.draw(testing.traces(**TRACES))
@@ -70,7 +71,7 @@ def test_summary_equals_the_naive_one(by, data):
     assert sorted(rows, key=key) == sorted(naive(trace, by), key=key)
 
 
-@pytest.mark.parametrize("by", GROUPS)
+@pytest.mark.parametrize("by", SLICES)
 @settings(max_examples=some(100))
 @given(trace=testing.traces(**TRACES), cuts=st.lists(st.floats(0, 1), max_size=4))
 def test_any_batches_have_the_summary_of_the_whole(by, trace, cuts):
@@ -80,7 +81,7 @@ def test_any_batches_have_the_summary_of_the_whole(by, trace, cuts):
     assert list(found.result().rows()) == list(summary(trace, by).rows())
 
 
-@pytest.mark.parametrize("by", GROUPS)
+@pytest.mark.parametrize("by", SLICES)
 @settings(max_examples=some(100))
 @given(batches=testing.batches(**TRACES))
 def test_any_decode_has_the_summary_of_the_whole(by, batches):
@@ -112,7 +113,7 @@ def test_every_grouping_has_the_same_sum(trace):
 
 
 def map_all(trace):
-    return [summary(trace, by) for by in GROUPS]
+    return [summary(trace, by) for by in SLICES]
 
 
 def test_percentiles_of_many():
@@ -146,7 +147,7 @@ def test_open_slices_count_on_their_own():
 
 
 def test_a_trace_without_slices_sums_to_nothing():
-    for by in GROUPS:
+    for by in SLICES:
         assert len(summary(TraceBuilder(TimeBase()).finish(), by)) == 0
 
 

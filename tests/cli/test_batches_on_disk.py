@@ -1,16 +1,13 @@
 """Batches that are kept until all have come are on disk where the memory is limited: answers are the same."""
 
 import os
-from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
 
 import lanescope
-from lanescope.devices.cuda import decoder
-from lanescope.devices.cuda.emit import batches
-from lanescope.pipeline import memory
-from lanescope.source import disk_arrays, kept_batches
+from cli.spilling import few_rows_to_disk
+from lanescope.source import kept_batches
 
 pytestmark = pytest.mark.skipif(not os.path.exists("/proc/self/statm"), reason="needs /proc")  # noqa: PTH110
 
@@ -28,24 +25,7 @@ COMMANDS = {
 
 @pytest.fixture
 def on_disk(monkeypatch):
-    """Have a few rows go to disk, and count how often."""
-    spilled = []
-    kept = kept_batches.kept_on_disk
-
-    @contextmanager
-    def counted():
-        spilled.append(True)
-        with kept():
-            yield
-
-    monkeypatch.setattr(kept_batches, "SPILLED_ROWS", 50)
-    monkeypatch.setattr(kept_batches, "kept_on_disk", counted)
-    monkeypatch.setattr(disk_arrays, "_KEPT", 16)
-    monkeypatch.setattr(memory, "_LARGE_SHARE", 1 << 24)
-    monkeypatch.setattr(batches, "PART_RECORDS", 900)
-    monkeypatch.setattr(batches, "PIECE_ROWS", 300)
-    monkeypatch.setattr(decoder, "LIMITED_BYTES", 0)
-    return spilled
+    return few_rows_to_disk(monkeypatch, kept_batches)
 
 
 @pytest.mark.parametrize(

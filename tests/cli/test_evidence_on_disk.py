@@ -2,19 +2,15 @@
 
 import json
 import os
-from contextlib import contextmanager
 
 import numpy as np
 import pytest
 
+from cli.spilling import few_rows_to_disk
 from effort import SANITIZED
 from lanescope.analysis.check import kept_rows
-from lanescope.devices.cuda import decoder
-from lanescope.devices.cuda.emit import batches
 from lanescope.devices.cuda.formats.encode import strided
 from lanescope.devices.cuda.formats.layout import BEGIN, END
-from lanescope.pipeline import memory
-from lanescope.source import disk_arrays
 
 pytestmark = pytest.mark.skipif(not os.path.exists("/proc/self/statm"), reason="needs /proc")  # noqa: PTH110
 
@@ -28,24 +24,7 @@ CAPTURES = {
 
 @pytest.fixture
 def on_disk(monkeypatch):
-    """Have a few rows go to disk, and count how often."""
-    spilled = []
-    kept = kept_rows.kept_on_disk
-
-    @contextmanager
-    def counted():
-        spilled.append(True)
-        with kept():
-            yield
-
-    monkeypatch.setattr(kept_rows, "SPILLED_ROWS", 50)
-    monkeypatch.setattr(kept_rows, "kept_on_disk", counted)
-    monkeypatch.setattr(disk_arrays, "_KEPT", 16)
-    monkeypatch.setattr(memory, "_LARGE_SHARE", 1 << 24)
-    monkeypatch.setattr(batches, "PART_RECORDS", 900)
-    monkeypatch.setattr(batches, "PIECE_ROWS", 300)
-    monkeypatch.setattr(decoder, "LIMITED_BYTES", 0)
-    return spilled
+    return few_rows_to_disk(monkeypatch, kept_rows)
 
 
 @pytest.mark.parametrize("name", CAPTURES)

@@ -4,9 +4,10 @@ import numpy as np
 import pytest
 
 from lanescope.analysis import check
+from lanescope.analysis.groupings import SLICES
 from lanescope.analysis.plausibility import stamps
 from lanescope.analysis.plausibility.suspect_totals import SuspectSum, SuspectTotals
-from lanescope.analysis.summary import GROUPS, summary
+from lanescope.analysis.summary import summary
 from lanescope.analysis.track_tree import Tree
 from lanescope.pipeline.run import run
 from passes import Passes, cut
@@ -67,7 +68,7 @@ def late(start, end):
 TRACE = kernel(change=on(3, late), nesting="free")
 
 
-@pytest.mark.parametrize("by", GROUPS)
+@pytest.mark.parametrize("by", SLICES)
 @pytest.mark.parametrize("sample", [40, 1 << 18])
 def test_they_are_the_evidence_of_islands(monkeypatch, by, sample):
     monkeypatch.setattr(stamps, "SAMPLE", sample)
@@ -90,7 +91,7 @@ def test_they_are_the_evidence_of_all_rules(number):
     damaged = LIES[number].make(columns, rng)
     trace = (columns if damaged is None else damaged).to_trace()
     rows = evidence(trace)
-    for by, cuts in zip(GROUPS, ((), (0.5,), (0.2, 0.6), (0.3, 0.31, 0.9)), strict=True):
+    for by, cuts in zip(SLICES, ((), (0.5,), (0.2, 0.6), (0.3, 0.31, 0.9)), strict=True):
         assert totals(trace, by, cuts)[0] == expected(trace, by, rows)
 
 
@@ -112,7 +113,7 @@ def test_duplicates_and_rates_change_the_total_as_their_finding_does(family, lie
     else:
         pytest.fail("no seed makes a capture whose finding names slices")
     impact = findings[0].impact
-    for by in GROUPS:
+    for by in SLICES:
         sums = [one for group in totals(trace, by, (0.5,))[0].values() for one in group if one.rules == (code,)]
         assert sum(one.total for one in sums) == impact.total - impact.total_without
         assert sum(one.slices for one in sums) == len(findings[0].evidence.ids)

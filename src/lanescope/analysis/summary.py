@@ -20,12 +20,9 @@ from lanescope.trace.streams import StreamInfo, bare
 
 Int32 = npt.NDArray[np.int32]
 
-#: What slices can be grouped by.
-GROUPS = SLICES
-
 
 def spec(by: str, unit: str) -> TableSpec:
-    """Return the declaration of the summary by one of ``GROUPS``, for a time unit."""
+    """Return the declaration of the summary by one of ``groupings.SLICES``, for a time unit."""
     return TableSpec(
         "summary",
         "slices of one group",
@@ -95,8 +92,8 @@ class Summary:
     """
 
     def __init__(self, by: str = "name") -> None:
-        if by not in GROUPS:
-            raise UsageError(f"unknown grouping {by!r} (choose from {', '.join(GROUPS)})")
+        if by not in SLICES:
+            raise UsageError(f"unknown grouping {by!r} (choose from {', '.join(SLICES)})")
         self._by = by
         self._is_text = by in ("name", "category")
         self._texts = Dictionary()

@@ -94,11 +94,11 @@ def _run(name: str, records: Sequence[CaptureRecord]) -> dict[str, Any]:
 
 def summary(args: argparse.Namespace) -> int:
     """Print sums over all captures, or the ranks that take longer than the others."""
-    from lanescope.analysis.summary import GROUPS
+    from lanescope.analysis.groupings import SLICES
     from lanescope.pipeline.dataset import summaries
     from lanescope.pipeline.dataset.capture_parts import CaptureParts
 
-    groups = (*GROUPS, *summaries.OF_DATASETS, "stragglers", "collectives")
+    groups = (*SLICES, *summaries.OF_DATASETS, "stragglers", "collectives")
     if args.by not in groups or args.follow or args.format:
         raise UsageError(f"a dataset has no summary by {args.by}", hint=f"use --by with one of {', '.join(groups)}")
     window = parse_window(args)

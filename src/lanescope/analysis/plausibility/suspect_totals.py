@@ -51,7 +51,7 @@ class SuspectTotals:
     judgement needs rows itself (``Plausibility.is_settled``), these are kept until its end.
 
     Args:
-        by: a grouping of ``summary.GROUPS``.
+        by: a grouping of ``groupings.SLICES``.
         thresholds: of the rules; None: the defaults.
         codes: rules that count; None: all.
     """

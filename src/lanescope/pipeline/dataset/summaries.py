@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from lanescope.analysis.covered_time import KeyedIntervals, united_by_key
-from lanescope.analysis.summary import GROUPS, spec
+from lanescope.analysis.groupings import SLICES
+from lanescope.analysis.summary import spec
 from lanescope.analysis.track_tree import Tree
 from lanescope.common.intervals import Intervals, Ints, known_extents, sums, union
 from lanescope.declaration import replace
@@ -55,7 +56,7 @@ def summary(parts: CaptureParts, records: Sequence[CaptureRecord], by: str, unit
     Args:
         parts: the dataset, and which part of its captures counts.
         records: the captures.
-        by: one of ``GROUPS`` of that module; or ``rank``, ``run``, ``capture`` (path).
+        by: one of ``groupings.SLICES``; or ``rank``, ``run``, ``capture`` (path).
         unit: time unit of the captures.
 
     Returns:
@@ -77,7 +78,7 @@ def summary(parts: CaptureParts, records: Sequence[CaptureRecord], by: str, unit
             rows = connection.execute(_STATISTICS.format(counted=_OF_PARTS)).fetchall()
     texts = _texts(catalog, records, by)
     rows.sort(key=lambda row: (-row[3], -(row[1] + row[2]), str(row[0])))
-    declared = spec(by if by in GROUPS else "name", unit)
+    declared = spec(by if by in SLICES else "name", unit)
     columns = list(declared.columns)
     columns[1] = ColumnSpec(by, "utf8", f"{by} of the slices")
     names = [each.name for each in columns]
