@@ -21,6 +21,7 @@ from lanescope.analysis.compare.contribution import Contribution
 from lanescope.analysis.critical_path import tables as critical_path
 from lanescope.analysis.critical_path.event_graph import CAUSES
 from lanescope.analysis.explain import VERDICTS
+from lanescope.analysis.groupings import SLICES
 from lanescope.cli.commands import summary as summary_command
 from lanescope.cli.settings import FAIL_ON
 from lanescope.devices.aie.path import schema as aie_path
@@ -229,7 +230,7 @@ def summary() -> Schema:
     """What ``summary`` prints."""
     scalar: Schema = {"type": ["string", "number", "boolean", "null"]}
     rows: dict[tuple[str, ...], Schema] = {
-        (by,): in_both_units(lambda unit, by=by: row(groups.spec(by, unit), unit=unit)) for by in groups.GROUPS
+        (by,): in_both_units(lambda unit, by=by: row(groups.spec(by, unit), unit=unit)) for by in SLICES
     }
     rows[("region",)] = in_both_units(lambda unit: row(region_stats.spec(unit), drops=["id"]))
     rows[("overlap",)] = in_both_units(lambda unit: row(overlap.spec(unit), drops=["id"]))
