@@ -44,7 +44,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
         const uint64_t piece = 1 + data[1];
         for (uint64_t first = 0; first < n; first += piece) {
             const uint64_t count = std::min<uint64_t>(piece, n - first);
-            const FlowsByEvent flows = flows_by_event(source, destination, state, first, count);
+            const FlowsByEvent flows = flows_by_event(source, destination, state, {}, first, count);
             if (flows.start.empty()) continue;
             require(flows.start.size() >= count + 1 && flows.id.size() == flows.end.size());
             for (uint64_t i = 0; i < count; ++i) {
@@ -60,6 +60,24 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
         for (size_t i = 0; i < n; ++i) {
             const auto is = static_cast<FlowState>(state[i]);
             require(met[i] == (is == FlowState::to_begin || is == FlowState::to_end ? 2u : 0u));
+        }
+    }
+    std::vector<uint32_t> group(n);
+    for (size_t i = 0; i < n; ++i) group[i] = data[2 + 4 * i] % 3u;
+    const std::vector<uint32_t> kind = group;
+    require(split_by_place(events, source, destination, left, arrived, group) == is_inside);
+    if (is_inside) {
+        std::vector<int64_t> sizes(3 * flow_places * flow_places);
+        const std::vector<uint32_t> number = number_by_group(group, sizes);
+        std::vector<uint32_t> by_number(n);
+        for (size_t i = 0; i < n; ++i) {
+            require(group[i] / (flow_places * flow_places) == kind[i]);
+            require(number[i] >= 1 && number[i] <= n && by_number[number[i] - 1] == 0);
+            by_number[number[i] - 1] = static_cast<uint32_t>(i) + 1;
+        }
+        for (size_t i = 1; i < n; ++i) {
+            const uint32_t before = by_number[i - 1] - 1, flow = by_number[i] - 1;
+            require(group[before] < group[flow] || (group[before] == group[flow] && before < flow));
         }
     }
     std::vector<int64_t> running, expected;

@@ -6,6 +6,7 @@
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
 
+#include <algorithm>
 #include <deque>
 #include <memory>
 #include <optional>
@@ -137,15 +138,42 @@ int64_t flow_states(const Input<int64_t>& source, const Input<int64_t>& destinat
     return tied;
 }
 
-nb::tuple flows_by_event(const Input<int64_t>& source, const Input<int64_t>& destination, const Input<uint8_t>& state,
-                         uint64_t first, uint64_t count) {
+nb::tuple number_flows(const Input<int64_t>& source, const Input<int64_t>& destination, const Input<int64_t>& left,
+                       const Input<int64_t>& arrived, const Input<int64_t>& span_begin, const Input<int64_t>& span_length,
+                       const Input<uint8_t>& span_known, const Input<int64_t>& point_ts, const Input<int32_t>& kind,
+                       uint32_t kinds) {
     const size_t n = source.size();
-    require(destination.size() == n && state.size() == n, "flow columns of different lengths");
+    const size_t spans = span_begin.size();
+    require(destination.size() == n && left.size() == n && arrived.size() == n && (kind.size() == n || kinds == 1) &&
+                span_length.size() == spans && (span_known.size() == 0 || span_known.size() == spans),
+            "flow columns of different lengths");
+    require(n < uint64_t{1} << 31 && kinds < uint32_t{1} << 28, "more flows or kinds than 32 bits number");
+    std::vector<int64_t> sizes(size_t{kinds} * pf::flow_places * pf::flow_places);
+    std::vector<uint32_t> number;
+    bool is_inside;
+    {
+        nb::gil_scoped_release release;
+        std::vector<uint32_t> group(n);
+        if (kinds > 1) std::copy_n(kind.data(), n, group.begin());
+        const pf::FlowEvents events{span_of(span_begin), span_of(span_length), span_of(span_known), span_of(point_ts)};
+        is_inside = std::ranges::all_of(group, [kinds](uint32_t each) { return each < kinds; }) &&
+                    pf::split_by_place(events, span_of(source), span_of(destination), span_of(left), span_of(arrived), group);
+        if (is_inside) number = pf::number_by_group(group, sizes);
+    }
+    require(is_inside, "a flow lies outside the events, or is of no kind");
+    return nb::make_tuple(to_numpy(std::move(sizes)), to_numpy(std::move(number)));
+}
+
+nb::tuple flows_by_event(const Input<int64_t>& source, const Input<int64_t>& destination, const Input<uint8_t>& state,
+                         const Input<uint32_t>& number, uint64_t first, uint64_t count) {
+    const size_t n = source.size();
+    require(destination.size() == n && state.size() == n && (number.size() == 0 || number.size() == n),
+            "flow columns of different lengths");
     require(n < uint64_t{1} << 31, "more flows than 32 bits number");
     pf::FlowsByEvent found;
     {
         nb::gil_scoped_release release;
-        found = pf::flows_by_event(span_of(source), span_of(destination), span_of(state), first, count);
+        found = pf::flows_by_event(span_of(source), span_of(destination), span_of(state), span_of(number), first, count);
     }
     return nb::make_tuple(to_numpy(std::move(found.start)), to_numpy(std::move(found.id)), to_numpy(std::move(found.end)));
 }
@@ -167,10 +195,17 @@ void lanescope::bind::perfetto(nb::module_& m) {
           "span_length"_a.noconvert(), "span_known"_a.noconvert(), "point_ts"_a.noconvert(), "state"_a.noconvert(),
           "Fill how each flow is drawn: 0 not, 1 to the begin, 2 to the end, 3 the order of the file decides; return how "
           "many are of the last kind.");
+    m.def("flows_numbered", number_flows, "source"_a.noconvert(), "destination"_a.noconvert(), "left"_a.noconvert(),
+          "arrived"_a.noconvert(), "span_begin"_a.noconvert(), "span_length"_a.noconvert(), "span_known"_a.noconvert(),
+          "point_ts"_a.noconvert(), "kind"_a.noconvert(), "kinds"_a,
+          "Number flows by kind, then by where source and destination lie: at the begin of a slice or on a point, at its "
+          "end, elsewhere. Return how many are of each, int64 [kinds * 9], and their numbers from 1, uint32 [flows]. "
+          "`kind` is not read where there is one kind.");
     m.def("flows_by_event", flows_by_event, "source"_a.noconvert(), "destination"_a.noconvert(), "state"_a.noconvert(),
-          "first"_a, "count"_a,
+          "number"_a.noconvert(), "first"_a, "count"_a,
           "Return what drawn flows do at the events first .. first + count: where each begins, uint32 [count + 1], their "
-          "numbers from 1, uint32, and what they do, uint8; all are empty if no flow meets these events.");
+          "numbers, uint32, and what they do, uint8; all are empty if no flow meets these events. `number` is that of "
+          "each flow; empty: they are numbered from 1.");
 
     m.def("distinct_bits", distinct_bits, "bits"_a.noconvert(), "codes"_a.noconvert(), "known"_a.noconvert(),
           "Return the distinct values, in order of first sight; fill which of them each row has, and whether it is not 0.");

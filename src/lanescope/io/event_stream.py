@@ -28,9 +28,6 @@ Mask = npt.NDArray[np.bool_]
 
 GAP, FLOW, FINDING = "lanescope.gap", "lanescope.flow", "lanescope.finding"
 
-#: Flows that are looked at at a time.
-_FLOWS = 1 << 16
-
 #: How a flow is drawn; the numbers are the encoder's.
 _UNDRAWN, _TO_BEGIN, _TO_END, _TIED = range(4)
 
@@ -233,9 +230,9 @@ class EventStream:
         self.samples_in_time = _in_time(sample_track, trace.counters.values("ts"), count)
         self.lanes = _lanes(self.placement, self.points_in_time.start, self.samples_in_time.start)
         self.span_flows, self.point_flows, self.flows_drawn = FlowEvents.none(), FlowEvents.none(), 0
+        self.flow_groups: list[FlowGroup] = []
         if len(source):
-            self._draw_flows(source, destination)
-        self.flow_groups = self._group_flows(trace.flows, source, destination) if groups_flows else []
+            self._draw_flows(source, destination, trace.flows if groups_flows else None)
         del self._spans  # what writers need of it is in the placement
 
     def _require(self, track: Int64, what: str, *, counter: bool) -> None:
@@ -358,12 +355,12 @@ class EventStream:
         valid = flows.column(name).valid
         return np.ascontiguousarray(rows if valid is None else np.where(valid, rows, -1))
 
-    def _draw_flows(self, source: Int64, destination: Int64) -> None:
+    def _draw_flows(self, source: Int64, destination: Int64, grouped: Table | None) -> None:
         """Bind each flow to one packet at either end, such that the reader meets its source first.
 
         The reader takes the ends of a flow in order of time, and at equal times in order of the file. Both are bound
         to begins. Where those are at one time, the destination is bound to its end; where it has none or no length, the
-        order of the file decides.
+        order of the file decides. Their numbers count up, group by group where ``grouped`` says what they are.
         """
         spans, points = self._spans, self.points
         state = np.empty(len(source), np.uint8)
@@ -381,48 +378,28 @@ class EventStream:
             )
             state[tied] = np.where(first, _TO_BEGIN, _UNDRAWN)
         self.flows_drawn = int(np.count_nonzero(state))
-        self.span_flows = FlowEvents(*core.flows_by_event(source, destination, state, 0, len(spans)))
-        self.point_flows = FlowEvents(*core.flows_by_event(source, destination, state, len(spans), len(points)))
+        numbers = np.empty(0, np.uint32) if grouped is None else self._number_flows(grouped, source, destination)
+        ends = source, destination, state, numbers
+        self.span_flows = FlowEvents(*core.flows_by_event(*ends, 0, len(spans)))
+        self.point_flows = FlowEvents(*core.flows_by_event(*ends, len(spans), len(points)))
 
-    def _group_flows(self, flows: Table, source: Int64, destination: Int64) -> list[FlowGroup]:
-        """Number flows by kind and by the places of their ends; return the groups in the order of their numbers."""
-        kinds, count = flows.column("kind"), len(FLOW_PLACES)
+    def _number_flows(self, flows: Table, source: Int64, destination: Int64) -> npt.NDArray[np.uint32]:
+        """Number flows by kind and by the places of their ends, uint32 [flows], and note how many there are of each."""
+        kinds = flows.column("kind")
         texts = kinds.dictionary.texts if kinds.dictionary is not None else []
-        group = np.zeros(len(source), np.uint16)  # which is sorted in linear time; there are few kinds
+        codes = np.empty(0, np.int32)
         if kinds.constant_value is not None:
             texts = [texts[kinds.constant_value]]
-        else:
-            group += kinds.values.astype(np.uint16)
-        for side, event in (("src", source), ("dst", destination)):
-            group *= count
-            group += self._flow_places(flows.column(f"{side}_ts").read_once(), event)
-        counts = np.bincount(group)
-        found = np.flatnonzero(counts)
-        if len(found) > 1 and self.flows_drawn:
-            numbers = np.empty(len(group), np.uint32)
-            numbers[np.argsort(group, kind="stable")] = np.arange(1, len(group) + 1)
-            for ends in (self.span_flows, self.point_flows):
-                ends.id = numbers[ends.id - 1] if len(ends.id) else ends.id
-        return [
-            FlowGroup(texts[each // count**2], FLOW_PLACES[each // count % count], FLOW_PLACES[each % count], size)
-            for each, size in zip(found.tolist(), counts[found].tolist(), strict=True)
-        ]
-
-    def _flow_places(self, ts: Int64, event: Int64) -> UInt8:
-        """Return where ends of flows lie, uint8 [flows], by place in ``FLOW_PLACES``."""
-        spans, found = self._spans, np.zeros(len(ts), np.uint8)
-        for at in range(0, len(ts) if len(spans) else 0, _FLOWS):
-            rows, moment = event[at : at + _FLOWS], ts[at : at + _FLOWS]
-            is_span = rows < len(spans) if len(self.points) else True
-            rows = np.where(is_span, rows, 0) if len(self.points) else rows
-            time = spans.begin[rows]
-            is_apart = (time != moment) & is_span
-            if is_apart.any():
-                is_end = time + spans.length[rows] == moment
-                if len(spans.known):
-                    is_end &= spans.known[rows] != 0
-                found[at : at + _FLOWS] = is_apart.view(np.uint8) << (is_apart & ~is_end).view(np.uint8)
-        return found
+        elif len(texts) > 1:
+            codes = np.ascontiguousarray(kinds.values)
+        spans, points = self._spans, np.ascontiguousarray(self.points.ts)
+        left, arrived = (np.ascontiguousarray(flows.column(name).read_once()) for name in ("src_ts", "dst_ts"))
+        events = spans.begin, spans.length, spans.known, points
+        sizes, numbers = core.flows_numbered(source, destination, left, arrived, *events, codes, len(texts))
+        groups = [(text, left, right) for text in texts for left in FLOW_PLACES for right in FLOW_PLACES]
+        self.flow_groups = [FlowGroup(*group, size) for group, size in zip(groups, sizes.tolist(), strict=True) if size]
+        numbered: npt.NDArray[np.uint32] = numbers
+        return numbered
 
     def _places(self) -> tuple[Int64, Int64]:
         """Return the row of ``lanes`` that each event lies on, and its place among events of one time there."""

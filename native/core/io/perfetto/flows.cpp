@@ -1,5 +1,8 @@
 #include "core/io/perfetto/flows.hpp"
 
+#include <algorithm>
+#include <utility>
+
 #include "core/io/perfetto/encoder.hpp"
 #include "core/io/perfetto/fields.hpp"
 
@@ -43,8 +46,41 @@ int64_t flow_states(const FlowEvents& events, std::span<const int64_t> source, s
     return tied;
 }
 
+bool split_by_place(const FlowEvents& events, std::span<const int64_t> source, std::span<const int64_t> destination,
+                    std::span<const int64_t> left, std::span<const int64_t> arrived, std::span<uint32_t> group) {
+    const auto place = [&](int64_t event, int64_t moment) {
+        const auto at = static_cast<uint64_t>(event);
+        if (at >= events.span_begin.size()) return FlowPlace::begin;
+        const auto behind = static_cast<uint64_t>(moment) - static_cast<uint64_t>(events.span_begin[at]);
+        if (behind == 0) return FlowPlace::begin;
+        const bool is_known = events.span_known.empty() || events.span_known[at] != 0;
+        return is_known && behind == static_cast<uint64_t>(events.span_length[at]) ? FlowPlace::end : FlowPlace::elsewhere;
+    };
+    for (size_t i = 0; i < source.size(); ++i) {
+        if (outside(source[i], events.size()) || outside(destination[i], events.size())) return false;
+        const auto from = static_cast<uint32_t>(place(source[i], left[i]));
+        const auto to = static_cast<uint32_t>(place(destination[i], arrived[i]));
+        group[i] = (group[i] * flow_places + from) * flow_places + to;
+    }
+    return true;
+}
+
+std::vector<uint32_t> number_by_group(std::span<const uint32_t> group, std::span<int64_t> sizes) {
+    std::ranges::fill(sizes, 0);
+    for (const uint32_t each : group) {
+        if (each >= sizes.size()) return {};
+        ++sizes[each];
+    }
+    std::vector<uint32_t> next(sizes.size()), number(group.size());
+    uint32_t first = 1;
+    for (size_t i = 0; i < next.size(); ++i) next[i] = std::exchange(first, first + static_cast<uint32_t>(sizes[i]));
+    for (size_t i = 0; i < group.size(); ++i) number[i] = next[group[i]]++;
+    return number;
+}
+
 FlowsByEvent flows_by_event(std::span<const int64_t> source, std::span<const int64_t> destination,
-                            std::span<const uint8_t> state, uint64_t first, uint64_t count) {
+                            std::span<const uint8_t> state, std::span<const uint32_t> number, uint64_t first,
+                            uint64_t count) {
     FlowsByEvent out;
     std::vector<uint32_t>& start = out.start;
     start.assign(count + 2, 0);
@@ -68,7 +104,7 @@ FlowsByEvent flows_by_event(std::span<const int64_t> source, std::span<const int
     const auto put = [&](int64_t event, size_t flow, FlowEnd end) {
         if (place(event) >= count) return;
         const uint32_t at = start[place(event) + 1]++;
-        out.id[at] = static_cast<uint32_t>(flow + 1);
+        out.id[at] = number.empty() ? static_cast<uint32_t>(flow + 1) : number[flow];
         out.end[at] = static_cast<uint8_t>(end);
     };
     for (size_t i = 0; i < source.size(); ++i) {

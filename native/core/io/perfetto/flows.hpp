@@ -36,14 +36,28 @@ bool running_flows(std::span<const int64_t> source, std::span<const int64_t> des
 int64_t flow_states(const FlowEvents& events, std::span<const int64_t> source, std::span<const int64_t> destination,
                     std::span<uint8_t> state);
 
+// Where an end of a flow lies: at the begin of its slice or on a point, at the end of its slice, elsewhere.
+enum class FlowPlace : uint8_t { begin, end, elsewhere };
+constexpr uint32_t flow_places = 3;
+
+// Split the group of each flow by where its ends lie: g becomes (g * 3 + place of the source) * 3 + place of the
+// destination. False: an event lies outside.
+bool split_by_place(const FlowEvents& events, std::span<const int64_t> source, std::span<const int64_t> destination,
+                    std::span<const int64_t> left, std::span<const int64_t> arrived, std::span<uint32_t> group);
+
+// Number the flows from 1, group by group and inside of one in their order. `sizes`, of all groups, is filled with how
+// many flows each has. Empty: a flow is of no group.
+std::vector<uint32_t> number_by_group(std::span<const uint32_t> group, std::span<int64_t> sizes);
+
 // What flows do at events first .. first + count: those of event i are [start[i], start[i + 1]), in the order of the flows,
-// those that leave before those that enter. Numbers of flows begin at 1.
+// those that leave before those that enter. `number` is that of each flow; empty: they are numbered from 1.
 struct FlowsByEvent {
     std::vector<uint32_t> start;  // empty: no flow meets any of these events
     std::vector<uint32_t> id;
     std::vector<uint8_t> end;  // FlowEnd
 };
 FlowsByEvent flows_by_event(std::span<const int64_t> source, std::span<const int64_t> destination,
-                            std::span<const uint8_t> state, uint64_t first, uint64_t count);
+                            std::span<const uint8_t> state, std::span<const uint32_t> number, uint64_t first,
+                            uint64_t count);
 
 }  // namespace lanescope::perfetto

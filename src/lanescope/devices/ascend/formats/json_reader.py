@@ -19,7 +19,8 @@ from lanescope.trace.column import Array
 _BEGIN, _END, _GROUP, _PRESENT, _FIXED = range(5)
 #: Texts of a list that have a code; above it stands the offset of the text.
 _MAX_TEXTS = 256
-_ROWS_AT_ONCE = 8192
+#: Columns of the buffer must not lie a power of two apart: the same row of all would share a few lines of the caches.
+_ROWS_AT_ONCE = 4104
 _MAX_GROWTH = 1 << 22
 #: How far the first element of a list is looked for, to see in which units it counts.
 _PEEKED_BYTES = 4096
