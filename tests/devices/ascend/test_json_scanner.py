@@ -69,6 +69,24 @@ def elements(layout):
     return small | st.lists(INTEGERS, max_size=7) | ANYTHING
 
 
+@st.composite
+def repeating(draw, layout):
+    """Objects as writers write them: of few kinds, one like the other but for a value or a key at the end."""
+    required = [cell.name for cell in layout.cells if cell.is_required]
+    optional = [cell.name for cell in layout.cells if not cell.is_required]
+    others = st.lists(st.sampled_from([*optional, "a", "b", "c", "d"]), max_size=6, unique=True)
+    values = st.sampled_from([0, 7, "x", [1, 2], {"a": 1}, None])
+    kinds = draw(st.lists(others, min_size=1, max_size=3))
+    items = []
+    for kind, changed, value, more in draw(
+        st.lists(st.tuples(st.sampled_from(kinds), st.integers(0, 9), values, st.booleans()), max_size=8)
+    ):
+        item = {**dict.fromkeys(required, 1), **dict.fromkeys(kind, 7)}
+        item[list(item)[changed % len(item)]] = value
+        items.append(item | ({"e": value} if more else {}))
+    return items
+
+
 def spaced(value, gap):
     """Write JSON with ``gap`` wherever white space is allowed."""
     if type(value) is dict:
@@ -100,6 +118,8 @@ def assert_same(section, expected, layout):
 @settings(max_examples=some(150))
 def test_lists_read_as_the_slow_reader_reads_them(layout, data):
     items = st.lists(elements(layout), max_size=8)
+    if layout.is_object:
+        items |= repeating(layout)
     if layout.depth == 2:
         items = st.lists(items | ANYTHING, max_size=4)
     items = data.draw(items)
@@ -121,7 +141,7 @@ def test_lists_read_as_the_slow_reader_reads_them(layout, data):
 @given(data=st.data())
 @settings(max_examples=some(150))
 def test_graphs_read_as_the_slow_reader_reads_them(layout, data):
-    items = data.draw(st.lists(elements(layout), max_size=8))
+    items = data.draw(st.lists(elements(layout), max_size=8) | repeating(layout))
     found = read_deps(text(json.dumps({**graph(), layout.name: items}).encode()), "deps.json")
     section = found.tasks if layout is DEPS_TASKS else found.edges
     assert_same(section, reference.elements(items, layout), layout)

@@ -42,6 +42,7 @@ bool Scanner::read_key(const Shape& shape, bool is_first, size_t* place) {
     field.key.begin = static_cast<size_t>(key.data() - begin_);
     field.key.end = field.key.begin + key.size();
     fields_.insert(fields_.begin() + static_cast<ptrdiff_t>(*place), field);
+    for (Field& each : fields_) each.rest = {};  // the bits of those behind it have moved
     return true;
 }
 
@@ -116,6 +117,28 @@ bool Scanner::is_again(const Field& field) {
     return true;
 }
 
+// Steps over the rest of an object that repeats that of one before it, up to its brace.
+bool Scanner::step_over_rest(size_t place) {
+    if (place >= fields_.size()) return false;
+    const std::string_view rest = fields_[place].rest;
+    if (rest.empty() || static_cast<size_t>(end_ - at_) <= rest.size() || !is_same(at_, rest)) return false;
+    stepped_over_ |= fields_[place].rest_fields;
+    at_ += rest.size() - 1;
+    return true;
+}
+
+// Of an object that was read to its end: what may be repeated as a whole.
+void Scanner::keep_rests() {
+    if (fields_.size() == kMostFields) return;  // a place is not one field's for good
+    uint64_t fields = 0;
+    for (size_t i = unused_.size(); i-- > 0;) {
+        Field& field = fields_[unused_[i].place];
+        fields |= uint64_t{1} << unused_[i].place;
+        field.rest = {unused_[i].lead, static_cast<size_t>(at_ - unused_[i].lead)};
+        field.rest_fields = fields;
+    }
+}
+
 void Scanner::count_others(std::vector<OtherKey>& others, const Field& field) const {
     if (field.stepped_over == 0) return;
     const auto text = [this](Span span) { return std::string_view{begin_ + span.begin, span.end - span.begin}; };
@@ -143,9 +166,17 @@ bool Scanner::read_object(const Shape& shape, uint64_t* out, size_t stride) {
     if (*at_ != '}') {
         at_ = first;
         size_t place = 0;
+        unused_.clear();
         for (bool is_first = true;; is_first = false) {
+            if (step_over_rest(place)) {
+                unused_.clear();
+                break;
+            }
+            const char* const lead = at_;
             if (!read_key(shape, is_first, &place)) return false;
             if (!read_field(shape, place, out, stride, &present)) return false;
+            if (fields_[place].cell == shape.cells_.size()) unused_.push_back({place, lead});
+            else unused_.clear();
             ++place;
             if (*at_ == ',') continue;
             const char* behind = at_;
@@ -156,6 +187,7 @@ bool Scanner::read_object(const Shape& shape, uint64_t* out, size_t stride) {
     }
     out[Shape::kPresent * stride] = present;
     if (*at_++ != '}' || (present & shape.required_) != shape.required_) return false;
+    keep_rests();
     for (; stepped_over_ != 0; stepped_over_ &= stepped_over_ - 1) {
         ++fields_[static_cast<size_t>(std::countr_zero(stepped_over_))].stepped_over;
     }

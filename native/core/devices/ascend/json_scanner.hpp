@@ -125,6 +125,10 @@ private:
         size_t cell = 0;
         Span key;
         uint64_t stepped_over = 0;  // elements whose value was stepped over, as no cell has this key
+        // From the lead to the brace at the end, of the last element in which no cell had a key from here on; the bits of
+        // those fields.
+        std::string_view rest;
+        uint64_t rest_fields = 0;
     };
 
     bool fail(ParseError fault);
@@ -149,6 +153,8 @@ private:
     bool read_key(const Shape& shape, bool is_first, size_t* place);
     bool read_field(const Shape& shape, size_t place, uint64_t* out, size_t stride, uint32_t* present);
     bool is_again(const Field& field);
+    bool step_over_rest(size_t place);
+    void keep_rests();
     void count_others(std::vector<OtherKey>& others, const Field& field) const;
     uint64_t code(std::string_view text);
 
@@ -167,6 +173,11 @@ private:
     std::vector<Field> fields_;
     uint64_t stepped_over_ = 0;  // bit i: so far, the element that is read has the key of field i, and no cell has it
     std::vector<OtherKey> others_;  // of fields that were given up
+    struct Start {
+        size_t place;
+        const char* lead;
+    };
+    std::vector<Start> unused_;  // the fields at the end of the element that is read, as far as no cell has their keys
     size_t text_count_ = 0;
     std::array<Span, kMaxTexts> texts_{};
     std::array<uint16_t, 64> recent_{};  // by a hash of the text: code + 1
