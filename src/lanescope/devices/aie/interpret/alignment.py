@@ -33,7 +33,7 @@ def append(
     builder: TraceBuilder,
     configs: Sequence[Config],
     places: Sequence[Place],
-    groups: Sequence[int],
+    groups: I64,
     columns: Mapping[str, I64],
     *,
     runs: Sequence[tuple[int, int]],
@@ -46,7 +46,7 @@ def append(
         builder: where to.
         configs: what is configured for each recording.
         places: module, column of the design and row of each recording.
-        groups: group track of each.
+        groups: group track of each, int64 [recordings].
         columns: ``ordinal``, ``mode``, ``timer``, ``end``, ``is_exact`` of each, int64 [recordings].
         runs: of each: number of its slice of the dump, and which Start of its unit there.
         has_stop: bool [recordings], whether its Stop is in the file.
@@ -85,10 +85,11 @@ def append(
     is_aligned = is_same_zero & ~is_mismatch
     is_skewed = has_edges & is_aligned & has_start & (start_skew_cycles != 0)
     for index in np.flatnonzero(is_mismatch).tolist():
-        builder.add_stat("aie_broadcast_mismatch", track_id=groups[index], input_id=input_id)
+        builder.add_stat("aie_broadcast_mismatch", track_id=int(groups[index]), input_id=input_id)
     skew: dict[int, int] = {}  # of each unit the greatest of all runs
     for index in np.flatnonzero(is_skewed).tolist():
-        skew[groups[index]] = max(skew.get(groups[index], 0), abs(int(start_skew_cycles[index])))
+        track = int(groups[index])
+        skew[track] = max(skew.get(track, 0), abs(int(start_skew_cycles[index])))
     for group_track, cycles in skew.items():
         builder.add_stat("aie_start_skew", cycles, track_id=group_track, input_id=input_id)
     # Lengths of the others are compared where they differ at all.
@@ -102,10 +103,10 @@ def append(
     rows = np.flatnonzero(differs[group])
     rows = rows[np.argsort(group[rows], kind="stable")]
     for name, index in _disagreeing(rows, group, columns, has_length, is_bounded, has_edges):
-        builder.add_stat(name, track_id=groups[index], input_id=input_id)
+        builder.add_stat(name, track_id=int(groups[index]), input_id=input_id)
     builder.append(
         "aie_alignment",
-        track_id=np.array(groups, np.int64),
+        track_id=groups,
         segment_index=columns["ordinal"],
         start_event=starts,
         stop_event=stops,
