@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass, field
 
 import numpy as np
 
 from lanescope._native import core
+from lanescope.declaration import frozen_class
 from lanescope.io.event_stream import EventStream, Int64, Mask, UInt8, encode_utf8
 from lanescope.trace import Column, Dictionary, Flag, Table, Trace
 from lanescope.trace.row_packing import RowsById
@@ -68,7 +68,7 @@ def drawn_samples(trace: Trace, drawing: EventStream) -> core.PerfettoSamples:
     return core.PerfettoSamples(timed.order, timed.ts, np.ascontiguousarray(trace.counters.values("value")))
 
 
-@dataclass(frozen=True, slots=True)
+@frozen_class
 class _Arguments:
     """Columns of one table that go with events.
 
@@ -83,8 +83,8 @@ class _Arguments:
     base: int
     count: int
     columns: list[tuple[str, str, Column]]
-    first: Int64 = field(default_factory=lambda: _NO_ROWS)
-    row: Int64 = field(default_factory=lambda: _NO_ROWS)
+    first: Int64 = _NO_ROWS
+    row: Int64 = _NO_ROWS
 
     def attach(self, events: core.PerfettoEvents) -> None:
         """Hand the columns to the encoder's events; those without any known value are left out."""

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import heapq
 from collections.abc import Iterable
-from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, NamedTuple
 
@@ -16,6 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from lanescope._native import core
+from lanescope.declaration import frozen_class, replace
 from lanescope.errors import InternalError
 from lanescope.io.viewer_names import finding_label
 from lanescope.trace import Column, Dictionary, Table, Trace
@@ -82,7 +82,7 @@ def is_empty_column(column: Column) -> bool:
     return len(column) == 0 or not any(texts) or (constant is not None and not texts[constant])
 
 
-@dataclass(slots=True)
+@frozen_class
 class Points:
     """Events without a length.
 
@@ -102,7 +102,7 @@ class Points:
         return len(self.ts)
 
 
-@dataclass(slots=True)
+@frozen_class
 class InTime:
     """Points or samples by track and time.
 
@@ -117,7 +117,7 @@ class InTime:
     start: Int64
 
 
-@dataclass(slots=True)
+@frozen_class
 class Lanes:
     """The rows of the drawing that hold anything, by track and row.
 
@@ -136,9 +136,9 @@ class Lanes:
     file_order: Int64
 
 
-@dataclass(slots=True)
+@frozen_class
 class FlowEvents:
-    """What the flows do at events, grouped by event: those of event i are [first[i], first[i + 1]).
+    """What the flows do at events, grouped by event: those of event i are [first[i], first[i + 1]); by default none.
 
     Attributes:
         first: uint32 [events + 1]; empty: no flow meets any of the events.
@@ -146,14 +146,9 @@ class FlowEvents:
         end: uint8 [ends], what the flow does, as the encoder's ``FlowEnd``.
     """
 
-    first: npt.NDArray[np.uint32]
-    id: npt.NDArray[np.uint32]
-    end: UInt8
-
-    @classmethod
-    def none(cls) -> FlowEvents:
-        """No flows anywhere."""
-        return cls(np.empty(0, np.uint32), np.empty(0, np.uint32), np.empty(0, np.uint8))
+    first: npt.NDArray[np.uint32] = np.empty(0, np.uint32)
+    id: npt.NDArray[np.uint32] = np.empty(0, np.uint32)
+    end: UInt8 = np.empty(0, np.uint8)
 
 
 class FlowGroup(NamedTuple):
@@ -229,7 +224,7 @@ class EventStream:
         self.points_in_time = _in_time(self.points.track, self.points.ts, count)
         self.samples_in_time = _in_time(sample_track, trace.counters.values("ts"), count)
         self.lanes = _lanes(self.placement, self.points_in_time.start, self.samples_in_time.start)
-        self.span_flows, self.point_flows, self.flows_drawn = FlowEvents.none(), FlowEvents.none(), 0
+        self.span_flows, self.point_flows, self.flows_drawn = FlowEvents(), FlowEvents(), 0
         self.flow_groups: list[FlowGroup] = []
         if len(source):
             self._draw_flows(source, destination, trace.flows if groups_flows else None)
@@ -370,7 +365,8 @@ class EventStream:
             lane, position = self._places()
             from_lane, to_lane = lane[source[tied]], lane[destination[tied]]
             apart = from_lane != to_lane
-            self.lanes.file_order = _sources_first(len(self.lanes.track), from_lane[apart], to_lane[apart])
+            file_order = _sources_first(len(self.lanes.track), from_lane[apart], to_lane[apart])
+            self.lanes = replace(self.lanes, file_order=file_order)
             rank = np.empty(len(self.lanes.track), np.int64)
             rank[self.lanes.file_order] = np.arange(len(rank))
             first = np.where(

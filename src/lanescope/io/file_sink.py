@@ -6,9 +6,9 @@ import os
 import sys
 from collections.abc import Callable, Iterable
 from contextlib import ExitStack
-from dataclasses import dataclass
 from typing import BinaryIO, Protocol, TypeVar
 
+from lanescope.declaration import frozen_class
 from lanescope.io.atomic_file import Output, atomic_writer
 from lanescope.trace import Table, Trace
 from lanescope.trace.streams import Sink, StreamInfo, Takes, Written
@@ -66,7 +66,7 @@ class FileSink(AtomicSink):
         return self.stack.enter_context(atomic_writer(self._out))
 
 
-@dataclass(frozen=True, slots=True)
+@frozen_class
 class BlocksReport:
     """Report of a written file: its bytes."""
 

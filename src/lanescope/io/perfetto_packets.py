@@ -8,7 +8,6 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field
 from functools import cache, lru_cache
 from itertools import chain
 from typing import Any
@@ -16,6 +15,7 @@ from typing import Any
 import numpy as np
 
 from lanescope._native import core
+from lanescope.declaration import frozen_class
 from lanescope.errors import InternalError
 from lanescope.io.event_stream import EventStream, FlowGroup, Int64
 from lanescope.io.viewer_names import WHOLE, shown_names
@@ -39,7 +39,7 @@ _NO_ROWS = np.empty(0, np.int64)
 _TRACKS = 1 << 12
 
 
-@dataclass(frozen=True, slots=True)
+@frozen_class
 class Rows:
     """Rows of a drawing, in the order of their descriptors.
 
@@ -56,7 +56,7 @@ class Rows:
     extra_track: bool
 
 
-@dataclass(frozen=True, slots=True)
+@frozen_class
 class WriteReport:
     """Report of a written file.
 
@@ -276,11 +276,11 @@ def _metadata(time: TimeBase) -> bytes:
     return _packet(_tag(5, 2), bundle)
 
 
-@dataclass(slots=True)
 class FlowIds:
     """What the flows of a file are by their ids: first id, how many, kind, and where their ends lie in their slices."""
 
-    groups: list[tuple[int, int, str, str, str]] = field(default_factory=list)
+    def __init__(self) -> None:
+        self.groups: list[tuple[int, int, str, str, str]] = []
 
     def add(self, base: int, groups: Iterable[FlowGroup]) -> FlowIds:
         """Add flows whose ids begin behind ``base``."""

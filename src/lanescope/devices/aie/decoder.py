@@ -371,7 +371,7 @@ class AieDecoder:
             ShardRows(
                 slices=shard.slices.take() if shard.slices.used else None,
                 points=shard.points.take() if shard.points.used else None,
-                segments=np.array(shard.segments, np.int64),
+                segments=shard.segments.values,
                 may_have_flags=shard.timeline.has_flags,
             )
             for shard in self._shards
@@ -405,27 +405,29 @@ class AieDecoder:
             for recording in slots[number].masks:
                 if recording < len(shard.segments):
                     self._await_lanes(waiting, slots[number], number, recording, shard.segments[recording])
+        segment = len(self._tracks.groups) - 1
         for row in notes.recording_notes([events for _, events in noted]):
             number = row[-2]
             if waiting:
                 self._add_lanes(waiting, (row[notes.OFFSET], number, row[-1]))
             shard = noted[number][0]
             if row[notes.KIND] == notes.SEGMENT:
-                recording, segment = len(shard.segments), len(self._tracks.groups)
+                segment += 1
+                recording = len(shard.segments)
                 shard.segments.append(segment)
                 self._add_segment(shard.source(row[notes.DETAIL] >> 8), row)
                 if recording in slots[number].masks:
                     self._await_lanes(waiting, slots[number], number, recording, segment)
                 continue
-            segment = shard.segments[row[notes.RECORDING]]
-            self._runs.end(segment, row[notes.TICK])
+            ended = shard.segments[row[notes.RECORDING]]
+            self._runs.end(ended, row[notes.TICK])
             if self._derived.needs_ends:
-                self._derived.end_recording(segment, row[notes.TICK])
+                self._derived.end_recording(ended, row[notes.TICK])
         self._add_lanes(waiting, None)
         for shard, events in noted:
             if len(events):
                 kept = events[events[:, notes.KIND] != notes.SLOT]
-                kept[:, notes.RECORDING] = np.array(shard.segments, np.int64)[kept[:, notes.RECORDING]]
+                kept[:, notes.RECORDING] = shard.segments.values[kept[:, notes.RECORDING]]
                 self._noted.append(kept)
                 gaps = kept[notes.is_gap(kept)]
                 self._derived.add_gaps(gaps[:, (notes.RECORDING, notes.TICK)].tolist())
@@ -461,11 +463,11 @@ class AieDecoder:
             local = np.empty((shard.timeline.segment_count, core.AIE_SEGMENT_COLUMNS), np.int64)
             shard.timeline.segments(local)
             local[:, 0] = local[:, 0] * SHARDS + shard.number
-            segments[shard.segments] = local
+            segments[shard.segments.values] = local
         columns = dict(zip(notes.SEGMENT_COLUMNS, segments.T, strict=False))
         counts = segments[:, len(notes.SEGMENT_COLUMNS) :].reshape(len(segments), len(schema.SEGMENT_STATS), 2)
         events = np.concatenate(self._noted) if self._noted else np.empty((0, core.AIE_EVENT_COLUMNS), np.int64)
-        groups = np.array(tracks.groups, np.int64)
+        groups = tracks.groups.values
         summary.add_instants(events, columns)
         summary.add_other_modes(columns, groups)
         summary.add_coverage(events, columns, groups)

@@ -156,13 +156,14 @@ class RowEmitter:
             quality="estimated",
             flags=flags,
         )
-        modes = np.array(self._tracks.modes, np.uint8)
-        if {1, 2} <= set(self._tracks.modes):
+        modes = self._tracks.modes.values
+        has_flow = bool((modes == EXECUTION).any())
+        if has_flow and bool((modes == 1).any()):
             is_flow = modes[tag >> 7] == EXECUTION
             pc_rows, flow_rows = np.flatnonzero(~is_flow), np.flatnonzero(is_flow)
             self._add_pc_events(Column.array(first + pc_rows), times[pc_rows], value[pc_rows])
             self._add_flow(Column.array(first + flow_rows), times[flow_rows], value[flow_rows], tag[flow_rows])
-        elif EXECUTION in self._tracks.modes:
+        elif has_flow:
             self._add_flow(_counting(first, count), times, value, tag)
         else:
             self._add_pc_events(_counting(first, count), times, value)

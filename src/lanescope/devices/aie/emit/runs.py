@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -21,6 +21,28 @@ I64 = npt.NDArray[np.int64]
 _PACKET_BYTES = 32
 #: Name of the tracks of packets in no slice.
 _OUTSIDE = "outside of all slices"
+
+
+class _Source(NamedTuple):
+    """What the recordings of a source have in common.
+
+    Attributes:
+        part: number of their slice of the dump.
+        number: of their run, from 1; 0: none.
+        known: the configuration that holds for them.
+        design: what ran; None: the dump has only one.
+        follows: as in ``Recording``.
+        unit: the design, and the header of the packets.
+        counts: whether the event that starts the unit is known to set its timer back.
+    """
+
+    part: int
+    number: int
+    known: Config
+    design: str | None
+    follows: int | None
+    unit: tuple[str, int]
+    counts: bool
 
 
 class Runs:
@@ -51,6 +73,7 @@ class Runs:
         self._units: list[tuple[str, int]] = []
         self._counts: dict[tuple[str, int], int] = {}
         self._timed: dict[tuple[int, Place], bool] = {}
+        self._sources: dict[int, _Source] = {}
 
     def begin(self, scanner: core.AieScanner, source: int, mode: int, timer: int | None, ordinal: int) -> Place:
         """Place the next recording.
@@ -65,8 +88,22 @@ class Runs:
         Returns:
             Module, column of the design and row.
         """
-        part, number, known, design = 0, 0, self._known, None
-        follows = None
+        if source not in self._sources:
+            self._sources[source] = self._source(scanner, source)
+        part, number, known, design, follows, unit, counts = self._sources[source]
+        key = part, ordinal
+        at, distance = self._axis.begin(unit, Recording(key, mode, timer, counts, follows))
+        own = self._counts[unit] = self._counts.get(unit, 0) + 1
+        self.runs.append(key)
+        self.configs.append(known)
+        self._numbers.append(number)
+        self._distances.append(distance)
+        self._units.append(unit)
+        return self._tracks.add_segment(unit[1], mode, known, at, design=design, own=own if distance == APART else 0)
+
+    def _source(self, scanner: core.AieScanner, source: int) -> _Source:
+        """Return what all recordings of a source have in common."""
+        part, number, known, design, follows = 0, 0, self._known, None, None
         if self._known.runs:
             part = scanner.slice_of(source)
             run = self._parts[part]
@@ -76,17 +113,8 @@ class Runs:
                 design = self.name_of(run)
                 follows = part - 1 if self._known.runs[run].follows and self._parts[part - 1] == run - 1 else None
         header = scanner.header(source)
-        unit = design or "", header
-        key = part, ordinal
         counts = bool(known.units) and self._counts_from_start(known, self._tracks.place_of(header))
-        at, distance = self._axis.begin(unit, Recording(key, mode, timer, counts, follows))
-        own = self._counts[unit] = self._counts.get(unit, 0) + 1
-        self.runs.append(key)
-        self.configs.append(known)
-        self._numbers.append(number)
-        self._distances.append(distance)
-        self._units.append(unit)
-        return self._tracks.add_segment(header, mode, known, at, design=design, own=own if distance == APART else 0)
+        return _Source(part, number, known, design, follows, (design or "", header), counts)
 
     def end(self, segment: int, ticks: int) -> None:
         """Note how many ticks a recording lasted."""
@@ -141,7 +169,7 @@ class Runs:
         if not runs:
             return
         numbers, distances = np.array(self._numbers, np.int64), np.array(self._distances, np.int64)
-        begins = np.array(self._tracks.begins, np.int64)
+        begins = self._tracks.begins.values
         count = np.bincount(numbers, minlength=len(runs) + 1)[1:]
         # One more, so that runs without recordings have a place to point to.
         order = np.append(np.lexsort((begins, numbers)), len(numbers))

@@ -63,14 +63,14 @@ class Summary:
             return
         is_stop, is_restart, rows = is_stop[chosen], is_restart[chosen], noted[chosen]
         segment = rows[:, notes.RECORDING]
-        ticks = rows[:, notes.TICK] + np.array(self._tracks.begins, np.int64)[segment]
+        ticks = rows[:, notes.TICK] + self._tracks.begins.values[segment]
         names = self._builder.names.codes(("Start", "Restart", "Stop"))
         exact, estimated, inferred = self._builder.dictionary("instants", "quality").codes(schema.QUALITIES)
         mode = columns["mode"][segment]
         is_exact = ((columns["is_exact"][segment] == 1) & (mode == 0)) | ~(is_stop | is_restart)
         self._builder.append(
             "instants",
-            track_id=np.array(self._tracks.traces, np.int64)[segment],
+            track_id=self._tracks.traces.values[segment],
             ts=self._to_ts(ticks),
             ts_ticks=ticks,
             ts_ticks_valid=(mode == 0) | ~(is_stop | (is_restart & (mode == notes.EXECUTION))),
@@ -89,12 +89,12 @@ class Summary:
         """
         if not len(gaps):
             return
-        at = np.array(self._tracks.begins, np.int64)[gaps[:, notes.RECORDING]]
+        at = self._tracks.begins.values[gaps[:, notes.RECORDING]]
         begin, end = self._to_ts(gaps[:, notes.TICK] + at), self._to_ts(gaps[:, notes.VALUE] + at)
         lost = gaps[:, notes.LOST]
         self._builder.append(
             "gaps",
-            track_id=np.array(self._tracks.groups, np.int64)[gaps[:, notes.RECORDING]],
+            track_id=self._tracks.groups.values[gaps[:, notes.RECORDING]],
             ts=begin,
             dur=end - begin,
             dur_valid=gaps[:, notes.KIND] == notes.GAP,
@@ -112,7 +112,7 @@ class Summary:
             self._builder.append(
                 "gaps",
                 track_id=groups[others],
-                ts=self._to_ts(np.array(self._tracks.begins, np.int64)[others]),
+                ts=self._to_ts(self._tracks.begins.values[others]),
                 dur=None,
                 cause=_OTHER_MODE,
                 lost_count=None,
@@ -139,7 +139,7 @@ class Summary:
             )
         )
         order = np.lexsort((turn, segment))
-        tick = tick + np.array(self._tracks.begins, np.int64)[segment]
+        tick = tick + self._tracks.begins.values[segment]
         segment, tick = segment[order][::2], self._to_ts(tick[order])
         ts, dur = tick[::2], tick[1::2] - tick[::2]
         keep = dur > 0
@@ -173,7 +173,7 @@ class Summary:
             segment_index=columns["ordinal"],
             run=placed["run"],
             run_valid=placed["run"] > 0,
-            begin_cycles=np.array(self._tracks.begins, np.int64),
+            begin_cycles=self._tracks.begins.values,
             distance=builder.dictionary("aie_segments", "distance").codes(schema.DISTANCES)[placed["distance"]],
             mode=columns["mode"],
             start_timer=columns["timer"],

@@ -12,10 +12,11 @@ from lanescope.devices.aie.formats import events
 from lanescope.devices.aie.formats.events import MODULES
 from lanescope.devices.aie.formats.layout import FLOW_KINDS, HEADER, MODES, fits_row, is_unset, module_of
 from lanescope.devices.aie.interpret.derived_state import Labelled
+from lanescope.devices.aie.interpret.growing import GrowingColumn
 from lanescope.devices.aie.interpret.notes import EXECUTION
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
     from lanescope.devices.aie.config import Config, Place
     from lanescope.trace import TraceBuilder
@@ -29,19 +30,30 @@ _KERNEL_SORT_KEY, _COUNTER_SORT_KEY, _TRACE_SORT_KEY = -1, 1 << 9, 1 << 10
 
 
 class Lanes:
-    """Tracks and names by lane number: recording * 8 + slot."""
+    """Tracks and names by lane number: recording * 8 + slot.
+
+    Attributes:
+        recordings: those that have lanes here.
+    """
 
     def __init__(self) -> None:
         self.track: I64 = np.full(512, -1, np.int64)
         self.name: I32 = np.zeros(512, np.int32)
         self.category: I32 = np.zeros(512, np.int32)
+        self.recordings = 0
 
-    def reserve(self, lanes: int) -> None:
-        """Grow to so many lanes; arrays that slices already refer to are left as they are."""
-        if lanes > len(self.track):
+    def extend(self, groups: Sequence[_Group]) -> None:
+        """Add the lanes of further recordings; arrays that slices already refer to are left as they are."""
+        first = config.SLOTS * self.recordings
+        self.recordings += len(groups)
+        end = config.SLOTS * self.recordings
+        while end > len(self.track):
             self.track = np.concatenate([self.track, np.full_like(self.track, -1)])
             self.name = np.concatenate([self.name, np.zeros_like(self.name)])
             self.category = np.concatenate([self.category, np.zeros_like(self.category)])
+        self.track[first:end] = np.concatenate([group.lanes for group in groups])
+        self.name[first:end] = np.concatenate([group.names for group in groups])
+        self.category[first:end] = np.repeat([group.category for group in groups], config.SLOTS)
 
 
 class _Group:
@@ -89,7 +101,6 @@ class TileTracks:
         has_shared_tiles: whether core and memory of any tile recorded, as far as that is known.
 
     Attributes:
-        lanes: tracks and names by lane number.
         groups: group track of each recording.
         traces: track of the lane ``trace`` of each recording.
         modes: trace mode of each recording.
@@ -105,11 +116,8 @@ class TileTracks:
         self._input = input_id
         self._clock = clock_id
         self._has_shared_tiles = has_shared_tiles
-        self.lanes = Lanes()
-        self.groups: list[int] = []
-        self.traces: list[int] = []
-        self.modes: list[int] = []
-        self.begins: list[int] = []
+        self._lanes = Lanes()
+        self.groups, self.traces, self.modes, self.begins = (GrowingColumn() for _ in range(4))
         self.labelled: list[Labelled] = []
         self._members: list[_Group] = []
         self._units: dict[tuple[str, int, int, int], _Group] = {}
@@ -149,20 +157,19 @@ class TileTracks:
         group = self._units.get(key)
         if group is None:
             group = self._units[key] = self._make(packet_header, mode, known, design, own)
-        segment = len(self.groups)
         self.groups.append(group.track)
         self.traces.append(group.trace)
         self.modes.append(mode)
         self.begins.append(begin)
         self._members.append(group)
-        lanes, first = self.lanes, config.SLOTS * segment
-        end = first + config.SLOTS
-        if end > len(lanes.track):
-            lanes.reserve(end)
-        lanes.track[first:end] = group.lanes
-        lanes.name[first:end] = group.names
-        lanes.category[first:end] = group.category
         return group.place
+
+    @property
+    def lanes(self) -> Lanes:
+        """Tracks and names by lane number, of the recordings so far."""
+        if self._lanes.recordings < len(self._members):
+            self._lanes.extend(self._members[self._lanes.recordings :])
+        return self._lanes
 
     def _make(self, packet_header: int, mode: int, known: Config, design: str | None, own: int) -> _Group:
         header = HEADER.decode(packet_header)
@@ -267,12 +274,12 @@ class TileTracks:
 
     def add_lane(self, segment: int, slot: int) -> None:
         """Make the lane of a slot, unless it exists."""
-        lane, group = config.SLOTS * segment + slot, self._members[segment]
-        if self.lanes.track[lane] >= 0:
+        lane, group, lanes = config.SLOTS * segment + slot, self._members[segment], self.lanes
+        if lanes.track[lane] >= 0:
             return
         if group.lanes[slot] < 0:
             self._make_lane(group, slot)
-        self.lanes.track[lane], self.lanes.name[lane] = group.lanes[slot], group.names[slot]
+        lanes.track[lane], lanes.name[lane] = group.lanes[slot], group.names[slot]
 
     def _make_lane(self, group: _Group, slot: int) -> None:
         slots = group.slots
@@ -307,8 +314,7 @@ class TileTracks:
 
     def begins_of(self, segments: npt.NDArray[np.integer[Any]] | None) -> I64 | None:
         """Return the ticks at which these recordings begin, all of them for None; None if all of them are 0."""
-        begins = np.array(self.begins, np.int64)
-        begins = begins if segments is None else begins[segments]
+        begins = self.begins.values if segments is None else self.begins.values[segments]
         return begins if begins.any() else None
 
     def kernel_lane(self, segment: int) -> int:

@@ -7,7 +7,7 @@ those that also stop on one must have counted the same number of cycles: both br
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -33,7 +33,7 @@ def append(
     builder: TraceBuilder,
     configs: Sequence[Config],
     places: Sequence[Place],
-    groups: Sequence[int],
+    groups: I64,
     columns: Mapping[str, I64],
     *,
     runs: Sequence[tuple[int, int]],
@@ -46,7 +46,7 @@ def append(
         builder: where to.
         configs: what is configured for each recording.
         places: module, column of the design and row of each recording.
-        groups: group track of each.
+        groups: group track of each, int64 [recordings].
         columns: ``ordinal``, ``mode``, ``timer``, ``end``, ``is_exact`` of each, int64 [recordings].
         runs: of each: number of its slice of the dump, and which Start of its unit there.
         has_stop: bool [recordings], whether its Stop is in the file.
@@ -85,10 +85,11 @@ def append(
     is_aligned = is_same_zero & ~is_mismatch
     is_skewed = has_edges & is_aligned & has_start & (start_skew_cycles != 0)
     for index in np.flatnonzero(is_mismatch).tolist():
-        builder.add_stat("aie_broadcast_mismatch", track_id=groups[index], input_id=input_id)
+        builder.add_stat("aie_broadcast_mismatch", track_id=int(groups[index]), input_id=input_id)
     skew: dict[int, int] = {}  # of each unit the greatest of all runs
     for index in np.flatnonzero(is_skewed).tolist():
-        skew[groups[index]] = max(skew.get(groups[index], 0), abs(int(start_skew_cycles[index])))
+        track = int(groups[index])
+        skew[track] = max(skew.get(track, 0), abs(int(start_skew_cycles[index])))
     for group_track, cycles in skew.items():
         builder.add_stat("aie_start_skew", cycles, track_id=group_track, input_id=input_id)
     # Lengths of the others are compared where they differ at all.
@@ -99,22 +100,13 @@ def append(
     is_bounded = has_stop & (columns["mode"] == 1)
     least = np.maximum.reduceat(np.where(is_bounded, end, -1)[order], bounds)
     differs |= (least > longest + _SAME_LENGTH) & (longest >= 0)
-    members = np.split(order, bounds[1:]) if differs.any() else []
-    for rows in (np.sort(members[number]) for number in np.flatnonzero(differs).tolist()):
-        over = _over(timer[rows], end[rows], has_length[rows], is_bounded[rows], is_together=bool(has_edges[rows[0]]))
-        for index in rows[over].tolist():
-            builder.add_stat("aie_length_mismatch", track_id=groups[index], input_id=input_id)
-        if has_edges[rows[0]]:
-            continue
-        apart = _lengths_apart(columns["mode"][rows], timer[rows], end[rows], has_length[rows])
-        for index in rows[apart].tolist():
-            builder.add_stat("aie_length_mismatch", track_id=groups[index], input_id=input_id)
-        timed = rows[has_length[rows] & ~apart]
-        for index in timed[_ends_apart(end[timed])].tolist():
-            builder.add_stat("aie_stop_mismatch", track_id=groups[index], input_id=input_id)
+    rows = np.flatnonzero(differs[group])
+    rows = rows[np.argsort(group[rows], kind="stable")]
+    for name, index in _disagreeing(rows, group, columns, has_length, is_bounded, has_edges):
+        builder.add_stat(name, track_id=int(groups[index]), input_id=input_id)
     builder.append(
         "aie_alignment",
-        track_id=np.array(groups, np.int64),
+        track_id=groups,
         segment_index=columns["ordinal"],
         start_event=starts,
         stop_event=stops,
@@ -128,62 +120,135 @@ def append(
     )
 
 
-def _lengths_apart(mode: I64, timer: I64, end: I64, has_length: npt.NDArray[np.bool_]) -> npt.NDArray[np.bool_]:
-    """Return which recordings of one run differ in length from those that they started with: bool [n].
+def _disagreeing(
+    rows: I64, group: I64, columns: Mapping[str, I64], has_length: Mask, is_bounded: Mask, has_edges: Mask
+) -> list[tuple[str, int]]:
+    """Return the findings on recordings that differ from others of their run: name and recording, run by run.
+
+    Args:
+        rows: int64 [n], the recordings that are compared, run by run.
+        group: int64 [recordings], number of the run.
+        columns: ``timer`` and ``end`` of each, int64 [recordings].
+        has_length: bool [recordings], whether the cycles from Start to Stop are known exactly.
+        is_bounded: bool [recordings], whether the least number of them is known.
+        has_edges: bool [recordings], whether the events that start and stop it are known.
+    """
+    run, timer, end = group[rows], columns["timer"][rows], columns["end"][rows]
+    is_timed, is_together = has_length[rows], has_edges[rows]
+    over = _over(run, timer, end, is_timed, is_bounded[rows], is_together)
+    is_apart = np.zeros(len(rows), np.bool_)
+    told = np.flatnonzero(is_timed & ~is_together & (timer >= _MIN_TIMER))
+    is_apart[told] = _lengths_apart(run[told], timer[told], end[told])
+    ends_apart = np.zeros(len(rows), np.bool_)
+    told = np.flatnonzero(is_timed & ~is_together & ~is_apart)
+    ends_apart[told] = _ends_apart(run[told], end[told])
+    found = [np.flatnonzero(mask) for mask in (over, is_apart, ends_apart)]
+    kind, at = np.repeat(np.arange(len(found)), [len(each) for each in found]), np.concatenate(found)
+    in_order = np.lexsort((at, kind, run[at]))
+    names = ("aie_length_mismatch", "aie_length_mismatch", "aie_stop_mismatch")
+    return [(names[k], row) for k, row in zip(kind[in_order].tolist(), rows[at[in_order]].tolist(), strict=True)]
+
+
+class _Agreement(NamedTuple):
+    """How far the values of groups agree, int64 [values] each.
+
+    Attributes:
+        agreeing: how many values of its group agree with each, itself included.
+        size: how many there are.
+        most: with how many of them one agrees at most.
+        shared: the value with which so many do, the first of several.
+    """
+
+    agreeing: I64
+    size: I64
+    most: I64
+    shared: I64
+
+
+def _agreement(group: I64, value: I64, within: int) -> _Agreement:
+    """Return which values of each group differ by at most ``within``; groups rise along the values, from 0 or more."""
+    begin = np.flatnonzero(np.diff(group, prepend=-1))
+    size = np.diff(begin, append=len(group))
+    number = np.repeat(np.arange(len(begin)), size)
+    order = np.lexsort((value, number))
+    # Places on one axis for all groups: values further apart than matters, and groups, are just too far apart on it.
+    step = np.minimum(np.diff(value[order], prepend=value[order[:1]]), within + 1)
+    step[np.diff(number[order], prepend=0) > 0] = within + 1
+    place = np.cumsum(step)
+    agreeing = np.empty(len(group), np.int64)
+    agreeing[order] = np.searchsorted(place, place + within, "right") - np.searchsorted(place, place - within)
+    first = np.lexsort((-agreeing, number))[begin]
+    return _Agreement(agreeing, size[number], agreeing[first][number], value[first][number])
+
+
+def _lengths_apart(run: I64, timer: I64, end: I64) -> Mask:
+    """Return which recordings differ in length from those of their run that they started with: bool [n].
 
     A Start holds the timer of its module from before the broadcast that starts the unit and sets the timer back. Units
     whose timers agree were started by one broadcast before and by one now, so one broadcast stops them too: they count
     the same cycles. Of two that differ nothing tells which one is wrong.
 
     Args:
-        mode: trace mode of each, int64 [n].
-        timer: of its Start.
+        run: number of the run of each, int64 [n].
+        timer: of its Start, long enough not to agree by chance.
         end: cycles from its Start to its Stop.
-        has_length: bool [n], whether those are known exactly.
     """
-    apart = np.zeros(len(mode), np.bool_)
-    timed = np.flatnonzero(has_length & (mode == 0) & (timer >= _MIN_TIMER))
-    timed = timed[np.argsort(timer[timed], kind="stable")]
-    for members in np.split(timed, np.flatnonzero(np.diff(timer[timed]) > _TOGETHER) + 1):
-        if len(members) < 2:
-            continue
-        agreeing = (np.abs(end[members][:, None] - end[members]) <= _SAME_LENGTH).sum(axis=1)
-        shared = end[members[np.argmax(agreeing)]]
-        is_settled = 2 * agreeing.max() > len(members)
-        apart[members] = np.abs(end[members] - shared) > _SAME_LENGTH if is_settled else agreeing < len(members)
+    order = np.lexsort((timer, run))
+    is_first = (np.diff(run[order], prepend=-1) != 0) | (np.diff(timer[order], prepend=0) > _TOGETHER)
+    found = _agreement(np.cumsum(is_first), end[order], _SAME_LENGTH)
+    is_settled = 2 * found.most > found.size
+    apart = np.empty(len(run), np.bool_)
+    is_far = np.abs(end[order] - found.shared) > _SAME_LENGTH
+    apart[order] = np.where(is_settled, is_far, found.agreeing < found.size)
     return apart
 
 
-def _over(timer: I64, end: I64, has_length: Mask, is_bounded: Mask, *, is_together: bool) -> Mask:
-    """Return which recordings of one run have more cycles than those that started with them counted: bool [n].
+def _over(run: I64, timer: I64, end: I64, has_length: Mask, is_bounded: Mask, is_together: Mask) -> Mask:
+    """Return which recordings have more cycles than those of their run that started with them counted: bool [n].
 
     Args:
-        timer: of the Start of each, int64 [n].
+        run: number of the run of each, int64 [n].
+        timer: of its Start.
         end: cycles from Start to Stop; the least number of them where ``is_bounded`` is set.
         has_length: bool [n], whether those are known exactly.
         is_bounded: bool [n], whether the least number is known.
-        is_together: whether one broadcast starts all of them, and one stops them; else their timers say so.
+        is_together: bool [n], whether one broadcast starts all of the run, and one stops them; else timers tell.
     """
-    over = np.zeros(len(timer), np.bool_)
-    for index in np.flatnonzero(is_bounded).tolist():
-        others = has_length if is_together else has_length & (np.abs(timer - timer[index]) <= _TOGETHER)
-        if others.any() and (is_together or timer[index] >= _MIN_TIMER):
-            over[index] = end[index] > end[others].max() + _SAME_LENGTH
+    over = np.zeros(len(run), np.bool_)
+    asking = is_bounded & (is_together | (timer >= _MIN_TIMER))
+    if not asking.any():
+        return over
+    # Those that were started by one broadcast are at one place, as if their timers agreed.
+    at = np.where(is_together, 0, timer)
+    order = np.lexsort((at, run))
+    step = np.minimum(np.diff(at[order], prepend=0), _TOGETHER + 1)
+    step[np.diff(run[order], prepend=-1) != 0] = _TOGETHER + 1
+    place = np.empty(len(run), np.int64)
+    place[order] = np.cumsum(step)
+    timed, asking_rows = order[has_length[order]], np.flatnonzero(asking)
+    first = np.searchsorted(place[timed], place[asking_rows] - _TOGETHER)
+    last = np.searchsorted(place[timed], place[asking_rows] + _TOGETHER, "right")
+    asking_rows, first, last = (each[first < last] for each in (asking_rows, first, last))
+    # One more value, so that a range may reach to the end; every other result is between two ranges.
+    ends = np.append(end[timed], 0)
+    longest = np.maximum.reduceat(ends, np.stack([first, last], 1).ravel())[::2] if len(first) else first
+    over[asking_rows] = end[asking_rows] > longest + _SAME_LENGTH
     return over
 
 
-def _ends_apart(ends: I64) -> npt.NDArray[np.bool_]:
-    """Return which recordings of one run end apart from most others, which stop together: bool [n].
+def _ends_apart(run: I64, end: I64) -> Mask:
+    """Return which recordings end apart from most others of their run, which stop together: bool [n].
 
     The events that stop them are unknown. Chance does not make several counters stop in one cycle, so what counts less
     or more lost or gained cycles, unless another event stopped it.
+
+    Args:
+        run: number of the run of each, int64 [n], rising.
+        end: cycles from its Start to its Stop.
     """
-    ordered = np.sort(ends)
-    agreeing = np.searchsorted(ordered, ends + _TOGETHER, "right") - np.searchsorted(ordered, ends - _TOGETHER)
-    shared = ends[np.argmax(agreeing)] if len(ends) else 0
-    if shared < _MIN_CYCLES or agreeing.max() < max(_MIN_TOGETHER, _SHARE_TOGETHER * len(ends)):
-        return np.zeros(len(ends), np.bool_)
-    apart: npt.NDArray[np.bool_] = np.abs(ends - shared) > _TOGETHER
+    found = _agreement(run, end, _TOGETHER)
+    is_known = (found.shared >= _MIN_CYCLES) & (found.most >= np.maximum(_MIN_TOGETHER, _SHARE_TOGETHER * found.size))
+    apart: Mask = is_known & (np.abs(end - found.shared) > _TOGETHER)
     return apart
 
 

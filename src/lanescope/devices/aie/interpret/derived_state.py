@@ -10,6 +10,7 @@ import numpy.typing as npt
 
 from lanescope.devices.aie.formats import events
 from lanescope.devices.aie.interpret import alignment
+from lanescope.devices.aie.interpret.growing import GrowingColumn
 from lanescope.devices.aie.interpret.invocations import Invocations, Lane, watched
 from lanescope.devices.aie.interpret.utilization import Utilization
 
@@ -33,8 +34,8 @@ class Labelled(NamedTuple):
 class UnitTracks(Protocol):
     """The tracks of recordings: of each its group and the tick at which it begins, and all lanes of slots."""
 
-    groups: list[int]
-    begins: list[int]
+    groups: GrowingColumn
+    begins: GrowingColumn
     labelled: list[Labelled]
 
     def slot_tracks(self, tag: U32) -> I64:
@@ -76,6 +77,7 @@ class DerivedState:
         self._input = input_id
         self._places: list[Place] = []
         self._configs: list[Config] = []
+        self._watched: dict[tuple[int, Place], tuple[int, ...] | None] = {}  # by configuration and place
         self._invocations = Invocations(builder, to_ts, input_id)
         self._utilization = Utilization(builder, tracks, to_ts)
 
@@ -84,7 +86,10 @@ class DerivedState:
         segment = len(self._places)
         self._places.append(place)
         self._configs.append(known)
-        slots = watched(known, known.units.get(place)) if mode == 0 else None
+        key = id(known), place
+        if key not in self._watched:
+            self._watched[key] = watched(known, known.units.get(place))
+        slots = self._watched[key] if mode == 0 else None
         if slots is not None:
             tracks = self._tracks
             lane = Lane(tracks.kernel_lane(segment), tracks.groups[segment], tracks.begins[segment])
@@ -138,7 +143,7 @@ class DerivedState:
             self._builder,
             self._configs,
             self._places,
-            self._tracks.groups,
+            self._tracks.groups.values,
             columns,
             runs=runs,
             has_stop=has_stop,

@@ -8,6 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from lanescope._native import core
+from lanescope.devices.aie.interpret.growing import GrowingColumn
 
 if TYPE_CHECKING:
     from concurrent.futures import Future, ThreadPoolExecutor
@@ -120,7 +121,7 @@ class Shard:
         self.number = number
         self.timeline = timeline
         self.events = np.empty((_EVENTS, core.AIE_EVENT_COLUMNS), np.int64)
-        self.segments: list[int] = []
+        self.segments = GrowingColumn()
         self.slices, self.points = Arena(()), Arena(())
 
     def source(self, own: int) -> int:
