@@ -24,6 +24,8 @@ from lanescope.source import CHUNK_BYTES, Capture
 from measure import Row, seconds
 
 BYTES = 16 << 20
+#: Of the dump of many short ones; the simulated part of it is repeated.
+RECORDINGS, _REPEATED = 49_152, 48
 CORES = decoding_module._CORES
 #: The reference codec takes seconds a megabyte.
 REFERENCE_WORDS = 20_000
@@ -34,6 +36,12 @@ def dump() -> bytes:
     simulation = lanescope.simulate("aie", tiles=2, records=6_000_000, zeros=0)
     data = next(iter(simulation.files.values()))
     return data[: BYTES // 32 * 32]
+
+
+def short_recordings() -> bytes:
+    """Two tiles' recordings, ``RECORDINGS`` in all, of about 330 bytes each; no two of a run have one length."""
+    simulation = lanescope.simulate("aie", tiles=2, runs=RECORDINGS // 2 // _REPEATED, records=225, zeros=0)
+    return next(iter(simulation.files.values())) * _REPEATED
 
 
 def execution() -> tuple[bytes, int, int]:
@@ -135,6 +143,8 @@ def run() -> list[Row]:
         )
         flow, flow_frames, told = execution()
         (flowing,) = seconds(decoding(flow, Path(folder) / "flow.bin"))
+        many = short_recordings()
+        short = least(decoding(many, Path(folder) / "many.bin"))
     megabytes = len(data) / 1e6
     slow_rate = 4 * len(part) / 1e6 / slow.least
     return [
@@ -190,6 +200,14 @@ def run() -> list[Row]:
             100,
             higher_is_better=True,
             note=f"{flow_frames / 1e6:.1f} M frames; {told / 1e6 / flowing.least:.1f} M/s without the padding",
+        ),
+        Row(
+            f"{RECORDINGS:,} recordings to slices, one core",
+            short,
+            "s",
+            1,
+            note=f"{len(many) / 1e6:.1f} MB, by processor time; as many bytes of two recordings take "
+            f"{processor * len(many) / len(data):.2f} s",
         ),
         Row("memcpy beside it", ours.least / copy.least, "x", note=f"memcpy {megabytes / copy.least:.0f} MB/s"),
         Row("reference codec", slow_rate, "MB/s", 0.3, higher_is_better=True, note=f"{len(part)} words"),

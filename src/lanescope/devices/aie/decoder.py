@@ -402,8 +402,9 @@ class AieDecoder:
         # Of units of many recordings nearly all slots have lanes: only notes of others wait for their turn.
         waiting: list[LaneNote] = []
         for number, (shard, _) in enumerate(noted):
+            known = len(shard.segments)
             for recording in slots[number].masks:
-                if recording < len(shard.segments):
+                if recording < known:
                     self._await_lanes(waiting, slots[number], number, recording, shard.segments[recording])
         segment = len(self._tracks.groups) - 1
         for row in notes.recording_notes([events for _, events in noted]):
