@@ -263,6 +263,11 @@ QUERIES = {
             "tell Q ? 0",
         ],
     ),
+    "of the first of two of a list that resets the event in between": (
+        {"L": ("regular", "out-of-order", "compute"), "M": ("regular", "in-order", "compute")},
+        ["op L A a -", "barrier L B - -", "event_reset L a", "op L C a -", "close L", "query M Q a - a", "close M"],
+        ["execute qc M", "execute qc L", "sync_queue qc", "tell Q ? 0"],
+    ),
     "that has not run when what it reads runs again": (
         {"L": ("regular", "out-of-order", "copy"), "M": ("immediate", "in-order", "compute")},
         ["op L A a b", "close L", "host_signal b", "execute qk L", "sync_queue qk", "host_reset b", "wait M g"],

@@ -22,13 +22,14 @@ void keep_for_query(UserEvent& user, InjectedEvent& event, List& reader) {
 }
 
 // Whether a query may read what another operation than the newest signals: one that has ended after that, or one that
-// signals the event as well, without a reset in between, where the newest is not known to have ended when the query runs.
+// signals the event as well, where the newest is not known to have ended when the query runs. In the list of the query a
+// reset in between tells which is meant.
 bool is_one_of_several(const UserEvent& event, const List& reader, bool is_for_next) {
     if (event.is_overtaken) return true;
     TimedOp* op = event.newest;
-    if (!event.is_again || op == nullptr) return false;
+    if (op == nullptr) return false;
     const List* list = chunk_of(*op).list;
-    if (list == &reader && list->in_order) return false;
+    if (list == &reader ? list->in_order || !event.is_again : !event.is_again && !event.is_among) return false;
     return op->live || op->run == 0 || is_for_next || !reader.immediate;
 }
 

@@ -37,6 +37,8 @@ void forget_resets(UserEvent& event) {
 void set_newest(UserEvent& event, TimedOp& op) {
     const bool is_first = event.newest == nullptr && event.seen == 0 && !event.untimed_last;
     const bool is_again = !is_first && !event.is_reset && !event.is_reset_in_list;
+    const List* list = chunk_of(op).list;
+    event.is_among = !list->immediate && event.newest != nullptr && chunk_of(*event.newest).list == list;
     forget_resets(event);
     event.is_again = is_again;
     event.newest = &op;
@@ -55,6 +57,7 @@ void signal_next(State& all, List& list, TimedOp& op) {
     const bool is_again = event.is_again;
     forget_resets(event);
     event.is_again = is_again;
+    event.is_among = event.is_among || event.newest != &op;
     event.newest = &op;
 }
 

@@ -86,6 +86,7 @@ struct UserEvent {
     u32 reset_in = 0;
     bool is_asked = false;      // and then a query that runs once took its ticks to be those of a closed list's next run
     bool is_again = false;      // nothing had reset it when the newest operation was appended, and others signalled it before
+    bool is_among = false;      // the closed list of the newest operation has others that signal it, reset in between or not
     bool is_overtaken = false;  // one of those ended after the newest one
     bool has_ticks = false;     // queries may ask for its timestamps
     InjectedEvent* last = nullptr;  // what was signalled in its place, of an operation that is forgotten: for queries
