@@ -78,7 +78,7 @@ matrix-sanitized: $(READY) ## the whole matrix under both sanitizers, ROUNDS (al
 	    echo "$$sanitize, round $$round: $$(tail -n 1 "$$log")"; \
 	done; done; exit $$failed
 
-matrix-random: $(READY) ## N (10000) random Level Zero programs; SANITIZE as above; MATRIX: --hard, --world NAME, --resets NAME
+matrix-random: $(READY) ## N (10000) random Level Zero programs; SANITIZE as above; MATRIX: --kind NAME, --world NAME, --resets NAME
 	@PYTHONPATH=tests $(BIN)/python -m native.matrix random --number $(or $(N),10000) \
 	    $(if $(SANITIZE),--sanitize $(SANITIZE)) $(MATRIX)
 

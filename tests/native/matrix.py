@@ -25,6 +25,7 @@ from pathlib import Path
 
 from native import matrix_mutants, matrix_programs, matrix_run
 from native.matrix_run import FAULTS, QUIRKS, Bench, Case, Verdict
+from native.matrix_writers import WRITERS, Program
 
 ROOT = Path(__file__).resolve().parents[2]
 LEVELZERO = ROOT / ".tools/levelzero"
@@ -139,7 +140,7 @@ def _random(bench: Bench, arguments: argparse.Namespace, first: int) -> tuple[in
         seeds,
         arguments.world,
         _work_folder(),
-        hard=arguments.hard,
+        kind=arguments.kind,
         resets=arguments.resets,
         timeline=timeline,
         timeout=60 if not arguments.sanitize else 300,
@@ -171,6 +172,7 @@ def random_programs(bench: Bench, arguments: argparse.Namespace) -> int:
     print(
         f"{arguments.number} programs: {all_of.timed} timed operations, {all_of.results} results of {all_of.runs} runs "
         f"({all_of.results / max(1, all_of.runs):.1%}), {all_of.lost} lost, untimed {dict(all_of.untimed)}, "
+        f"{all_of.readings} readings, {all_of.false_readings} of them of another operation ({all_of.said} said to be), "
         f"{illegal} that hang or break a rule by themselves, {alone} groups run one by one, {len(failed)} failed, "
         f"{cost / arguments.number * 1000:.1f} CPU ms each, {time.monotonic() - begin:.0f} s"
     )
@@ -179,9 +181,9 @@ def random_programs(bench: Bench, arguments: argparse.Namespace) -> int:
 
 def _show_smallest(bench: Bench, arguments: argparse.Namespace, first: int, seed: int) -> None:
     quirks, host_read = matrix_programs.random_quirks(first, arguments.world), matrix_programs.is_host_read(first)
-    program, _ = matrix_programs.legal_program(seed, hard=arguments.hard, quirks=quirks)
+    program, _ = matrix_programs.legal_program(seed, kind=arguments.kind, quirks=quirks)
 
-    def fails(smaller: matrix_programs.Program) -> bool:
+    def fails(smaller: Program) -> bool:
         for _ in range(3):
             verdict = matrix_programs.run_program(
                 bench,
@@ -229,7 +231,8 @@ def main(given: Sequence[str] | None = None) -> int:
     parser.add_argument("--every", type=int, default=1, metavar="N", help="one of N cases")
     parser.add_argument("--round", type=int, metavar="R", help="every row under every quirk, in the Rth way of each")
     parser.add_argument("--world", default="", choices=("", "works", "sticky", "view"), help="what host resets do")
-    parser.add_argument("--hard", action="store_true", help="programs of lists that run again while others wait")
+    parser.add_argument("--kind", default="any", choices=tuple(WRITERS), help="of random programs: matrix_writers.py")
+    parser.add_argument("--hard", dest="kind", action="store_const", const="hard", help="--kind hard")
     parser.add_argument("--resets", default="auto", choices=("auto", "watch", "off"), help="--event-resets")
     arguments = parser.parse_args(given)
     # Detecting undefined behavior costs little compared with the address checks of gcc.

@@ -5,7 +5,9 @@
 //   program ORDER RESETS SCHEDULES   order of starts (free, list, engine) and what host resets do (works, sticky, view)
 //   ...                              lines as matrix/program.cpp reads them
 //   end
-// and answers each with a line: 1 legal, 0 not.
+// and answers each with a line: 0 for a program that is not legal, or of which a query of timestamps reads now those of one
+// command, now those of another; else 1, and for each question for timestamps (tell and ticks, thread by thread) the command
+// that they must be of, as MARK:RUN, or - where that is not determined.
 #include <algorithm>
 #include <cstdint>
 #include <cstdio>
@@ -26,20 +28,29 @@ enum class Role { plain, barrier, wait };
 struct Command {
     Role role = Role::plain;
     int signal = -1;
-    Numbers waits;
+    Numbers waits = {};
+    int mark = -1;    // one that has a time
+    int resets = -1;  // this event
+    int reads = -1;   // the timestamps of this one
 
     bool uses(int event) const {
-        return event == signal || std::find(waits.begin(), waits.end(), event) != waits.end();
+        return event == signal || event == resets || event == reads ||
+               std::find(waits.begin(), waits.end(), event) != waits.end();
     }
 };
 
-enum class What { append, close, reset, destroy, execute, sync_stream, sync_fence, sync_event, host_signal, host_reset, renew };
+enum class What {
+    append, close, reset, destroy, execute, sync_stream, sync_fence, sync_event, host_signal, host_reset, renew,
+    tell,   // what a query has written
+    ticks,  // of an event, asked by the host
+};
 
 struct Step {
     What what;
-    int target = -1;  // list, stream or event
+    int target = -1;  // list, stream, event or mark
     Command command;  // of append
     Numbers lists;    // of execute
+    int question = -1;
 };
 
 struct ListKind {
@@ -47,11 +58,24 @@ struct ListKind {
     int engine;
 };
 
+struct EventKind {
+    bool has_ticks, is_counter;
+};
+
 struct Program {
     std::vector<ListKind> lists;
     std::vector<int> engine_of;  // of each stream: lists first, then queues
-    std::vector<bool> has_ticks;
+    std::vector<EventKind> events;
     std::vector<std::vector<Step>> threads;
+    std::vector<std::string> marks;
+    int questions = 0;
+};
+
+// The run of a command whose timestamps something reads; a mark of -1: not determined.
+struct Reading {
+    int mark = -1, run = 0;
+
+    bool operator==(const Reading&) const = default;
 };
 
 // --- reading
@@ -77,8 +101,8 @@ public:
             queues_[words[1]] = static_cast<int>(made.engine_of.size());
             made.engine_of.push_back(engine(words[2]));
         } else if (what == "event") {
-            events_[words[1]] = static_cast<int>(made.has_ticks.size());
-            made.has_ticks.push_back(words[2] == "ticks");
+            events_[words[1]] = static_cast<int>(made.events.size());
+            made.events.push_back({words[2] != "plain", words[2] == "counter"});
         } else if (what == "thread") {
             made.threads.emplace_back();
         } else {
@@ -100,14 +124,33 @@ private:
         return found;
     }
 
-    Step step(const std::vector<std::string>& words, const std::string& line) const {
+    int mark(const std::string& name) {
+        const auto [at, is_new] = marks_.try_emplace(name, static_cast<int>(made.marks.size()));
+        if (is_new) made.marks.push_back(name);
+        return at->second;
+    }
+
+    Step step(const std::vector<std::string>& words, const std::string& line) {
         const std::string& what = words[0];
         const auto list = [&] { return lists_.at(words[1]); };
         const auto event = [&](size_t place) { return words[place] == "-" ? -1 : events_.at(words[place]); };
         if (what == "op" || what == "barrier") {
-            return {What::append, list(), {what == "op" ? Role::plain : Role::barrier, event(3), events(words[4])}, {}};
+            const Role role = what == "op" ? Role::plain : Role::barrier;
+            return {What::append, list(), {role, event(3), events(words[4]), mark(words[2])}, {}};
         }
-        if (what == "signal") return {What::append, list(), {Role::plain, event(2), {}}, {}};
+        if (what == "query") {
+            Command query = {Role::plain, event(4), events(words[5]), mark(words[2])};
+            query.reads = event(3);
+            return {What::append, list(), query, {}};
+        }
+        if (what == "event_reset") {
+            Command reset;
+            reset.resets = event(2);
+            return {What::append, list(), reset, {}};
+        }
+        if (what == "tell") return {What::tell, mark(words[1]), {}, {}, made.questions++};
+        if (what == "ticks") return {What::ticks, event(1), {}, {}, made.questions++};
+        if (what == "signal") return {What::append, list(), {Role::plain, event(2)}, {}};
         if (what == "wait") return {What::append, list(), {Role::wait, -1, events(words[2])}, {}};
         if (what == "close") return {What::close, list(), {}, {}};
         if (what == "reset") return {What::reset, list(), {}, {}};
@@ -127,7 +170,7 @@ private:
         refuse(line);
     }
 
-    std::map<std::string, int> lists_, queues_, events_;
+    std::map<std::string, int> lists_, queues_, events_, marks_;
 };
 
 // --- the model
@@ -138,9 +181,16 @@ class Model {
 public:
     Model(const Program& program, std::string_view order, std::string_view resets, uint64_t seed)
         : program_(program), is_free_(order == "free"), by_engine_(order == "engine"), is_sticky_(resets == "sticky"),
-          is_view_(resets == "view"), random_(seed), signalled_(program.has_ticks.size()),
-          stuck_(program.has_ticks.size()), lists_(program.lists.size()), streams_(program.engine_of.size()),
-          fences_(program.lists.size()), has_fence_(program.lists.size()) {}
+          is_view_(resets == "view"), random_(seed), signalled_(program.events.size()), stuck_(program.events.size()),
+          signallers_(program.events.size()), lists_(program.lists.size()), streams_(program.engine_of.size()),
+          fences_(program.lists.size()), has_fence_(program.lists.size()), newest_(program.marks.size(), -1),
+          answers_(index(program.questions)),
+          readings_(program.marks.size()) {
+        // Events with a counter are born signalled.
+        for (size_t event = 0; event < program.events.size(); ++event) {
+            signalled_[event] = program.events[event].is_counter;
+        }
+    }
 
     // Run the program once: whether it comes to an end. Throws Illegal if it breaks a rule.
     bool ends() {
@@ -179,11 +229,20 @@ public:
         return std::all_of(streams_.begin(), streams_.end(), [](const Numbers& stream) { return stream.empty(); });
     }
 
+    const std::vector<Reading>& answers() const { return answers_; }
+    // What queries have read: of each its runs in turn.
+    const std::vector<std::vector<Reading>>& readings() const { return readings_; }
+
 private:
     struct Instance {
         Command command;
-        int owner;
+        int owner, run;
         bool started = false, over = false;
+        Reading reading = {};  // of a query
+    };
+    // Of an event: the instances that wrote its start and its end last, or -1.
+    struct Signallers {
+        int start = -1, end = -1;
     };
     struct Act {
         int stream, instance;
@@ -197,7 +256,8 @@ private:
     };
     struct List {
         bool open = true, alive = true;
-        std::vector<Command> body;
+        int runs = 0;
+        std::vector<Command> body = {};
     };
 
     double chance() { return static_cast<double>(random_() >> 11) * 0x1p-53; }
@@ -250,18 +310,45 @@ private:
     void act() {
         const Act chosen = acts_[random_() % acts_.size()];
         Instance& instance = instances_[index(chosen.instance)];
+        const Command& command = instance.command;
+        const Reading reading = command.reads >= 0 ? timestamps(command.reads) : Reading();
         if (!instance.started) {
             instance.started = true;
+            instance.reading = reading;
+            if (command.signal >= 0) signallers_[index(command.signal)].start = chosen.instance;
             return;
         }
         Numbers& stream = streams_[index(chosen.stream)];
         stream.erase(std::find(stream.begin(), stream.end(), chosen.instance));
         instance.over = true;
-        if (instance.command.signal >= 0) signalled_[index(instance.command.signal)] = true;
+        if (instance.reading != reading) throw Illegal();
+        if (command.reads >= 0) readings_[index(command.mark)].push_back(reading);
+        if (command.resets >= 0) {
+            signalled_[index(command.resets)] = stuck_[index(command.resets)] = false;
+        }
+        if (command.signal >= 0) {
+            signalled_[index(command.signal)] = true;
+            signallers_[index(command.signal)].end = chosen.instance;
+        }
     }
 
-    int submit(int stream, int owner, const Command& command) {
-        instances_.push_back({command, owner});
+    // Of what command the timestamps of an event are now.
+    Reading timestamps(int event) const {
+        const Signallers& last = signallers_[index(event)];
+        if (last.start != last.end || last.end < 0) return {};
+        return {at(last.end).command.mark, at(last.end).run};
+    }
+
+    int submit(int stream, int owner, const Command& command, int run) {
+        const int event = command.signal;
+        if (event >= 0 && program_.events[index(event)].is_counter) {
+            // What signals it is its new meaning, which it has from now on.
+            if (!kind(owner).in_order) throw Illegal();
+            signalled_[index(event)] = false;
+        }
+        if (command.resets >= 0 && program_.events[index(command.resets)].is_counter) throw Illegal();
+        instances_.push_back({command, owner, run});
+        if (command.mark >= 0) newest_[index(command.mark)] = static_cast<int>(instances_.size()) - 1;
         const int number = static_cast<int>(instances_.size()) - 1;
         streams_[index(stream)].push_back(number);
         return number;
@@ -293,7 +380,9 @@ private:
                 }
             }
         }
-        const bool has_ticks = program_.has_ticks[event] && !is_new;
+        if (program_.events[event].is_counter) throw Illegal();
+        if (is_new) signallers_[event] = {};
+        const bool has_ticks = program_.events[event].has_ticks && !is_new;
         if (has_ticks && is_sticky_) return;
         stuck_[event] = has_ticks && is_view_ && (signalled_[event] || stuck_[event]);
         signalled_[event] = false;
@@ -308,7 +397,7 @@ private:
                 List& list = lists_[target];
                 if (!list.alive || !list.open) throw Illegal();
                 if (kind(step.target).immediate) {
-                    submit(step.target, step.target, step.command);
+                    submit(step.target, step.target, step.command, 1);
                 } else {
                     list.body.push_back(step.command);
                 }
@@ -318,6 +407,7 @@ private:
             case What::reset:
                 require_idle(step.target);
                 lists_[target].body.clear();
+                lists_[target].runs = 0;
                 lists_[target].open = true;
                 break;
             case What::destroy:
@@ -334,8 +424,9 @@ private:
                 fence.clear();
                 has_fence_[index(step.lists[0])] = true;
                 for (const int list : step.lists) {
+                    const int run = ++lists_[index(list)].runs;
                     for (const Command& command : lists_[index(list)].body) {
-                        fence.push_back(submit(step.target, list, command));
+                        fence.push_back(submit(step.target, list, command, run));
                     }
                 }
                 break;
@@ -349,6 +440,15 @@ private:
             case What::host_signal: signalled_[target] = true; break;
             case What::host_reset: reset_event(step.target, false); break;
             case What::renew: reset_event(step.target, true); break;
+            case What::tell: {
+                const int query = newest_[target];
+                if (query >= 0 && at(query).over) answers_[index(step.question)] = at(query).reading;
+                break;
+            }
+            case What::ticks:
+                // A driver may refuse where the host does not see it signalled.
+                if (signalled_[target] || stuck_[target]) answers_[index(step.question)] = timestamps(step.target);
+                break;
         }
     }
 
@@ -357,23 +457,43 @@ private:
     std::mt19937_64 random_;
     std::vector<bool> signalled_;
     std::vector<bool> stuck_;  // the host sees these signalled although the device does not
+    std::vector<Signallers> signallers_;
     std::vector<List> lists_;
     std::vector<Numbers> streams_;
     std::vector<Numbers> fences_;
     std::vector<bool> has_fence_;
+    Numbers newest_;  // of each mark
+    std::vector<Reading> answers_;
+    std::vector<std::vector<Reading>> readings_;
     std::vector<Instance> instances_;
     std::vector<Act> acts_;
 };
 
-bool is_legal(const Program& program, const std::string& order, const std::string& resets, uint64_t schedules) {
+// The answer's line.
+std::string judge(const Program& program, const std::string& order, const std::string& resets, uint64_t schedules) {
+    std::vector<Reading> answers;
+    std::vector<std::vector<Reading>> readings;
     try {
         for (uint64_t seed = 0; seed < schedules; ++seed) {
-            if (!Model(program, order, resets, seed).ends()) return false;
+            Model model(program, order, resets, seed);
+            if (!model.ends()) return "0";
+            if (seed == 0) {
+                answers = model.answers();
+                readings = model.readings();
+            }
+            if (readings != model.readings()) return "0";
+            for (size_t i = 0; i < answers.size(); ++i) {
+                if (answers[i] != model.answers()[i]) answers[i] = {};
+            }
         }
     } catch (const Illegal&) {
-        return false;
+        return "0";
     }
-    return true;
+    std::string line = "1";
+    for (const Reading& answer : answers) {
+        line += answer.mark < 0 ? " -" : " " + program.marks[static_cast<size_t>(answer.mark)] + ":" + std::to_string(answer.run);
+    }
+    return line;
 }
 
 }  // namespace
@@ -386,7 +506,7 @@ int main() {
         if (!(request >> word >> order >> resets >> schedules) || word != "program") refuse(line);
         Parser parser;
         while (std::getline(std::cin, line) && line != "end") parser.take(line);
-        std::puts(is_legal(parser.made, order, resets, schedules) ? "1" : "0");
+        std::puts(judge(parser.made, order, resets, schedules).c_str());
         std::fflush(stdout);
     }
     return 0;

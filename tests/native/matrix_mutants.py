@@ -34,6 +34,8 @@ class Mutant:
         new: what it says instead.
         resets: ``--event-resets`` that it concerns.
         cases: what is tried first: row, lists, engine, quirk, option H.
+        kinds: of the random programs that are tried then, of `matrix_writers.WRITERS`.
+        world: what host resets do there.
     """
 
     name: str
@@ -42,6 +44,8 @@ class Mutant:
     new: str
     resets: str = "auto"
     cases: tuple[tuple[str, str, str, str, bool], ...] = ()
+    kinds: tuple[str, ...] = ("hard", "any")
+    world: str = "sticky"
 
 
 MUTANTS = (
@@ -112,16 +116,16 @@ MUTANTS = (
     ),
     Mutant(
         "signallers that an older query reads",
-        "calls/append.cpp",
+        "calls/queries.cpp",
         "event->is_read = true;",
         "",
         cases=(("S22", "immediate,in-order", "compute", "plain", False),),
     ),
     Mutant(
         "a query that is kept",
-        "calls/append.cpp",
+        "calls/queries.cpp",
         "if (reuse_event(*kept, list)) return kept;",
-        "",
+        "if (reuse_event(*kept, list) && list.id == 0) return kept;",
         cases=(("S23", "immediate,in-order", "compute", "plain", False),),
     ),
     Mutant(
@@ -133,17 +137,33 @@ MUTANTS = (
     ),
     Mutant(
         "an immediate query behind a reset",
-        "calls/append.cpp",
-        "event->is_reset && append.data->immediate;",
+        "calls/queries.cpp",
+        "(event->is_reset && append.data->immediate);",
         "false;",
         cases=(("S25", "immediate,in-order", "compute", "plain", False),),
     ),
     Mutant(
         "which of two a query means",
-        "calls/append.cpp",
+        "calls/queries.cpp",
         "if (user->is_asked) count_false_query(all, list);",
         "",
         cases=(("S26", "regular,in-order", "compute", "plain", False),),
+    ),
+    Mutant(
+        "a query behind a reset in its list",
+        "calls/queries.cpp",
+        "event->is_reset_in_list && event->reset_in == append.data->id;",
+        "false;",
+        kinds=("queries",),
+        world="works",
+    ),
+    Mutant(
+        "a query of one of several signallers",
+        "calls/queries.cpp",
+        "return op->live || op->run == 0 || is_for_next || !reader.immediate;",
+        "return false;",
+        kinds=("queries",),
+        world="works",
     ),
     Mutant(
         "a lost device is waited for",
@@ -153,7 +173,7 @@ MUTANTS = (
         cases=(("L6", "immediate,in-order", "compute", "plain", False),),
     ),
 )
-#: Random programs that a mutant is given at most, half of them hard ones, all in the sticky world.
+#: Random programs that a mutant is given at most.
 PROGRAMS = 600
 
 
@@ -209,7 +229,8 @@ def tries(bench: Bench, mutant: Mutant, folder: Path) -> Iterator[list[str]]:
         reference = bench.run_case(case.plain(), fresh(folder / "plain"), recorded=False)
         yield bench.verify(case, reference.out, folder / "recorded", timeout=5).failures
     for seed in range(PROGRAMS):
-        program, quirks = matrix_programs.legal_program(seed, "sticky", hard=seed % 2 == 0)
+        kind = mutant.kinds[seed % len(mutant.kinds)]
+        program, quirks = matrix_programs.legal_program(seed, mutant.world, kind=kind)
         quirks.update({"torn": 30, "workers": 2})
         verdict = matrix_programs.run_program(
             bench, program, quirks, folder / "random", host_read=seed % 4 < 2, resets=mutant.resets, timeout=5

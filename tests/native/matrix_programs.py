@@ -11,83 +11,13 @@ import os
 import random
 import subprocess
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 from native import fake_ze_build
 from native.matrix_run import Bench, Quirks, Verdict, examine, fresh
-
-Step = tuple[str, ...]
-
-
-@dataclass(frozen=True)
-class Program:
-    """A program.
-
-    Attributes:
-        lists: name -> kind, order, engine.
-        queues: name -> engine.
-        events: name -> whether it has timestamps.
-        threads: the steps of each thread. All steps of one list are in one thread.
-    """
-
-    lists: dict[str, tuple[str, str, str]]
-    queues: dict[str, str]
-    events: dict[str, bool]
-    threads: tuple[tuple[Step, ...], ...]
-
-    def text(self) -> str:
-        """Return what the interpreter reads."""
-        lines = [f"list {name} {' '.join(spec)}" for name, spec in self.lists.items()]
-        lines += [f"queue {name} {engine}" for name, engine in self.queues.items()]
-        lines += [f"event {name} {'ticks' if ticks else 'plain'}" for name, ticks in self.events.items()]
-        for thread in self.threads:
-            lines += ["thread", *(" ".join(step) for step in thread)]
-        return "\n".join(lines) + "\n"
-
-    def runs(self) -> Counter[str]:
-        """Return how often each operation runs."""
-        found: Counter[str] = Counter()
-        for thread in self.threads:
-            body: dict[str, list[str]] = {}
-            for what, *words in thread:
-                if what in ("op", "barrier"):
-                    if self.lists[words[0]][0] == "immediate":
-                        found[words[1]] += 1
-                    else:
-                        body.setdefault(words[0], []).append(words[1])
-                elif what == "execute":
-                    for name in words[1:]:
-                        found.update(body.get(name, []))
-                elif what == "reset":
-                    body.pop(words[0], None)
-        return found
-
-    def renamed(self, prefix: str) -> Program:
-        """Return the same program with a prefix before the names of its operations and lists."""
-
-        def step(what: str, *words: str) -> Step:
-            if what in ("op", "barrier"):
-                return (what, prefix + words[0], prefix + words[1], *words[2:])
-            if what in ("signal", "wait", "close", "reset", "destroy", "sync_list", "sync_fence"):
-                return (what, prefix + words[0], *words[1:])
-            if what == "execute":
-                return (what, words[0], *(prefix + name for name in words[1:]))
-            return (what, *words)
-
-        threads = tuple(tuple(step(*each) for each in thread) for thread in self.threads)
-        return replace(self, lists={prefix + name: spec for name, spec in self.lists.items()}, threads=threads)
-
-    def output(self) -> str:
-        """Return what the program prints: how often each kernel ran, and which copies did."""
-        engine = {
-            words[1]: self.lists[words[0]][2] for thread in self.threads for what, *words in thread if what == "op"
-        }
-        runs = self.runs()
-        counts = {mark: runs[mark] if of == "compute" else min(1, runs[mark]) for mark, of in engine.items()}
-        return "".join(f"{mark} ran {counts[mark]}\n" for mark in sorted(counts))
-
+from native.matrix_writers import WRITERS, Program
 
 # --- the model ----------------------------------------------------------------------------------------------------
 
@@ -111,178 +41,35 @@ class _Model:
 _model: _Model | None = None
 
 
-def is_legal(program: Program, quirks: Quirks, schedules: int = 100) -> bool:
-    """Whether a program keeps the rules and comes to an end, under each of that many schedules; see matrix_legal.cpp.
+def answered(program: Program, quirks: Quirks, schedules: int = 100) -> Program | None:
+    """Have the model run a program under that many schedules; see matrix_legal.cpp.
 
     Args:
         program: the program.
         quirks: the driver's: ``order`` and ``host_reset`` count.
         schedules: how many are tried.
+
+    Returns:
+        The program, with those of its questions for timestamps that have one answer under all schedules; None when it
+        breaks a rule or comes to no end under one of them.
     """
     global _model
     if _model is None or _model.owner != os.getpid():  # a forked process needs one of its own
         _model = _Model()
     order, resets = quirks.get("order", "list"), quirks.get("host_reset", "works")
     answer = _model.ask(f"program {order} {resets} {schedules}\n{program.text()}end\n")
-    if answer not in ("1\n", "0\n"):
+    verdict, *answers = answer.split() or [""]
+    if verdict not in ("0", "1"):
         raise RuntimeError("the model of legal programs has ended")
-    return answer == "1\n"
+    return program.answered(answers) if verdict == "1" else None
+
+
+def is_legal(program: Program, quirks: Quirks, schedules: int = 100) -> bool:
+    """Whether a program keeps the rules and comes to an end, and all that it asks has the answer that it expects."""
+    return answered(program, quirks, schedules) == program
 
 
 # --- random programs ----------------------------------------------------------------------------------------------
-
-
-class _Writer:
-    """Writes the steps of one list."""
-
-    def __init__(self, chance: random.Random, number: int, events: dict[str, bool], names: Iterator[str]) -> None:
-        self.chance, self.names = chance, names
-        self.name = f"L{number}"
-        self.spec = (
-            "immediate" if chance.random() < 0.5 else "regular",
-            "in-order" if chance.random() < 0.4 else "out-of-order",
-            "compute" if chance.random() < 0.6 else "copy",
-        )
-        self.own = [f"p{number}", f"q{number}"]
-        self.last = f"t{number}"
-        events.update({self.own[0]: True, self.own[1]: False, self.last: chance.random() < 0.5})
-        self.steps: list[Step] = []
-        self.signalled: list[str] = []
-
-    def append(self) -> None:
-        chance = self.chance
-        signal = chance.choice(["-", "-", *self.own, chance.choice(("s0", "s1"))])
-        waits = "-"
-        if chance.random() < 0.35:
-            pool = sorted({*self.signalled, chance.choice(("s0", "s1", "g"))})
-            waits = ",".join(chance.sample(pool, min(len(pool), chance.choice((1, 1, 2)))))
-        what = chance.random()
-        if what < 0.06 and waits != "-":
-            self.steps.append(("wait", self.name, waits))
-        elif what < 0.12 and signal != "-":
-            self.steps.append(("signal", self.name, signal))
-        else:
-            kind = "barrier" if what > 0.88 else "op"
-            self.steps.append((kind, self.name, next(self.names), signal, waits))
-        if signal != "-":
-            self.signalled.append(signal)
-
-    def write(self) -> list[Step]:
-        (self._immediate if self.spec[0] == "immediate" else self._regular)()
-        return self.steps
-
-    def _immediate(self) -> None:
-        chance = self.chance
-        for _ in range(chance.randint(2, 16)):
-            what, own = chance.random(), [event for event in self.signalled if event in self.own]
-            if what < 0.65:
-                self.append()
-            elif what < 0.8 and own:
-                self.steps.append((chance.choice(("sync_event", "poll")), chance.choice(own)))
-            elif what < 0.95:
-                self.steps.append(("sync_list", self.name))
-                self.steps += [(chance.choice(("host_reset", "renew")), event) for event in self.own]
-                self.signalled.clear()
-        if chance.random() < 0.3:
-            self.steps += [("sync_list", self.name), ("destroy", self.name)]
-
-    def _regular(self) -> None:
-        chance = self.chance
-        queue = "qc" if self.spec[2] == "compute" else "qk"
-        for life in range(chance.randint(1, 2)):
-            if life:
-                self.steps.append(("reset", self.name))
-            self.signalled.clear()
-            for _ in range(chance.randint(1, 6)):
-                self.append()
-            # Behind all others: who sees its event knows that the list is over.
-            self.steps += [("barrier", self.name, next(self.names), self.last, "-"), ("close", self.name)]
-            for _ in range(chance.randint(1, 3)):
-                self.steps += [("host_reset", event) for event in (*self.own, self.last)]
-                self.steps.append(("execute", queue, self.name))
-                # An event that a reset may leave signalled tells nothing.
-                ways = [("sync_queue", queue), ("sync_fence", self.name)]
-                self.steps.append(chance.choice([*ways, ("sync_event", self.last), ("poll", self.last)]))
-        if chance.random() < 0.3:
-            self.steps.append(("destroy", self.name))
-
-
-def random_program(seed: int) -> Program:
-    """Write a program; it need not be legal."""
-    chance = random.Random(seed)
-    events, names = {"s0": True, "s1": False, "g": False}, iter(f"o{number}" for number in range(1000))
-    writers = [_Writer(chance, number, events, names) for number in range(chance.randint(1, 3))]
-    scripts = [writer.write() for writer in writers] + [[("host_signal", "g")]]
-    threads: list[list[Step]] = [[] for _ in range(chance.randint(1, 3))]
-    where = [chance.randrange(len(threads)) for _ in scripts]
-    left = [iter(script) for script in scripts]
-    places = [number for number, script in enumerate(scripts) for _ in script]
-    chance.shuffle(places)
-    for place in places:
-        threads[where[place]].append(next(left[place]))
-    lists = {writer.name: writer.spec for writer in writers}
-    return Program(lists, {"qc": "compute", "qk": "copy"}, events, tuple(tuple(t) for t in threads if t))
-
-
-def hard_program(seed: int) -> Program:
-    """Write a program of one thread around lists that run again: it need not be legal.
-
-    Several lists in one submission in any order, waits across lists, immediate lists and waits for the host between,
-    the host's signals before or after the submissions; two to four rounds.
-    """
-    chance = random.Random(seed)
-    lists: dict[str, tuple[str, str, str]] = {}
-    events = {"g": False, "h": False}
-    names, steps = iter(f"o{number}" for number in range(1000)), []
-    regular = [f"L{number}" for number in range(chance.randint(1, 3))]
-    immediate = [f"M{number}" for number in range(chance.choice((0, 0, 1, 1, 2)))]
-    for name in (*regular, *immediate):
-        order = "in-order" if chance.random() < (0.15 if name in regular else 0.4) else "out-of-order"
-        engine = "compute" if chance.random() < 0.6 else "copy"
-        lists[name] = ("regular" if name in regular else "immediate", order, engine)
-        events.update({f"{name}x": chance.random() < 0.3, f"{name}y": False})
-    foreign = {name: [f"{other}{e}" for other in regular if other != name for e in "xy"] for name in regular}
-    for name in regular:
-        made: list[str] = []
-        for _ in range(chance.randint(1, 4)):
-            signal = chance.choice(("-", f"{name}x", f"{name}y", f"{name}y"))
-            waits = chance.choice([*made, *foreign[name], "g", "h"]) if chance.random() < 0.45 else "-"
-            steps.append(("barrier" if chance.random() < 0.1 else "op", name, next(names), signal, waits))
-            made += [signal] if signal != "-" else []
-        steps.append(("close", name))
-    queue_of = {name: chance.choice(("qc", "qc", "q2")) if lists[name][2] == "compute" else "qk" for name in regular}
-    for _ in range(chance.randint(2, 4)):
-        steps += [("host_reset", event) for event in events]
-        steps += _round(chance, lists, regular, immediate, queue_of, names)
-    return Program(lists, {"qc": "compute", "q2": "compute", "qk": "copy"}, events, (tuple(steps),))
-
-
-def _round(
-    chance: random.Random,
-    lists: dict[str, tuple[str, str, str]],
-    regular: list[str],
-    immediate: list[str],
-    queue_of: dict[str, str],
-    names: Iterator[str],
-) -> list[Step]:
-    """One run of every list, with what happens meanwhile, and waits for all."""
-    block: list[Step] = []
-    left = chance.sample(regular, len(regular))
-    while left:
-        together = [name for name in left if queue_of[name] == queue_of[left[0]]][: chance.randint(1, 3)]
-        block.append(("execute", queue_of[left[0]], *together))
-        left = [name for name in left if name not in together]
-    for name in immediate:
-        for _ in range(chance.randint(0, 2)):
-            waits = chance.choice(("g", "h")) if chance.random() < 0.6 else "-"
-            step = ("op", name, next(names), chance.choice(("-", f"{name}x", f"{name}y")), waits)
-            block.insert(chance.randint(0, len(block)), step)
-    if chance.random() < 0.4:
-        block.append((chance.choice(("sync_event", "poll")), f"{chance.choice(regular)}{chance.choice('xy')}"))
-    for event in ("g", "h"):
-        block.insert(chance.randint(0, len(block)), ("host_signal", event))
-    waits_for_all: list[Step] = [("sync_queue", queue) for queue in ("qc", "q2", "qk")]
-    return [*block, *waits_for_all, *(("sync_list", name) for name in immediate)]
 
 
 def random_quirks(seed: int, world: str = "") -> Quirks:
@@ -305,18 +92,26 @@ def random_quirks(seed: int, world: str = "") -> Quirks:
         quirks["start"] = -200
     if chance.random() < 0.15:
         quirks["torn"] = 30
+    if chance.random() < 0.5:
+        quirks["reset_clears"] = 1
     return quirks
 
 
 def legal_program(
-    seed: int, world: str = "", *, hard: bool = False, quirks: Quirks | None = None
+    seed: int, world: str = "", *, kind: str = "any", quirks: Quirks | None = None
 ) -> tuple[Program, Quirks]:
-    """Return the first legal program from this seed on, and the driver's ways for it, which may be given."""
-    write = hard_program if hard else random_program
+    """Return the first legal program from this seed on, and the driver's ways for it, which may be given.
+
+    Args:
+        seed: of the program.
+        world: what host resets do; "" leaves it to chance.
+        kind: who writes it, of `WRITERS`.
+        quirks: the driver's.
+    """
     quirks = random_quirks(seed, world) if quirks is None else quirks
     for attempt in range(1000):
-        program = write(seed * 1000 + attempt)
-        if is_legal(program, quirks):
+        program = answered(WRITERS[kind](seed * 1000 + attempt), quirks)
+        if program is not None:
             return program, quirks
     raise AssertionError(f"no legal program from seed {seed} on")
 
@@ -367,7 +162,7 @@ def run_program(
 
 
 #: Schedules for a program that fails.
-RARE = 3000
+RARE = 10_000
 
 
 @dataclass
@@ -393,7 +188,7 @@ def run_group(
     world: str,
     folder: Path,
     *,
-    hard: bool,
+    kind: str = "any",
     resets: str = "auto",
     timeline: bool = False,
     timeout: float = 60,
@@ -408,13 +203,13 @@ def run_group(
         seeds: of the programs.
         world: what host resets do; "" leaves it to chance.
         folder: where to; it is emptied.
-        hard: see `hard_program`.
+        kind: who writes them, of `WRITERS`.
         resets: ``--event-resets``.
         timeline: whether to look at the timeline too.
         timeout: seconds after which the process hangs.
     """
     quirks, host_read = random_quirks(seeds[0], world), is_host_read(seeds[0])
-    programs = [legal_program(seed, hard=hard, quirks=quirks)[0].renamed(f"p{seed}") for seed in seeds]
+    programs = [legal_program(seed, kind=kind, quirks=quirks)[0].renamed(f"p{seed}") for seed in seeds]
     file = fresh(folder) / "program"
     file.write_text("next\n".join(program.text() for program in programs))
     ran = bench.run(["--program", str(file)], quirks, folder, host_read=host_read, resets=resets, timeout=timeout)
@@ -425,11 +220,12 @@ def run_group(
         runs = Counter(op["mark"] for op in ran.truth if op["mark"].startswith("p"))
         if runs != sum((program.runs() for program in programs), Counter()):
             verdict.failures.append("what ran is not what the programs say")
-    if not verdict.failures:
+    # Which program's reading it is that may be false is not known.
+    if not verdict.failures and not verdict.false_readings:
         return Group(verdict, {})
     group = Group(Verdict(), {}, alone=True)
     for seed in seeds:
-        program, _ = legal_program(seed, hard=hard, quirks=quirks)
+        program, _ = legal_program(seed, kind=kind, quirks=quirks)
         found = run_program(
             bench, program, quirks, folder, host_read=host_read, resets=resets, timeline=timeline, timeout=timeout / 2
         )
@@ -439,7 +235,10 @@ def run_group(
         group.verdict.add(found)
         if found.failures:
             group.failures[seed] = found.failures
-    if not group.failures and not group.illegal:
+    if verdict.failures and not group.failures and not group.illegal:
+        programs = [legal_program(seed, kind=kind, quirks=quirks)[0] for seed in seeds]
+        group.illegal = sum(not is_legal(program, quirks, schedules=RARE) for program in programs)
+    if verdict.failures and not group.failures and not group.illegal:
         group.failures[seeds[0]] = ["together only", *verdict.failures]
     return group
 
@@ -474,17 +273,21 @@ def minimise(program: Program, quirks: Quirks, fails: Callable[[Program], bool])
                     continue
                 threads[number] = threads[number][:place] + threads[number][place + 1 :]
                 smaller = replace(program, threads=tuple(threads))
-                if _is_whole(smaller) and is_legal(smaller, quirks) and fails(smaller):
-                    program, shrunk = smaller, True
+                legal = answered(smaller, quirks) if _is_whole(smaller) else None
+                if legal is not None and fails(legal):
+                    program, shrunk = legal, True
     used = {word for thread in program.threads for step in thread for word in step[1:]}
     return replace(program, lists={name: spec for name, spec in program.lists.items() if name in used})
 
 
 def _is_whole(program: Program) -> bool:
-    """Whether each thread still has steps, and each fence that is waited for a run before it."""
+    """Whether each thread still has steps, each fence that is waited for a run before it, each question a query."""
+    queries = {step[2] for thread in program.threads for step in thread if step[0] == "query"}
     for thread in program.threads:
         executed = set()
         for step in thread:
+            if step[0] == "tell" and step[1] not in queries:
+                return False
             if step[0] == "execute":
                 executed.add(step[2])
             if step[0] == "sync_fence" and step[1] not in executed:

@@ -213,6 +213,9 @@ class Verdict:
         untimed: reasons of untimed operations, counted.
         untimed_marks: those operations.
         hit: whether a call failed that was to fail.
+        readings: how often timestamps were looked at that queries of the program's, or the host, had read.
+        false_readings: of them, those of another operation, where the recorder says that there may be some.
+        said: how often it says so.
     """
 
     failures: list[str] = field(default_factory=list)
@@ -223,6 +226,9 @@ class Verdict:
     untimed: Counter[str] = field(default_factory=Counter)
     untimed_marks: set[str] = field(default_factory=set)
     hit: bool = False
+    readings: int = 0
+    false_readings: int = 0
+    said: int = 0
 
     def add(self, other: Verdict) -> None:
         """Count another one's in."""
@@ -231,6 +237,9 @@ class Verdict:
         self.runs += other.runs
         self.lost += other.lost
         self.untimed += other.untimed
+        self.readings += other.readings
+        self.false_readings += other.false_readings
+        self.said += other.said
 
 
 @dataclass(frozen=True)
@@ -470,7 +479,7 @@ def examine(
     """
     verdict = Verdict()
     fail = verdict.failures.append
-    traits = 0 if row is None else row.traits
+    traits = READING if row is None else row.traits
     if ran.status != 0:
         fail("it hangs" if ran.status is None else f"it exits with {ran.status}: {ran.out[-300:]}{ran.err[-3000:]}")
     if "Sanitizer" in ran.err or "runtime error" in ran.err:
@@ -487,11 +496,14 @@ def examine(
     # Events that are watched are the program's own: of signallers that overlap it reads a mixture, as without us.
     is_mixed = resets == "watch" and int(quirks.get("workers", 1)) > 1
     own = own_results(ran, bits, exact=not is_mixed)
-    if traits & ASKING or (traits & KEEPING and quirks.get("host_reset", "works") != "works"):
-        # Which operation it means is not known, or what it reads cannot be used again: that is said.
-        false = [failure for failure in own if failure.startswith("the device wrote")]
-        if bool(false) == bool(untimed.read(ran.folder)["user_query_untranslated"]):
-            own = [failure for failure in own if failure not in false]
+    verdict.readings = sum(words[0] in ("ticks", "written") for words in ran.journal)
+    # Which operation a query means may not be known, or what it reads cannot be used again: that is said.
+    false = [failure for failure in own if failure.startswith("the device wrote")]
+    verdict.said = untimed.read(ran.folder)["user_query_untranslated"]
+    is_false = bool(traits & ASKING or (traits & KEEPING and quirks.get("host_reset", "works") != "works"))
+    if (verdict.said and row is None) or (is_false and bool(false) == bool(verdict.said)):
+        verdict.false_readings = len(false)
+        own = [failure for failure in own if failure not in false]
     verdict.failures += own
     _check_locks(ran, verdict)
     _check_levels(ran, verdict, quirks)

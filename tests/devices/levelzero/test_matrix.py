@@ -15,8 +15,9 @@ import lanescope
 from effort import EFFORT
 from lanescope.analysis import check
 from native import matrix_mutants, matrix_programs
-from native.matrix_programs import Program, is_legal
+from native.matrix_programs import answered, is_legal
 from native.matrix_run import FAULTS, QUIRKS, THREADED, Bench, Case, examine, fresh, own_results
+from native.matrix_writers import Program
 
 # The first test of a session compiles the driver, the recorder and the programs.
 pytestmark = pytest.mark.timeout(1200)
@@ -191,12 +192,12 @@ def test_sanitizers_find_nothing(sanitized, tmp_path):
 
 
 @pytest.mark.parametrize("first", range(0, 80, 10))
-@pytest.mark.parametrize("hard", [False, True], ids=["any", "again"])
+@pytest.mark.parametrize("kind", ["any", "hard"])
 @pytest.mark.parametrize("world", ["works", "sticky", "view"])
-def test_random_programs(bench, tmp_path, world, hard, first):
+def test_random_programs(bench, tmp_path, world, kind, first):
     """Every run is timed, whatever host resets do, and whatever waits for the host meanwhile."""
     group = matrix_programs.run_group(
-        bench, range(first, first + 10), world, tmp_path, hard=hard, timeline=first % 40 == 0
+        bench, range(first, first + 10), world, tmp_path, kind=kind, timeline=first % 40 == 0
     )
     assert group.failures == {}
     assert group.verdict.results == group.verdict.runs
@@ -215,10 +216,102 @@ def test_a_program_that_fails_is_found_in_its_group(bench, tmp_path, monkeypatch
         return verdict
 
     monkeypatch.setattr(matrix_programs, "examine", examine)
-    group = matrix_programs.run_group(bench, range(2, 5), "works", tmp_path, hard=False)
+    group = matrix_programs.run_group(bench, range(2, 5), "works", tmp_path)
     assert group.alone
     assert group.failures == {3: ["this one"]}
     assert group.verdict.runs > 10
+
+
+@pytest.mark.parametrize("first", range(0, 80, 20))
+@pytest.mark.parametrize("world", ["works", "sticky", "view"])
+def test_random_programs_that_query_and_reset_events(bench, tmp_path, world, first):
+    """What queries in lists and the host read is right, or said to be that of another operation; the rest is timed."""
+    group = matrix_programs.run_group(bench, range(first, first + 20), world, tmp_path, kind="queries")
+    assert group.failures == {}
+    assert group.verdict.results + group.verdict.untimed["read_by_device"] <= group.verdict.runs
+    assert group.verdict.results > 0.9 * group.verdict.runs
+    assert group.verdict.readings - group.verdict.false_readings > 50
+
+
+#: Programs of which a query was wrong once: their lists, and what the device says of their query.
+QUERIES = {
+    "behind a reset in its own list": (
+        {"L": ("regular", "out-of-order", "compute")},
+        ["op L A a -", "barrier L B - -", "event_reset L a", "barrier L C - -", "query L Q a - a", "op L D a -"],
+        ["close L", "execute qc L", "sync_queue qc", "tell Q ? 0"],
+    ),
+    "of the first of two that are not over": (
+        {"L": ("immediate", "out-of-order", "copy"), "M": ("immediate", "in-order", "compute")},
+        ["op L A a -", "op L B a b", "query M Q a - a", "op M C b -"],
+        ["sync_list L", "sync_list M", "tell Q ? 0"],
+    ),
+    "of a list that was executed, and has got another operation": (
+        {"L": ("immediate", "in-order", "compute"), "M": ("regular", "in-order", "copy")},
+        ["op M A a -", "close M", "execute qk M", "sync_queue qk", "reset M", "op M B a b", "query L Q a - a"],
+        ["op L C b -", "close M", "execute qk M", "sync_queue qk", "tell Q ? 0"],
+    ),
+    "of the first of two of a list that runs again": (
+        {"L": ("regular", "in-order", "copy"), "M": ("immediate", "in-order", "compute")},
+        ["op L A a -", "op L B a b", "close L", "execute qk L", "op M C b -", "sync_queue qk", "sync_list M"],
+        [
+            "host_reset a",
+            "host_reset b",
+            "query M Q a - a",
+            "op M D b -",
+            "execute qk L",
+            "sync_queue qk",
+            "tell Q ? 0",
+        ],
+    ),
+    "of the first of two of a list that resets the event in between": (
+        {"L": ("regular", "out-of-order", "compute"), "M": ("regular", "in-order", "compute")},
+        ["op L A a -", "barrier L B - -", "event_reset L a", "op L C a -", "close L", "query M Q a - a", "close M"],
+        ["execute qc M", "execute qc L", "sync_queue qc", "tell Q ? 0"],
+    ),
+    "that has not run when what it reads runs again": (
+        {"L": ("regular", "out-of-order", "copy"), "M": ("immediate", "in-order", "compute")},
+        ["op L A a b", "close L", "host_signal b", "execute qk L", "sync_queue qk", "host_reset b", "wait M g"],
+        ["query M Q a b a", "execute qk L", "host_signal g", "sync_queue qk", "tell Q ? 0"],
+    ),
+}
+
+
+@pytest.mark.parametrize("name", QUERIES)
+def test_a_query_reads_what_it_would_or_is_said_not_to(bench, tmp_path, name):
+    lists, *steps = QUERIES[name]
+    events = {"a": "ticks", "b": "plain", "g": "plain"}
+    quirks = {"order": "free", "reset_clears": 1}
+    program = one_thread(*steps[0], *steps[1], lists=lists, events=events).renamed("o")
+    program = answered(program, quirks)
+    assert program is not None
+    assert [step[0] for step in program.threads[0]].count("tell") == 1
+    for host_read in (False, True):
+        verdict = matrix_programs.run_program(bench, program, quirks, tmp_path, host_read=host_read)
+        assert verdict.failures == []
+        assert verdict.said or verdict.untimed["read_by_device"]
+
+
+def test_a_query_reads_what_the_list_signals_that_was_executed_last(bench, tmp_path):
+    lists = dict.fromkeys("LM", ("regular", "in-order", "copy")) | {"N": ("immediate", "in-order", "compute")}
+    appended = ["op L A a -", "host_reset a", "op M B a -", "close L", "close M"]
+    runs = [
+        (
+            f"execute qk {name}",
+            "sync_queue qk",
+            f"query N {mark} a - a",
+            "sync_list N",
+            f"tell {mark} ? 0",
+            "host_reset a",
+        )
+        for name, mark in (("L", "P"), ("M", "Q"), ("L", "R"))
+    ]
+    program = one_thread(*appended, *(step for run in runs for step in run), lists=lists).renamed("o")
+    program = answered(program, {})
+    assert program is not None
+    assert [step[2:] for step in program.threads[0] if step[0] == "tell"] == [("oA", "1"), ("oB", "1"), ("oA", "2")]
+    for host_read in (False, True):
+        verdict = matrix_programs.run_program(bench, program, {}, tmp_path, host_read=host_read)
+        assert (verdict.failures, verdict.said, verdict.untimed) == ([], 0, Counter())
 
 
 @pytest.mark.parametrize("resets", ["watch", "off"])
@@ -226,7 +319,7 @@ def test_random_programs_where_nothing_may_be_added(bench, tmp_path, resets):
     """What is timed is right, what is not is said."""
     failures, results, runs = [], 0, 0
     for seed in range(16):
-        program, quirks = matrix_programs.legal_program(seed, "sticky", hard=seed % 2 == 0)
+        program, quirks = matrix_programs.legal_program(seed, "sticky", kind="hard" if seed % 2 == 0 else "any")
         verdict = matrix_programs.run_program(
             bench, program, quirks, tmp_path, host_read=bool(seed % 4 < 2), resets=resets
         )
@@ -253,7 +346,7 @@ def one_thread(*steps, lists=None, events=None):
     return Program(
         lists or {"L": ("immediate", "out-of-order", "compute"), "M": ("regular", "in-order", "copy")},
         {"qc": "compute", "qk": "copy"},
-        events or {"a": True, "g": False},
+        events or {"a": "ticks", "g": "plain"},
         (tuple(tuple(step.split()) for step in steps),),
     )
 

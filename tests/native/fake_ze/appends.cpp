@@ -223,11 +223,13 @@ ze_result_t zeCommandListAppendEventReset(ze_command_list_handle_t list, ze_even
     FAKE_ZE_ENTER(zeCommandListAppendEventReset);
     auto* event = find<Event>(handle);
     if (event == nullptr) return ZE_RESULT_ERROR_INVALID_NULL_HANDLE;
+    if (event->is_counter) oddity("counter-based event reset");
     Command command = named("zeCommandListAppendEventReset");
     command.uses.emplace_back(event);
     command.effect = [event](Device&) {
         event->stuck.store(0, std::memory_order_release);
         event->signalled.store(0, std::memory_order_release);
+        reset_ticks(*event);
     };
     return append(list, std::move(command), nullptr, 0, nullptr);
 }
@@ -253,7 +255,8 @@ ze_result_t zeCommandListAppendQueryKernelTimestamps(ze_command_list_handle_t li
         std::vector<ze_kernel_timestamp_result_t> results;
         for (const auto& event : asked) {
             results.push_back(read_ticks(*event.object));
-            event.object->queued.fetch_sub(1);  // it is not needed any more
+            event.object->queried.fetch_sub(1);  // it is not needed any more
+            event.object->queued.fetch_sub(1);
         }
         for (size_t i = 0; i < results.size(); ++i) {
             store_words(static_cast<char*>(to) + places[i], &results[i], sizeof results[i], quirks().late_us / 4);

@@ -80,6 +80,7 @@ Quirks read() {
     read_number("FAKE_ZE_QUERY_BYTES", h.query_bytes);
     read_number("FAKE_ZE_QUERY_LIMIT", h.query_limit);
     read_word("FAKE_ZE_RECYCLE", {"0", "1"}, h.recycle);
+    read_word("FAKE_ZE_RESET_CLEARS", {"0", "1"}, h.reset_clears);
     read_number("FAKE_ZE_LATE", h.late_us);
     read_number("FAKE_ZE_TORN", h.torn_us);
     read_number("FAKE_ZE_STATUS_NS", h.status_ns);

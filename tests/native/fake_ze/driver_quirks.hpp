@@ -8,7 +8,8 @@
 //   FAKE_ZE_QUERY_ON_COPY=  an in-list timestamp query on a copy-only engine: reject (default), abort, allow
 //   FAKE_ZE_HOST_RESET=     zeEventHostReset of an event with timestamps: works (default), sticky (stays signalled), view
 //                           (the device sees it reset, the host goes on seeing it signalled until a command resets it).
-//                           The old ticks stay readable either way, as on the real driver.
+//   FAKE_ZE_RESET_CLEARS=0|1  a reset that works clears the ticks, as in the open driver (default 0: the old ones stay
+//                           readable)
 //   FAKE_ZE_QUERY_BYTES=N   memory that each timestamp query takes in its list until reset (default 10240)
 //   FAKE_ZE_QUERY_LIMIT=N   queries a list can hold; one more is ZE_RESULT_ERROR_OUT_OF_DEVICE_MEMORY (default none)
 //   FAKE_ZE_RECYCLE=0|1     the address of a destroyed handle is the next one handed out (default 1)
@@ -77,7 +78,7 @@ struct Quirks {
     QueryOnCopy query_on_copy = QueryOnCopy::reject;
     HostReset host_reset = HostReset::works;
     uint64_t query_bytes = 10240, query_limit = UINT64_MAX;
-    bool recycle = true;
+    bool recycle = true, reset_clears = false;
     uint64_t late_us = 0, torn_us = 0, status_ns = 0;
     bool unsignalled_not_ready = false;
     Order order = Order::list;

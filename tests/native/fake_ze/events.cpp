@@ -106,6 +106,7 @@ ze_result_t zeEventCounterBasedCreate(ze_context_handle_t handle, ze_device_hand
     event->context = Ref<Context>(context);
     event->signal_scope = desc->signal;
     event->wait_scope = desc->wait;
+    event->is_counter = true;
     event->signalled.store(1);  // such events are born complete
     *out = to_handle(event);
     return ZE_RESULT_SUCCESS;
@@ -137,10 +138,13 @@ ze_result_t zeEventHostReset(ze_event_handle_t handle) {
     auto* event = find<Event>(handle);
     if (event == nullptr) return ZE_RESULT_ERROR_INVALID_NULL_HANDLE;
     if (!context_lives(*event, "zeEventHostReset")) return ZE_RESULT_ERROR_INVALID_ARGUMENT;
-    if (event->queued.load() != 0) oddity("event reset while the device uses it");
+    if (event->is_counter) oddity("counter-based event reset");
+    // A query may still wait for what comes after the reset.
+    if (event->queued.load() != event->queried.load()) oddity("event reset while the device uses it");
     if (event->has_ticks && quirks().host_reset == HostReset::sticky) return ZE_RESULT_SUCCESS;
     if (event->has_ticks && quirks().host_reset == HostReset::view && event->signalled.load() != 0) event->stuck.store(1);
     event->signalled.store(0, std::memory_order_release);
+    reset_ticks(*event);
     return ZE_RESULT_SUCCESS;
 }
 

@@ -209,7 +209,10 @@ ze_result_t zeCommandListAppendGraphExt(ze_command_list_handle_t handle, ze_exec
         if (each->is_query) queried.insert(queried.end(), each->uses.begin(), each->uses.end());
         command.cost += each->cost;
     }
-    for (const auto& event : queried) event.object->queued.fetch_add(1);
+    for (const auto& event : queried) {
+        event.object->queued.fetch_add(1);
+        event.object->queried.fetch_add(1);
+    }
     command.effect = [body = graph->body, running = graph->running](Device& device) {
         const std::lock_guard lock(*running);
         for (const auto& each : body) {

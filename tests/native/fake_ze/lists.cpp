@@ -83,6 +83,9 @@ ze_result_t append(ze_command_list_handle_t handle, Command command, ze_event_ha
     if (signal != nullptr) {
         command.signal = Ref<Event>(find<Event>(signal));
         if (command.signal.object == nullptr) return ZE_RESULT_ERROR_INVALID_ARGUMENT;
+        if (command.signal.object->is_counter && !list->lane->in_order) {
+            mistake(std::string(command.api) + " signals a counter-based event in an out-of-order list");
+        }
     }
     for (uint32_t i = 0; i < count; ++i) {
         command.waits.emplace_back(find<Event>(waits[i]));

@@ -49,12 +49,14 @@ struct Event : Object {
     Ref<Context> context;
     ze_event_scope_flags_t signal_scope = 0, wait_scope = 0;
     bool has_ticks = false;
+    bool is_counter = false;              // what is submitted last to signal it is what it means
     std::atomic<uint32_t> signalled{0};
     std::atomic<uint32_t> stuck{0};       // the host sees it signalled although a reset of its own un-signalled it
     std::atomic<uint64_t> start, end;     // counter values of the last signaller, all 64 bits; start is written first
     std::atomic<uint64_t> start_ns, end_ns;
     std::atomic<Device*> device{nullptr};  // whose ticks these are
     std::atomic<int64_t> queued{0};        // submitted commands that use it and have not ended
+    std::atomic<int64_t> queried{0};       // of them, those that read its ticks
     std::atomic<int64_t> recorded{0};      // commands of lists that use it
     // The graph into which a command was captured that signals it, and the graph's serial.
     std::atomic<struct Graph*> graph_address{nullptr};

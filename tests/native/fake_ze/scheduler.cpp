@@ -51,8 +51,14 @@ void Scheduler::submit(const std::shared_ptr<Stream>& stream, const std::vector<
     for (const Submission& submission : submissions) {
         ++submission.lane->pending;
         count_use(submission.command->signal, 1);
+        if (submission.command->signal.is_alive() && submission.command->signal.object->is_counter) {
+            submission.command->signal.object->signalled.store(0, std::memory_order_release);
+        }
         for (const auto& event : submission.command->waits) count_use(event, 1);
-        for (const auto& event : submission.command->uses) count_use(event, 1);
+        for (const auto& event : submission.command->uses) {
+            count_use(event, 1);
+            if (submission.command->is_query && event.is_alive()) event.object->queried.fetch_add(1);
+        }
         stream->instances.push_back(new Instance{submission.command, submission.lane, stream, batch, ++sequence_,
                                                  submission.run, 0, false});
     }

@@ -18,9 +18,13 @@ ze_kernel_timestamp_result_t result_of(uint64_t start, uint64_t end) {
 }
 
 ze_kernel_timestamp_result_t read_ticks(const Event& event) {
-    // Whether it is signalled is not asked: the ticks of the last signaller outlive a reset.
+    // Whether it is signalled is not asked: the ticks of the last signaller may outlive a reset.
     if (event.device.load() == nullptr) return {{poison, poison}, {poison, poison}};
     return result_of(event.start.load(std::memory_order_acquire), event.end.load(std::memory_order_acquire));
+}
+
+void reset_ticks(Event& event) {
+    if (quirks().reset_clears) event.device.store(nullptr);
 }
 
 void store_words(void* to, const void* from, size_t size, uint64_t pause_us) {

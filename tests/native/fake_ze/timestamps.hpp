@@ -19,6 +19,9 @@ ze_kernel_timestamp_result_t result_of(uint64_t start, uint64_t end);
 // The timestamps that a query of this event gets now.
 ze_kernel_timestamp_result_t read_ticks(const Event& event);
 
+// What a reset that works does to them.
+void reset_ticks(Event& event);
+
 // Copy words so that a host thread that polls them sees each whole: words with release order where aligned.
 void store_words(void* to, const void* from, size_t size, uint64_t pause_us);
 

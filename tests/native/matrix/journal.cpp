@@ -35,6 +35,15 @@ void note(const std::string& line) {
     page() += '\n';
 }
 
+void tell_written(const std::string& mark, const ze_kernel_timestamp_result_t& found, const std::string& run) {
+    std::string line = "written " + mark + " " + run;
+    for (const uint64_t value : {found.global.kernelStart, found.global.kernelEnd, found.context.kernelStart,
+                                 found.context.kernelEnd}) {
+        line += " " + std::to_string(value);
+    }
+    note(line);
+}
+
 size_t noted() { return page().capacity(); }
 
 std::string thread_number() {

@@ -14,10 +14,15 @@
 // Threads do not meet in here: a lock of ours would hide races of the recorder's.
 #pragma once
 
+#include <level_zero/ze_api.h>
+
 #include <cstddef>
 #include <string>
 
 void note(const std::string& line);
+
+// Note what a query has written, which must be the timestamps of that run of that command.
+void tell_written(const std::string& mark, const ze_kernel_timestamp_result_t& found, const std::string& run = "1");
 
 // The number of this thread.
 std::string thread_number();

@@ -2,10 +2,13 @@
 //
 //   list NAME immediate|regular in-order|out-of-order compute|copy
 //   queue NAME compute|copy
-//   event NAME ticks|plain
+//   event NAME ticks|plain|counter     counter: with timestamps, signalled by in-order lists only, and never reset
 //   thread                             what follows is done by one more thread
 //   op|barrier LIST MARK SIGNAL WAITS  SIGNAL and WAITS: names of events with commas, or -
-//   signal LIST EVENT; wait LIST WAITS
+//   query LIST MARK EVENT SIGNAL WAITS the device writes the timestamps of EVENT
+//   tell MARK OF RUN                   note what that query has written: it must be those of run RUN of the command OF
+//   ticks EVENT OF RUN                 the same, of what the host reads
+//   signal|event_reset LIST EVENT; wait LIST WAITS
 //   close|reset|destroy LIST
 //   execute QUEUE LIST...            in one call; with the fence of the first one
 //   sync_list LIST; sync_queue QUEUE; sync_fence LIST; sync_event|poll EVENT
@@ -19,6 +22,7 @@
 #include <sstream>
 #include <thread>
 
+#include "journal.hpp"
 #include "rows.hpp"
 
 namespace {
@@ -31,7 +35,8 @@ public:
 
     void declare(const Words& words) {
         if (words[0] == "event") {
-            events_[words[1]] = std::make_unique<Event>(world_, words[1], words[2] == "ticks");
+            const bool is_counter = words[2] == "counter";
+            events_[words[1]] = std::make_unique<Event>(world_, words[1], words[2] != "plain", is_counter);
         } else if (words[0] == "list") {
             const Shape shape = {words[2] == "immediate", words[3] == "in-order", words[4] == "compute"};
             lists_[words[1]] = std::make_unique<Work>(world_, words[1], shape);
@@ -48,6 +53,8 @@ public:
     void prepare(const Words& words) {
         if (words[0] == "op") {
             world_.kernel(words[2]);
+        } else if (words[0] == "query") {
+            queries_[words[2]] = static_cast<ze_kernel_timestamp_result_t*>(world_.memory(sizeof(ze_kernel_timestamp_result_t)));
         } else if (words[0] == "execute") {
             // Fences of a list's runs, on the queue that they run on.
             auto& fence = fences_.at(words[2]);
@@ -65,6 +72,14 @@ public:
             } else {
                 lists_.at(words[1])->barrier(words[2], signal, several(words[4]));
             }
+        } else if (what == "query") {
+            query(words);
+        } else if (what == "tell") {
+            tell_written(words[2], *queries_.at(words[1]), words[3]);
+        } else if (what == "ticks") {
+            events_.at(words[1])->tell_ticks(words[2], std::stoi(words[3]));
+        } else if (what == "event_reset") {
+            lists_.at(words[1])->reset_event(*events_.at(words[2]));
         } else if (what == "signal") {
             lists_.at(words[1])->signal(*events_.at(words[2]));
         } else if (what == "wait") {
@@ -113,6 +128,18 @@ public:
     }
 
 private:
+    void query(const Words& words) {
+        const Work& list = *lists_.at(words[1]);
+        ze_event_handle_t asked = events_.at(words[3])->handle();
+        const Event* signal = words[4] == "-" ? nullptr : events_.at(words[4]).get();
+        std::vector<ze_event_handle_t> waits;
+        for (const Event* event : several(words[5])) waits.push_back(event->handle());
+        list.mark(words[2]);
+        CHECK(zeCommandListAppendQueryKernelTimestamps, list.handle(), 1, &asked, queries_.at(words[2]), nullptr,
+              signal == nullptr ? nullptr : signal->handle(), static_cast<uint32_t>(waits.size()), waits.data());
+        list.appended(words[2], "zeCommandListAppendQueryKernelTimestamps", signal != nullptr);
+    }
+
     std::vector<const Event*> several(const std::string& names) const {
         std::vector<const Event*> found;
         std::istringstream parts(names);
@@ -127,6 +154,7 @@ private:
     std::map<std::string, std::unique_ptr<Work>> lists_;
     std::map<std::string, ze_command_queue_handle_t> queues_;
     std::map<std::string, ze_fence_handle_t> fences_;
+    std::map<std::string, ze_kernel_timestamp_result_t*> queries_;  // what they write
 };
 
 void run_program(const std::vector<Words>& lines) {

@@ -7,15 +7,6 @@
 
 namespace {
 
-void tell_written(const std::string& mark, const ze_kernel_timestamp_result_t& found) {
-    std::string line = "written " + mark + " 1";
-    for (const uint64_t value : {found.global.kernelStart, found.global.kernelEnd, found.context.kernelStart,
-                                 found.context.kernelEnd}) {
-        line += " " + std::to_string(value);
-    }
-    note(line);
-}
-
 // A regular list that has one query, whose result is looked at after each run.
 class Reader {
 public:

@@ -53,8 +53,17 @@ void* newer_function(const char* name) { return dlsym(RTLD_DEFAULT, name); }
 
 // --- events
 
-Event::Event(World& world, std::string name, bool has_ticks)
+Event::Event(World& world, std::string name, bool has_ticks, bool is_counter)
     : world_(world), name_(std::move(name)), has_ticks_(has_ticks) {
+    if (is_counter) {
+        constexpr uint32_t immediate_and_regular = 3;
+        const fake_ze::ze_event_counter_based_desc_t counter = {
+            0x00020031, nullptr, immediate_and_regular | (has_ticks ? fake_ze::counter_based_flag_device_timestamp : 0u),
+            ZE_EVENT_SCOPE_FLAG_HOST, 0};
+        check(NEWER(zeEventCounterBasedCreate)(world.context(), world.device(), &counter, &handle_),
+              "zeEventCounterBasedCreate");
+        return;
+    }
     ze_event_pool_desc_t desc = {};
     desc.stype = ZE_STRUCTURE_TYPE_EVENT_POOL_DESC;
     desc.flags = ZE_EVENT_POOL_FLAG_HOST_VISIBLE;
@@ -67,7 +76,7 @@ Event::Event(World& world, std::string name, bool has_ticks)
 
 Event::~Event() {
     CHECK(zeEventDestroy, handle_);
-    CHECK(zeEventPoolDestroy, pool_);
+    if (pool_ != nullptr) CHECK(zeEventPoolDestroy, pool_);
 }
 
 void Event::create() {

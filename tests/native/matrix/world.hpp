@@ -36,7 +36,8 @@ class World;
 
 class Event {
 public:
-    Event(World& world, std::string name, bool has_ticks);
+    // `is_counter`: one that is never reset, and means what was last submitted to signal it.
+    Event(World& world, std::string name, bool has_ticks, bool is_counter = false);
     ~Event();
     Event(const Event&) = delete;
 
@@ -59,7 +60,7 @@ private:
     World& world_;
     std::string name_;
     bool has_ticks_;
-    ze_event_pool_handle_t pool_ = nullptr;
+    ze_event_pool_handle_t pool_ = nullptr;  // null: it has a counter
     ze_event_handle_t handle_ = nullptr;
 };
 

@@ -157,7 +157,12 @@ namespace {
 
 struct Route {
     void *tell, *pass;   // pass: null where nothing is to be done
-    bool is_collecting;
+    bool is_collecting, is_for_timing;
+
+    bool has_work() const {
+        if (pass == nullptr || (is_for_timing && !tracer::state().options.timing)) return false;
+        return !is_collecting || tracer::live_lists.load(std::memory_order_relaxed) != 0;
+    }
 };
 
 template <Function F, InterceptPath W>
@@ -165,7 +170,7 @@ Route route_of() {
     using Its = Entry<F, W>;
     void* pass = nullptr;
     if constexpr (Its::is_followed) pass = reinterpret_cast<void*>(&Its::pass);
-    return {reinterpret_cast<void*>(&Its::tell), pass, is_collecting<F>};
+    return {reinterpret_cast<void*>(&Its::tell), pass, is_collecting<F>, is_for_timing<F>};
 }
 
 // What a route depends on changes under different locks, or none: it is chosen, and stored, by one thread at a time.
@@ -194,7 +199,7 @@ void choose(InterceptPath way, size_t function) {
     void* to = targets[place][function].load(std::memory_order_relaxed);
     if (told[function].load(std::memory_order_relaxed)) {
         to = one.tell;
-    } else if (one.pass != nullptr && !(one.is_collecting && tracer::live_lists.load(std::memory_order_relaxed) == 0)) {
+    } else if (one.has_work()) {
         to = one.pass;
     }
     routes[place][function].store(to, std::memory_order_release);

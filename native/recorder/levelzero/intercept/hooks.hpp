@@ -101,6 +101,10 @@ struct Hook {};
 template <Function F>
 inline constexpr bool is_collecting = false;
 
+// Whether what is done besides is for timed operations only: where none are, there is nothing to do.
+template <Function F>
+inline constexpr bool is_for_timing = false;
+
 // Where each entry goes on: to the driver as long as there is nothing else to do. A call that is not recorded costs one
 // jump so.
 extern std::atomic<void*> routes[way_count][function_count];

@@ -115,8 +115,8 @@ void on_pool_shared(Handle pool);
 void on_event_created(Handle pool, Handle event);
 // Something signals or resets an event besides the operations of lists.
 void on_foreign_use(Handle event);
-// The program resets an event, or appends a command that will.
-void on_event_reset(Handle event, bool is_by_host);
+// The program resets an event; a command list, a command that will: null: the host does it.
+void on_event_reset(Handle event, Handle list);
 void on_event_destroyed(Call& call, Handle event);
 // Puts the ticks of the operation that signalled an event in the place of those of our command that handed it on; false:
 // they are those of the operation. `shift_ns`: how much earlier they are on the device's clock, begin and end.

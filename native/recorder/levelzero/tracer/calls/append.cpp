@@ -10,34 +10,11 @@ namespace lanescope::levelzero::tracer {
 
 namespace {
 
-// The current event of the program; null if out of memory.
-UserEvent* user_event(State& all, Context* context, Handle handle) {
-    if (UserEvent* found = all.events.find(handle)) return found;
-    UserEvent* made = all.free_events;
-    if (made != nullptr) {
-        all.free_events = made->next;
-    } else {
-        made = new (std::nothrow) UserEvent;
-        if (made == nullptr) return nullptr;
-    }
-    if (!all.events.add(handle, made)) {
-        made->next = all.free_events;
-        all.free_events = made;
-        return nullptr;
-    }
-    *made = UserEvent{};
-    made->id = ++all.last_event;
-    made->handle = handle;
-    made->context = context;
-    made->has_ticks = all.ticked.find(handle) != nullptr;
-    return made;
-}
-
 void set_untimed(State& all, Handle event) {
     if (event == nullptr) return;
     if (UserEvent* known = all.events.find(event)) {
         known->untimed_last = true;
-        known->is_reset = known->is_asked = false;
+        forget_resets(*known);
         forget_last(*known);
     }
     set_foreign(all, event);
@@ -47,44 +24,6 @@ Reason why_untimed(const List* list) {
     if (list == nullptr) return Reason::unknown_list;
     if (list->untimed != Reason::none) return list->untimed;
     return list->capture != 0 ? Reason::capturing : Reason::none;
-}
-
-// A query of the program reads other ticks than it would without us: that is said.
-void count_false_query(State& all, List& list) {
-    ++all.untimed[static_cast<size_t>(Reason::user_query_untranslated)];
-    count_untimed(list, Reason::user_query_untranslated);
-}
-
-// A query of a regular list that reads what another list signals may run after each of several signallers.
-void keep_for_query(UserEvent& user, InjectedEvent& event, List& reader) {
-    if (reader.immediate) return;
-    if (user.kept == nullptr && event.keeper == nullptr) {
-        user.kept = &event;
-        event.keeper = &user;
-        event.reader = event.pins == 0 ? &reader : nullptr;
-    } else if (event.reader != &reader) {
-        event.reader = nullptr;
-    }
-}
-
-// What a command signals in the place of the program's event: where a query of the program that may run again reads an
-// earlier one, that one again if it is free.
-InjectedEvent* stand_in(State& all, List& list, UserEvent* user, ResultBatch& batch) {
-    if (user == nullptr) return acquire_event(list);
-    if (user->is_asked) count_false_query(all, list);
-    InjectedEvent* kept = user->kept;
-    if (kept == nullptr) {
-        forget_last(*user);
-        return acquire_event(list);
-    }
-    // Who signals the event again knows that both have ended.
-    for (List* other : {user->newest == nullptr ? nullptr : chunk_of(*user->newest).list, kept->reader}) {
-        if (other != nullptr && other != &list) collect_results(all, batch, true, other);
-    }
-    forget_last(*user);
-    if (reuse_event(*kept, list)) return kept;
-    count_false_query(all, list);
-    return acquire_event(list);
 }
 
 // Gives back what was taken for an operation that the driver refused: it is the last of its list.
@@ -221,8 +160,8 @@ void begin_append(Append& append) {
                         if (user != nullptr) {
                             op->user = user;
                             op->user_id = user->id;
-                            user->newest = op;
-                            user->untimed_last = user->is_reset = user->is_asked = false;
+                            set_newest(*user, *op);
+                            user->untimed_last = false;
                         }
                         // It is awaited from here on: another thread may see it end before the driver returns to us.
                         if (list->immediate) {
@@ -257,57 +196,6 @@ void begin_untimed_append(Append& append) {
     if (stream == nullptr) return;
     append.is_told = true;
     append.op_id = stream->next_operation();
-}
-
-void translate(Append& append, u32 count, const Handle* events) {
-    if (append.op == nullptr || events == nullptr || count == 0) return;
-    State& all = state();
-    append.events = append.events_here;
-    if (count > sizeof append.events_here / sizeof *append.events_here) {
-        append.made = static_cast<Handle*>(std::malloc(usize{count} * sizeof(Handle)));
-        if (append.made == nullptr) {
-            append.events = nullptr;
-            return;
-        }
-        append.events = append.made;
-    }
-    // The driver refuses or fails as it would alone.
-    if (!copy_of_program(append.events, events, usize{count} * sizeof(Handle))) {
-        append.events = nullptr;
-        return;
-    }
-    StateLock lock;
-    for (u32 i = 0; i < count; ++i) {
-        UserEvent* event = user_event(all, append.data->context, append.events[i]);
-        if (event == nullptr || event->is_read) continue;
-        TimedOp* op = event->newest;
-        if (op != nullptr && op->how == TimestampSource::watched) continue;  // its event is the program's
-        InjectedEvent* injected = op != nullptr ? op->injected : event->last;
-        const bool is_behind_reset = event->is_reset && append.data->immediate;
-        const bool runs_again = op != nullptr && !chunk_of(*op).list->immediate;
-        const bool is_new = injected == nullptr && event->seen == 0 && !event->untimed_last;
-        if (is_new || (is_behind_reset && !runs_again)) {
-            // What will signal it is not known yet, and this query goes to the driver now.
-            event->is_read = true;
-            continue;
-        }
-        if (event->untimed_last) {
-            event->is_read = !append.data->immediate;  // it may run again for one that would be timed
-            continue;
-        }
-        event->is_asked |= is_behind_reset;
-        auto* pin = injected == nullptr || op == append.op ? nullptr : new (std::nothrow) QueryRef;
-        if (pin == nullptr) {
-            // The ticks will be those of the command that handed its signal on.
-            count_false_query(all, *append.data);
-            continue;
-        }
-        *pin = {injected, append.op->pins};
-        append.op->pins = pin;
-        if (op == nullptr || chunk_of(*op).list != append.data) keep_for_query(*event, *injected, *append.data);
-        ++injected->pins;
-        append.events[i] = injected->event;
-    }
 }
 
 Result end_append(Append& append, Result result) {

@@ -20,7 +20,10 @@ void begin_execution(List& list, bool is_suppressed) {
         // Else what hands the signal on would see that of the run before. In ordered lists it comes behind the operation,
         // and where resets fail they are of no use.
         const bool is_reset = list.rerun == Rerun::reset && !(list.in_order && list.reads_at_end);
-        if ((op.run > 0 || list.was_captured) && is_reset) driver().zeEventHostReset(op.injected->event);
+        const bool is_again = op.run > 0 || list.was_captured;
+        if (is_again && (is_reset || list.rerun == Rerun::prologue) && op.injected != nullptr) before_rerun(all, list, op);
+        if (is_again && is_reset) driver().zeEventHostReset(op.injected->event);
+        signal_next(all, list, op);
         if (list.was_captured && op.user != nullptr && op.user->id == op.user_id) op.user->untimed_last = false;
         reset_cell(op);
         ++op.run;

@@ -278,11 +278,13 @@ INSTEAD(zeEventHostSignal, Handle event) {
 }
 INSTEAD(zeCommandListAppendEventReset, Handle list, Handle event) {
     tracer::on_foreign_use(event);
-    tracer::on_event_reset(event, false);
+    tracer::on_event_reset(event, list);
     return next(list, event);
 }
+template <>
+inline constexpr bool is_for_timing<Function::zeEventHostReset> = true;
 INSTEAD(zeEventHostReset, Handle event) {
-    tracer::on_event_reset(event, true);
+    tracer::on_event_reset(event, nullptr);
     return next(event);
 }
 

@@ -80,29 +80,6 @@ void recycle_event(InjectedEvent& event, bool was_used, List* list) {
     }
 }
 
-void unpin(TimedOp& op) {
-    while (QueryRef* pin = op.pins) {
-        InjectedEvent& event = *pin->event;
-        op.pins = pin->next;
-        delete pin;
-        if (event.reader == chunk_of(op).list) event.reader = nullptr;
-        if (--event.pins != 0) continue;
-        if (event.keeper != nullptr) event.keeper->kept = nullptr;
-        event.keeper = nullptr;
-        if (event.is_recycled) recycle_event(event, true);
-    }
-}
-
-bool reuse_event(InjectedEvent& event, const List& list) {
-    const Resets resets = list.context->resets;
-    const bool is_free = event.is_recycled && event.context == list.context && event.reader != nullptr &&
-                         event.reader != &list && event.reader->live == 0 && resets != Resets::fail &&
-                         driver().zeEventHostReset(event.event) == success &&
-                         (resets == Resets::work || driver().zeEventQueryStatus(event.event) == not_ready);
-    if (is_free) event.is_recycled = false;
-    return is_free;
-}
-
 bool ensure_signal_constant(Context& context) {
     if (context.signal_constant != nullptr) return true;
     const HostMemoryDesc desc = {stype_host_memory_desc, nullptr, 0};

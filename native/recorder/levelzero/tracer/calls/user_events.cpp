@@ -1,9 +1,65 @@
 // The program's own events: their ends, and their timestamps, which are those of our command that signalled them.
+#include <new>
+
 #include "stream/events.hpp"
 #include "tracer/state/internal.hpp"
 #include "tracer/tracer.hpp"
 
 namespace lanescope::levelzero::tracer {
+
+UserEvent* user_event(State& all, Context* context, Handle handle) {
+    if (UserEvent* found = all.events.find(handle)) return found;
+    UserEvent* made = all.free_events;
+    if (made != nullptr) {
+        all.free_events = made->next;
+    } else {
+        made = new (std::nothrow) UserEvent;
+        if (made == nullptr) return nullptr;
+    }
+    if (!all.events.add(handle, made)) {
+        made->next = all.free_events;
+        all.free_events = made;
+        return nullptr;
+    }
+    *made = UserEvent{};
+    made->id = ++all.last_event;
+    made->handle = handle;
+    made->context = context;
+    made->has_ticks = all.ticked.find(handle) != nullptr;
+    return made;
+}
+
+void forget_resets(UserEvent& event) {
+    event.is_reset = event.is_reset_in_list = event.is_asked = event.is_again = event.is_overtaken = false;
+    event.reset_in = 0;
+}
+
+void set_newest(UserEvent& event, TimedOp& op) {
+    const bool is_first = event.newest == nullptr && event.seen == 0 && !event.untimed_last;
+    const bool is_again = !is_first && !event.is_reset && !event.is_reset_in_list;
+    const List* list = chunk_of(op).list;
+    event.is_among = !list->immediate && event.newest != nullptr && chunk_of(*event.newest).list == list;
+    forget_resets(event);
+    event.is_again = is_again;
+    event.newest = &op;
+}
+
+void signal_next(State& all, List& list, TimedOp& op) {
+    if (op.user == nullptr || op.user->id != op.user_id || op.how == TimestampSource::watched) return;
+    UserEvent& event = *op.user;
+    const List* before = event.newest == nullptr ? nullptr : chunk_of(*event.newest).list;
+    if (before != &list) {
+        if (event.is_asked) count_false_query(all, list);
+        set_newest(event, op);
+        return;
+    }
+    // A list that runs again signals it as often as before.
+    const bool is_again = event.is_again;
+    forget_resets(event);
+    event.is_again = is_again;
+    event.is_among = event.is_among || event.newest != &op;
+    event.newest = &op;
+}
 
 void on_event_destroyed(Call& call, Handle handle) {
     State& all = state();
@@ -30,13 +86,20 @@ void on_event_destroyed(Call& call, Handle handle) {
     emit<Record::event_end>(call.now(), number(handle));
 }
 
-void on_event_reset(Handle handle, bool is_by_host) {
+void on_event_reset(Handle handle, Handle list_handle) {
     State& all = state();
     if (local.holds || !all.options.timing) return;
     StateLock lock;
     UserEvent* event = all.events.find(handle);
-    // Where the host's resets do nothing, the event stays signalled, and its ticks are those that it had.
-    if (event != nullptr && (!is_by_host || event->context->resets != Resets::fail)) event->is_reset = true;
+    if (event == nullptr) return;
+    if (list_handle != nullptr) {
+        const List* list = find_list(all, list_handle);
+        event->reset_in = list == nullptr ? 0 : list->id;
+        event->is_reset_in_list = true;
+    } else if (event->context->resets != Resets::fail) {
+        // Where the host's resets do nothing, the event stays signalled, and its ticks are those that it had.
+        event->is_reset = true;
+    }
 }
 
 bool own_ticks(Handle handle, Ticks& ticks, i64 (*shift_ns)[2]) {

@@ -136,6 +136,7 @@ void keep_for_user(State& all, TimedOp& op, const Ticks& ticks) {
     if (event->seen == 0 || op.submitted > event->seen || static_cast<i64>(ahead) >= 0) {
         event->result = ticks;
         event->seen = all.sequence;
+        event->is_overtaken = event->newest != &op;
     }
 }
 

@@ -39,9 +39,6 @@ InjectedEvent* acquire_event(List& list);
 void recycle_event(InjectedEvent& event, bool was_used, List* list = nullptr);
 // Gives back the event that has the ticks of a program's event that is signalled anew, or goes.
 void forget_last(UserEvent& user);
-// Takes one again that a query of the program reads, for an operation of a list. False: it is in use, or stays signalled.
-bool reuse_event(InjectedEvent& event, const List& list);
-void unpin(TimedOp& op);
 // A plain event that the host resets, for one list of the recorder; false where the driver refuses.
 bool make_gate(Handle context, Handle& event, Handle& pool);
 // Whether the host memory that chains copy from is there.
@@ -53,6 +50,26 @@ Reason choose_rerun(const State& all, const Context& context, const Device* devi
 // Finds out whether resets work. Without the state mutex.
 void probe_reset_support(Handle context, Device& device, u32 ordinal);
 void forget_probe(Probe& probe);
+
+// --- the program's events, and its queries of them (user_events.cpp, queries.cpp) --------------------------------------
+
+// The current event of the program; null if out of memory.
+UserEvent* user_event(State& all, Context* context, Handle handle);
+// What signals it was appended, or is not timed: resets before do not count any more.
+void forget_resets(UserEvent& event);
+// An operation that signals it is appended.
+void set_newest(UserEvent& event, TimedOp& op);
+// An operation of a list that is submitted is the next that signals its event.
+void signal_next(State& all, List& list, TimedOp& op);
+// A query of the program may read other ticks than it would without us: that is said.
+void count_false_query(State& all, List& list);
+// What a command signals in the place of the program's event: where a query of the program that may run again reads an
+// earlier one, that one again if it is free.
+InjectedEvent* stand_in(State& all, List& list, UserEvent* user, ResultBatch& batch);
+// An operation is about to run again, and its event is reset before.
+void before_rerun(State& all, List& list, TimedOp& op);
+// A query goes, or has run.
+void unpin(TimedOp& op);
 
 // --- timed operations (timed_ops.cpp) ------------------------------------------------------------------------------
 

@@ -39,6 +39,7 @@ struct InjectedEvent {
     Context* context = nullptr;
     InjectedEvent* next = nullptr;  // free ones
     u32 pins = 0;                   // queries of the program that will read it
+    struct QueryRef* readers = nullptr;  // those
     bool is_recycled = false;       // given back while pinned
     // One that a query in a regular list reads, which may run again: the program's event that it replaces, and the list.
     struct UserEvent* keeper = nullptr;
@@ -80,8 +81,13 @@ struct UserEvent {
     TimedOp* newest = nullptr;     // the newest operation that signals it, as long as its injected event exists
     bool untimed_last = false;  // it was last signalled by something that is not timed
     bool is_read = false;       // a query in a command list reads it itself, so nothing stands in for it
-    bool is_reset = false;      // the program has reset it since the newest operation was appended
+    // Since the newest operation was appended, the host has reset it; or a list got a command that does, the last time this.
+    bool is_reset = false, is_reset_in_list = false;
+    u32 reset_in = 0;
     bool is_asked = false;      // and then a query that runs once took its ticks to be those of a closed list's next run
+    bool is_again = false;      // nothing had reset it when the newest operation was appended, and others signalled it before
+    bool is_among = false;      // the closed list of the newest operation has others that signal it, reset in between or not
+    bool is_overtaken = false;  // one of those ended after the newest one
     bool has_ticks = false;     // queries may ask for its timestamps
     InjectedEvent* last = nullptr;  // what was signalled in its place, of an operation that is forgotten: for queries
     InjectedEvent* kept = nullptr;  // what a query that may run again reads in its place
@@ -91,7 +97,10 @@ struct UserEvent {
 // An injected event that a query of the program reads.
 struct QueryRef {
     InjectedEvent* event;
-    QueryRef* next;
+    QueryRef* next;             // of the query
+    TimedOp* query;
+    bool is_for_next;           // it reads the next run of what signals the event, not the last one
+    QueryRef *other, **at;      // of the event: the next one, and what points at this one
 };
 
 // One timed operation of a list.
