@@ -8,14 +8,18 @@
 
 #include <algorithm>
 #include <array>
+#include <atomic>
 #include <chrono>
 #include <cstdint>
 #include <cstdlib>
 #include <cstring>
 #include <map>
 #include <mutex>
+#include <shared_mutex>
+#include <system_error>
 #include <thread>
 #include <utility>
+#include <vector>
 
 #include "bind/module.hpp"
 #include "bind/prompt_thread.hpp"
@@ -45,30 +49,35 @@ size_t resident_of_files(int statm) {
     return std::strtoull(next, nullptr, 10) * static_cast<size_t>(sysconf(_SC_PAGESIZE));
 }
 
-// All such memory of the process, and the thread that keeps it small while there is any.
+// All such memory of the process, and the threads that keep it small while there is any: one on each processor, as work
+// on one processor makes pages resident while a thread waits for its turn on another.
 class Mapped {
 public:
     void add(void* data, size_t size) {
+        // On a busy machine the threads that watch may have to wait: what arrays made before is not to add up meanwhile.
+        if ((made_ += size) > most_resident) forget_pages();
         const std::lock_guard lock(changing_);
-        // On a busy machine the thread that watches may have to wait: what arrays made before is not to add up meanwhile.
-        made_ += size;
-        if (made_ > most_resident) forget();
         pieces_[reinterpret_cast<uintptr_t>(data)] = size;
-        if (!is_watched_) {
-            std::thread([this] { watch(); }).detach();
-            is_watched_ = true;
+        for (Watcher& watcher : watchers_) {
+            if (watcher.is_at_work) continue;
+            try {
+                std::thread([this, &watcher] { watch(watcher); }).detach();
+                watcher.is_at_work = true;
+            } catch (const std::system_error&) {
+                break;  // one is enough where the machine is not busy, and whoever makes arrays gives back, too
+            }
         }
     }
 
     // Bytes of the piece that begins at an address; 0 where none does.
     size_t size_of(const void* data) {
-        const std::lock_guard lock(changing_);
+        const std::shared_lock lock(changing_);
         const auto found = pieces_.find(reinterpret_cast<uintptr_t>(data));
         return found == pieces_.end() ? 0 : found->second;
     }
 
     void forget_pages() {
-        const std::lock_guard lock(changing_);
+        const std::shared_lock lock(changing_);
         forget();
     }
 
@@ -80,12 +89,26 @@ public:
     }
 
 private:
+    struct Watcher {
+        int processor;  // -1: any
+        bool is_at_work = false;
+    };
+
+    static std::vector<Watcher> watchers_of_processors() {
+        std::vector<Watcher> found;
+        for (const int processor : lanescope::bind::processors_to_measure_on()) found.push_back({processor});
+        if (found.empty()) found.push_back({-1});
+        return found;
+    }
+
+    // The lock is held, and shared: who waits for a processor in here must not keep others from giving back.
     void forget() {
         made_ = 0;
         for (const auto& [data, size] : pieces_) madvise(reinterpret_cast<void*>(data), size, MADV_DONTNEED);
     }
 
-    void watch() {
+    void watch(Watcher& watcher) {
+        if (watcher.processor >= 0) lanescope::bind::stay_on(watcher.processor);
         lanescope::bind::ask_for_prompt_turns();
         const int statm = open("/proc/self/statm", O_RDONLY | O_CLOEXEC);
         // And of libraries, which may be loaded meanwhile. What is read while pages are given back is resident again: of the
@@ -95,23 +118,28 @@ private:
         size_t next = 0;
         while (true) {
             std::this_thread::sleep_for(every);
-            const std::lock_guard lock(changing_);
-            if (pieces_.empty()) {
-                is_watched_ = false;
-                break;
+            {
+                const std::shared_lock lock(changing_);
+                if (!pieces_.empty()) {
+                    const auto resident = resident_of_files(statm);
+                    if (resident != 0 && resident <= *std::min_element(rest.begin(), rest.end()) + most_resident) continue;
+                    forget();
+                    rest[next++ % rest.size()] = resident_of_files(statm);
+                    continue;
+                }
             }
-            const auto resident = resident_of_files(statm);
-            if (resident != 0 && resident <= *std::min_element(rest.begin(), rest.end()) + most_resident) continue;
-            forget();
-            rest[next++ % rest.size()] = resident_of_files(statm);
+            const std::lock_guard lock(changing_);
+            if (!pieces_.empty()) continue;
+            watcher.is_at_work = false;
+            break;
         }
         if (statm >= 0) close(statm);
     }
 
-    std::mutex changing_;
+    std::shared_mutex changing_;  // alone for those who map and unmap
     std::map<uintptr_t, size_t> pieces_;
-    size_t made_ = 0;  // bytes that arrays were made of since pages were given back
-    bool is_watched_ = false;
+    std::atomic<size_t> made_{0};  // bytes that arrays were made of since pages were given back
+    std::vector<Watcher> watchers_ = watchers_of_processors();
 };
 
 // Never destroyed: arrays may outlive everything else.

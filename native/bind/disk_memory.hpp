@@ -6,8 +6,8 @@
 
 namespace lanescope::bind {
 
-// Pages of a file without a name, all zeros at first. A thread gives back what is resident of all of them together
-// as soon as it is more than some MiB; nothing is lost by that.
+// Pages of a file without a name, all zeros at first. Threads give back what is resident of all of them
+// together as soon as it is more than some MiB; nothing is lost by that.
 class DiskMemory {
 public:
     // nullptr where the folder cannot have such a file, or has too little room.

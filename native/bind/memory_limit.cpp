@@ -52,6 +52,22 @@ size_t resident_of(int statm) {
     return std::strtoull(next, nullptr, 10) * static_cast<size_t>(sysconf(_SC_PAGESIZE));
 }
 
+// Keep a file open until the process has ended.
+void keep_open(const std::filesystem::path& path) {
+    (void)!open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+}
+
+// Remove a file, or a folder with all that is in it. Others work on meanwhile, and take more memory: the room of large files
+// takes long to give back, so that is left to the system, which does it when the process has ended, as they are open.
+void remove_at_once(const std::filesystem::path& path) {
+    std::error_code ignored;
+    keep_open(path);
+    for (std::filesystem::recursive_directory_iterator each(path, ignored), end; !ignored && each != end; each.increment(ignored)) {
+        if (each->is_regular_file(ignored)) keep_open(each->path());
+    }
+    std::filesystem::remove_all(path, ignored);
+}
+
 // Measures until it is destroyed, or ends the process: one thread on each processor.
 class MemoryLimit {
 public:
@@ -119,10 +135,7 @@ private:
 
     [[noreturn]] void end() const {
         const std::lock_guard lock(changing);  // and never given back: nothing is begun any more
-        for (const std::string& path : unfinished) {
-            std::error_code ignored;
-            std::filesystem::remove_all(path, ignored);
-        }
+        for (const std::string& path : unfinished) remove_at_once(path);
         size_t written = 0;
         while (written < message_.size()) {
             const ssize_t count = write(STDERR_FILENO, message_.data() + written, message_.size() - written);

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import json
+from contextlib import redirect_stdout
 from enum import IntEnum
+from io import StringIO
 from pathlib import Path
 
 import numpy as np
-import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -45,11 +46,33 @@ def printed(capsys, **content):
 @given(st.dictionaries(st.text(min_size=1).filter(lambda name: name != "schema"), VALUES))
 @settings(max_examples=some(300))
 def test_any_document_is_that_of_the_standard_library(content):
-    with pytest.MonkeyPatch.context() as patch:
-        lines = []
-        patch.setattr("builtins.print", lines.append)
+    with redirect_stdout(StringIO()) as out:
         print_json("lanescope.test/1", **content)
-    assert lines == [json.dumps({"schema": "lanescope.test/1", **content}, indent=2, default=str)]
+    assert out.getvalue() == json.dumps({"schema": "lanescope.test/1", **content}, indent=2, default=str) + "\n"
+
+
+@given(st.lists(VALUES), VALUES)
+@settings(max_examples=some(100))
+def test_what_is_iterated_is_the_list_of_it(rows, behind):
+    with redirect_stdout(StringIO()) as streamed:
+        print_json("lanescope.test/1", rows=iter(rows), behind=behind)
+    assert (
+        streamed.getvalue()
+        == json.dumps({"schema": "lanescope.test/1", "rows": rows, "behind": behind}, indent=2, default=str) + "\n"
+    )
+
+
+def test_what_is_iterated_is_printed_before_the_next_comes():
+    seen = []
+
+    def rows(out):
+        for row in range(3):
+            seen.append(out.getvalue().count("row"))
+            yield f"row {row}"
+
+    with redirect_stdout(StringIO()) as out:
+        print_json("lanescope.test/1", all=rows(out))
+    assert seen == [0, 1, 2]
 
 
 def test_named_tuples_and_empty_containers(capsys):

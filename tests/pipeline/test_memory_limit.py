@@ -38,6 +38,7 @@ with limited(256 << 20, "too much\\n", 7):
     with atomic_file.scratch() as folder, atomic_file.atomic_writer("out.bin") as out:
         (folder / "spilled").write_bytes(b"spilled")
         (folder / "below").mkdir()
+        (folder / "below" / "spilled").write_bytes(b"spilled")
         out.write(b"begun")
         out.flush()
         print(sorted(path.name[:11] for path in Path().iterdir()), flush=True)
@@ -134,6 +135,43 @@ with limited(1 << 30, "", 7), large_arrays_on_disk(1 << 20):
         pytest.skip("the system does not tell the slices of threads, or has one for all")
     done = ran(slices, tmp_path)
     assert (done.returncode, done.stdout) == (0, "100000 100000\n"), done.stderr
+
+
+@pytest.mark.skipif(
+    not hasattr(os, "sched_getaffinity") or len(os.sched_getaffinity(0)) > 8, reason="too many processors"
+)
+def test_arrays_on_disk_are_watched_on_each_processor_as_long_as_there_are_any(tmp_path):
+    """Work on one processor makes pages resident while a thread waits for its turn on another."""
+    code = """
+import os, time
+import numpy as np
+from lanescope.source.disk_arrays import large_arrays_on_disk
+everywhere = {(each,) for each in os.sched_getaffinity(0)}
+def bound():
+    threads = [int(thread.name) for thread in Path("/proc/self/task").iterdir()]
+    found = []
+    for thread in threads:
+        try:
+            found.append(tuple(os.sched_getaffinity(thread)))
+        except ProcessLookupError:
+            pass
+    return [each for each in found if len(each) == 1]
+def until(is_so):
+    end = time.monotonic() + 60
+    while not is_so() and time.monotonic() < end:
+        time.sleep(0.001)
+    return is_so()
+for _ in range(2):
+    with large_arrays_on_disk(1 << 20):
+        kept = [np.ones(2 << 20, np.uint8) for _ in range(3)]
+    print(until(lambda: sorted(bound()) == sorted(everywhere)))
+    del kept
+    print(until(lambda: not bound()))
+"""
+    if len(os.sched_getaffinity(0)) == 1:
+        pytest.skip("all threads are on the one processor")
+    done = ran(code, tmp_path)
+    assert (done.stdout, done.returncode) == ("True\n" * 4, 0), done.stderr
 
 
 def has_slices_of_threads():

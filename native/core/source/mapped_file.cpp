@@ -6,6 +6,7 @@
 
 #include <cstdint>
 #include <mutex>
+#include <shared_mutex>
 
 namespace lanescope::source {
 namespace {
@@ -17,7 +18,8 @@ struct Watched {
 };
 constexpr size_t kMost = 32;
 Watched watched[kMost];
-std::mutex changing;
+// Shared by those who give pages back: one of them that waits for a processor must not keep the others from it.
+std::shared_mutex changing;
 struct sigaction before;
 size_t page_size = 4096;
 
@@ -79,7 +81,7 @@ std::unique_ptr<MappedFile> MappedFile::map(int descriptor, size_t size) {
 }
 
 void MappedFile::forget_pages() {
-    const std::lock_guard lock(changing);
+    const std::shared_lock lock(changing);
     for (const Watched& one : watched) {
         // All but the last page, which is private: no reader writes to the others.
         const uintptr_t begin = one.begin, end = one.end;

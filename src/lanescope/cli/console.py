@@ -43,7 +43,10 @@ def check_output(path: str, inputs: Sequence[str] = (), *, force: bool, is_folde
 
 
 def print_json(schema: str, **content: Any) -> None:
-    """Print one JSON document with the name and version of its schema."""
+    """Print one JSON document with the name and version of its schema.
+
+    An iterator is printed as a list, as it comes: nothing of it is kept.
+    """
     import json
 
     plain: dict[type, Callable[[Any], str]] = {
@@ -51,7 +54,24 @@ def print_json(schema: str, **content: Any) -> None:
         int: int.__repr__,
         type(None): _null,
     }
-    print(_indented({"schema": schema, **content}, "\n", plain))
+    separator = "{\n  "
+    for name, value in {"schema": schema, **content}.items():
+        sys.stdout.write(f"{separator}{plain[str](name)}: ")
+        if isinstance(value, Iterator):
+            sys.stdout.writelines(_listed(value, plain))
+        else:
+            sys.stdout.write(_indented(value, "\n  ", plain))
+        separator = ",\n  "
+    sys.stdout.write("\n}\n")
+
+
+def _listed(values: Iterator[Any], plain: Mapping[type, Callable[[Any], str]]) -> Iterator[str]:
+    """Yield the list of some values in the outermost container, as ``_indented`` has it."""
+    separator, newline = "[", "\n    "
+    for value in values:
+        yield f"{separator}{newline}{_indented(value, newline, plain)}"
+        separator = ","
+    yield "[]" if separator == "[" else "\n  ]"
 
 
 def _indented(value: Any, newline: str, plain: Mapping[type, Callable[[Any], str]]) -> str:

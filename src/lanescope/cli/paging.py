@@ -187,6 +187,17 @@ def streamed_part(
     return found, Page(args, verb, of, first, len(found), total)
 
 
+def counted_part(
+    args: argparse.Namespace, verb: str, rows: Iterator[Row], total: int, *, of: str = "rows"
+) -> tuple[Iterator[Row], Page]:
+    """Return the rows that the user asks for of an answer with so many, as they come; errors as ``start``."""
+    first = start(args, verb)
+    count = max(total - first, 0)
+    if args.limit:
+        count = min(count, args.limit)
+    return islice(rows, first, first + count), Page(args, verb, of, first, count, total)
+
+
 def _digest(args: argparse.Namespace, verb: str) -> str:
     from hashlib import sha256
 

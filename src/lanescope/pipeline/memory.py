@@ -15,10 +15,11 @@ from lanescope.errors import UsageError
 
 #: Smallest limit: interpreter and libraries take most of it.
 LEAST = 192 << 20
-#: Left for what is allocated between two measurements and until the process has ended, bytes: up to 9 MiB were seen.
+#: Left for what is allocated between two measurements and until the process has ended, bytes: up to 17 MiB were seen of
+#: what the least limit is enough for.
 _RESERVE = 16 << 20
-#: At least this share of the limit, one of so many.
-_RESERVE_SHARE = 32
+#: At least this share of the limit, one of so many: what needs more allocates more at a time, of 512 MiB 30 MiB.
+_RESERVE_SHARE = 16
 #: Larger arrays than this share of the limit, one of so many, are on disk.
 _LARGE_SHARE = 128
 _SUFFIXES = {"KiB": 10, "MiB": 20, "GiB": 30, "TiB": 40, "": 0}

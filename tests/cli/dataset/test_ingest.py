@@ -6,16 +6,19 @@ import shutil
 import subprocess
 import sys
 import time
+from contextlib import nullcontext
 from pathlib import Path
 
 import pytest
 
 from cli.dataset.contents import content
 from effort import FULL
+from lanescope._native import core
 from lanescope.io.dataset import compact, tables
 from lanescope.io.dataset.records import Catalog
 from lanescope.io.dataset.store import LocalStore, open_store
 from lanescope.pipeline import session
+from lanescope.pipeline.dataset import workers
 from lanescope.pipeline.dataset.one_capture import Work, ingest_one
 
 #: Ingests into a new folder again and again, each time in a process of its own that is killed right before the next
@@ -108,6 +111,26 @@ def test_ingesting_again_changes_nothing(fleet, whole, tmp_path, jobs):
         assert ingest(fleet, "-o", out, jobs=jobs).returncode == 0
         assert files(out) == files(whole)
         assert content(out) == content(whole)
+
+
+@pytest.mark.parametrize("memory", [None, 256 << 20])
+def test_a_worker_keeps_freed_memory_unless_it_is_limited(fleet, tmp_path, memory, monkeypatch):
+    kept = []
+    keep = core.keep_freed_memory
+    monkeypatch.setattr(core, "keep_freed_memory", lambda: kept.append(keep()))
+    # What a limit does is for processes of their own; here it would hold for all tests that come behind.
+    monkeypatch.setattr(workers, "limited", lambda *_: nullcontext())
+    work = Work(str(fleet / "train/r0.json"), str(tmp_path / "out"), memory=memory)
+    assert workers.ingest_within(work).status == "ingested"
+    assert kept == [True] * (memory is None)
+
+
+def test_a_command_keeps_freed_memory(call, fleet, tmp_path, monkeypatch):
+    kept = []
+    keep = core.keep_freed_memory
+    monkeypatch.setattr(core, "keep_freed_memory", lambda: kept.append(keep()))
+    assert call("ingest", fleet / "train/r0.json", "-o", tmp_path / "out", "--jobs", "1").status == 0
+    assert kept == [True]
 
 
 @pytest.mark.full

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import argparse
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from lanescope.cli.arguments import add_dataset, add_format, add_input, add_window
 from lanescope.cli.check_settings import CheckSettings, add_settings, check_settings
 from lanescope.cli.console import echo, print_json, warn
 from lanescope.cli.context import close, window_of
-from lanescope.cli.paging import add_paging, is_paged, part, streamed_part
+from lanescope.cli.paging import add_paging, counted_part, is_paged, part
 from lanescope.cli.reading import is_dataset, opened, passed
 from lanescope.cli.settings import FAIL_ON, Settings
 from lanescope.cli.tables import add_formats, print_wrapped
@@ -195,11 +195,12 @@ def _document(args: argparse.Namespace, report: _Report) -> dict[str, Any]:
     everything, sound = report.totals
     # What is listed: the evidence where it is asked for, else the findings.
     findings = report.findings
-    evidence: list[EvidenceRow] | None = None
+    evidence: Iterator[EvidenceRow] | None = None
     if report.evidence is None:
         findings, page = part(args, "check", findings, of="findings")
     else:
-        evidence, page = streamed_part(args, "check", report.evidence.result(), of="evidence")
+        rows = report.evidence
+        evidence, page = counted_part(args, "check", rows.result(), len(rows), of="evidence")
     content: dict[str, Any] = {
         **report.window,
         **page.described(),
@@ -210,5 +211,5 @@ def _document(args: argparse.Namespace, report: _Report) -> dict[str, Any]:
         "settings": {**report.settings._asdict(), "file": report.settings.file or None},
     }
     if evidence is not None:
-        content["evidence"] = [row._asdict() for row in evidence]
+        content["evidence"] = (row._asdict() for row in evidence)
     return content

@@ -90,6 +90,10 @@ def _placed(args: argparse.Namespace, works: Sequence[Work]) -> Iterator[Outcome
     if args.on != "local":
         yield from cluster.ingest_on(args.on, works)
         return
+    if args.memory is None:
+        from lanescope._native import core
+
+        core.keep_freed_memory()  # a command ends with its work
     yield from workers.ingest_local(works, args.jobs or workers.default_jobs())
 
 

@@ -59,6 +59,10 @@ def ingest_local(works: Sequence[Work], jobs: int) -> Iterator[Outcome]:
 
 def ingest_within(work: Work) -> Outcome:
     """Ingest a capture in a worker, whose process ends if it takes more memory than it may."""
+    if work.memory is None:
+        from lanescope._native import core
+
+        core.keep_freed_memory()  # the worker is of this command, and has the next capture in the same memory
     with limited(work.memory, "", _TOO_LARGE):
         return ingest_one(work)
 
