@@ -446,8 +446,8 @@ private:
                 break;
             }
             case What::ticks:
-                // A driver may refuse where the host does not see it signalled.
-                if (signalled_[target] || stuck_[target]) answers_[index(step.question)] = timestamps(step.target);
+                // A driver may refuse where the host does not see it signalled, and a reset may clear what it has.
+                if (signalled_[target] && !stuck_[target]) answers_[index(step.question)] = timestamps(step.target);
                 break;
         }
     }

@@ -127,7 +127,7 @@ void translate(Append& append, u32 count, const Handle* events) {
     StateLock lock;
     for (u32 i = 0; i < count; ++i) {
         UserEvent* event = user_event(all, append.data->context, append.events[i]);
-        if (event == nullptr || event->is_read) continue;
+        if (event == nullptr) continue;
         TimedOp* op = event->newest;
         if (op != nullptr && op->how == TimestampSource::watched) continue;  // its event is the program's
         InjectedEvent* injected = op != nullptr ? op->injected : event->last;
@@ -135,6 +135,11 @@ void translate(Append& append, u32 count, const Handle* events) {
         const bool is_behind_own_reset = event->is_reset_in_list && event->reset_in == append.data->id;
         const bool is_behind_reset = is_behind_own_reset || (event->is_reset && append.data->immediate);
         const bool runs_again = signals != nullptr && signals != append.data && !signals->immediate;
+        if (event->is_read) {
+            // A closed list may signal it that was made before.
+            if (runs_again && !is_behind_own_reset) count_false_query(all, *append.data);
+            continue;
+        }
         const bool is_new = injected == nullptr && event->seen == 0 && !event->untimed_last;
         if (is_new || (is_behind_reset && !runs_again)) {
             // What will signal it is not known yet, and this query goes to the driver now.
@@ -146,7 +151,7 @@ void translate(Append& append, u32 count, const Handle* events) {
             continue;
         }
         // A list that has such a command may run before this query, or after it.
-        const bool may_be_reset = event->is_reset_in_list && append.data->immediate;
+        const bool may_be_reset = (event->is_reset_in_list || event->is_perhaps_reset) && append.data->immediate;
         event->is_asked |= is_behind_reset || (may_be_reset && runs_again);
         auto* pin = injected == nullptr || op == append.op ? nullptr : new (std::nothrow) QueryRef;
         // Else the ticks will be those of the command that handed its signal on.

@@ -30,7 +30,7 @@ UserEvent* user_event(State& all, Context* context, Handle handle) {
 }
 
 void forget_resets(UserEvent& event) {
-    event.is_reset = event.is_reset_in_list = event.is_asked = event.is_again = event.is_overtaken = false;
+    event.is_reset = event.is_reset_in_list = event.is_perhaps_reset = event.is_asked = event.is_again = event.is_overtaken = false;
     event.reset_in = 0;
 }
 
@@ -99,6 +99,8 @@ void on_event_reset(Handle handle, Handle list_handle) {
     } else if (event->context->resets != Resets::fail) {
         // Where the host's resets do nothing, the event stays signalled, and its ticks are those that it had.
         event->is_reset = true;
+    } else {
+        event->is_perhaps_reset = true;
     }
 }
 

@@ -84,6 +84,7 @@ struct UserEvent {
     // Since the newest operation was appended, the host has reset it; or a list got a command that does, the last time this.
     bool is_reset = false, is_reset_in_list = false;
     u32 reset_in = 0;
+    bool is_perhaps_reset = false;  // by the host, which does not see the effect: the device may
     bool is_asked = false;      // and then a query that runs once took its ticks to be those of a closed list's next run
     bool is_again = false;      // nothing had reset it when the newest operation was appended, and others signalled it before
     bool is_among = false;      // the closed list of the newest operation has others that signal it, reset in between or not
