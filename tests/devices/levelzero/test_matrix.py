@@ -268,6 +268,11 @@ QUERIES = {
         ["op L A a -", "barrier L B - -", "event_reset L a", "op L C a -", "close L", "query M Q a - a", "close M"],
         ["execute qc M", "execute qc L", "sync_queue qc", "tell Q ? 0"],
     ),
+    "between two of its own list that has no order": (
+        {"L": ("regular", "out-of-order", "compute")},
+        ["op L A a b", "query L Q a g a", "op L B a -", "close L"],
+        ["execute qc L", "sync_event g", "host_signal b", "sync_queue qc", "tell Q ? 0"],
+    ),
     "that has not run when what it reads runs again": (
         {"L": ("regular", "out-of-order", "copy"), "M": ("immediate", "in-order", "compute")},
         ["op L A a b", "close L", "host_signal b", "execute qk L", "sync_queue qk", "host_reset b", "wait M g"],

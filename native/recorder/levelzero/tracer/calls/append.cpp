@@ -160,6 +160,7 @@ void begin_append(Append& append) {
                         if (user != nullptr) {
                             op->user = user;
                             op->user_id = user->id;
+                            before_another_signal(all, *list, *user);
                             set_newest(*user, *op);
                             user->untimed_last = false;
                         }

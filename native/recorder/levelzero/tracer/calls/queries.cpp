@@ -86,6 +86,15 @@ InjectedEvent* stand_in(State& all, List& list, UserEvent* user, ResultBatch& ba
     return acquire_event(list);
 }
 
+void before_another_signal(State& all, List& list, const UserEvent& event) {
+    const TimedOp* before = event.newest;
+    const bool is_apart = event.is_reset_in_list || (event.is_reset && list.immediate);
+    if (before == nullptr || before->injected == nullptr || list.in_order || is_apart) return;
+    for (const QueryRef* pin = before->injected->readers; pin != nullptr; pin = pin->other) {
+        if (chunk_of(*pin->query).list == &list) count_false_query(all, list);
+    }
+}
+
 void unpin(TimedOp& op) {
     while (QueryRef* pin = op.pins) {
         InjectedEvent& event = *pin->event;
