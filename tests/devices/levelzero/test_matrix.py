@@ -268,6 +268,11 @@ QUERIES = {
         ["op L A a -", "barrier L B - -", "event_reset L a", "op L C a -", "close L", "query M Q a - a", "close M"],
         ["execute qc M", "execute qc L", "sync_queue qc", "tell Q ? 0"],
     ),
+    "of a list that gets a second signaller while it waits": (
+        {"L": ("regular", "out-of-order", "compute"), "M": ("immediate", "in-order", "compute")},
+        ["op L A a b", "query M Q a - a", "op L B a -", "close L", "op M C b -"],
+        ["execute qc L", "sync_queue qc", "tell Q ? 0"],
+    ),
     "between two of its own list that has no order": (
         {"L": ("regular", "out-of-order", "compute")},
         ["op L A a b", "query L Q a g a", "op L B a -", "close L"],

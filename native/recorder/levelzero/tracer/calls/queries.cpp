@@ -88,10 +88,13 @@ InjectedEvent* stand_in(State& all, List& list, UserEvent* user, ResultBatch& ba
 
 void before_another_signal(State& all, List& list, const UserEvent& event) {
     const TimedOp* before = event.newest;
-    const bool is_apart = event.is_reset_in_list || (event.is_reset && list.immediate);
-    if (before == nullptr || before->injected == nullptr || list.in_order || is_apart) return;
+    if (before == nullptr || before->injected == nullptr || event.is_reset_in_list) return;
     for (const QueryRef* pin = before->injected->readers; pin != nullptr; pin = pin->other) {
-        if (chunk_of(*pin->query).list == &list) count_false_query(all, list);
+        // A reset by the host tells which is meant, but does not stand between two commands of a closed list.
+        List* reader = chunk_of(*pin->query).list;
+        const bool is_apart = reader == &list ? list.in_order || (event.is_reset && list.immediate)
+                                              : event.is_reset || !pin->query->live;
+        if (!is_apart) count_false_query(all, *reader);
     }
 }
 

@@ -66,7 +66,8 @@ void count_false_query(State& all, List& list);
 // What a command signals in the place of the program's event: where a query of the program that may run again reads an
 // earlier one, that one again if it is free.
 InjectedEvent* stand_in(State& all, List& list, UserEvent* user, ResultBatch& batch);
-// An operation that signals it is about to be appended: in a list without order a query before may read either.
+// An operation that signals it is about to be appended: a query that is in a list without order, or has not run, may read
+// either.
 void before_another_signal(State& all, List& list, const UserEvent& event);
 // An operation is about to run again, and its event is reset before.
 void before_rerun(State& all, List& list, TimedOp& op);
