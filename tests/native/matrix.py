@@ -232,7 +232,6 @@ def main(given: Sequence[str] | None = None) -> int:
     parser.add_argument("--round", type=int, metavar="R", help="every row under every quirk, in the Rth way of each")
     parser.add_argument("--world", default="", choices=("", "works", "sticky", "view"), help="what host resets do")
     parser.add_argument("--kind", default="any", choices=tuple(WRITERS), help="of random programs: matrix_writers.py")
-    parser.add_argument("--hard", dest="kind", action="store_const", const="hard", help="--kind hard")
     parser.add_argument("--resets", default="auto", choices=("auto", "watch", "off"), help="--event-resets")
     arguments = parser.parse_args(given)
     # Detecting undefined behavior costs little compared with the address checks of gcc.

@@ -45,8 +45,8 @@ constexpr uint32_t flow_places = 3;
 bool split_by_place(const FlowEvents& events, std::span<const int64_t> source, std::span<const int64_t> destination,
                     std::span<const int64_t> left, std::span<const int64_t> arrived, std::span<uint32_t> group);
 
-// Number the flows from 1, group by group and inside of one in their order. `sizes`, of all groups, is filled with how
-// many flows each has. Empty: a flow is of no group.
+// Number the flows from 1, group by group and inside of one in their order. `sizes`, of all groups that there are, is
+// filled with how many flows each has.
 std::vector<uint32_t> number_by_group(std::span<const uint32_t> group, std::span<int64_t> sizes);
 
 // What flows do at events first .. first + count: those of event i are [start[i], start[i + 1]), in the order of the flows,
