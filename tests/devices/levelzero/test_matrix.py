@@ -273,6 +273,16 @@ QUERIES = {
         ["op L A a b", "query M Q a - a", "op L B a -", "close L", "op M C b -"],
         ["execute qc L", "sync_queue qc", "tell Q ? 0"],
     ),
+    "of a list that is reset before it runs, and signals the event anew": (
+        {"L": ("regular", "out-of-order", "compute"), "M": ("immediate", "out-of-order", "compute")},
+        ["op L A a -", "query M Q a - a", "reset L", "op L B a -", "close L"],
+        ["execute qc L", "sync_list M", "sync_queue qc", "tell Q ? 0"],
+    ),
+    "of the next run of a list that is reset instead": (
+        {"L": ("regular", "out-of-order", "copy"), "M": ("immediate", "out-of-order", "compute")},
+        ["op L A a -", "close L", "execute qk L", "sync_queue qk", "host_reset a", "query M Q a - a", "reset L"],
+        ["op L B a -", "close L", "execute qk L", "sync_list M", "sync_queue qk", "tell Q ? 0"],
+    ),
     "between two of its own list that has no order": (
         {"L": ("regular", "out-of-order", "compute")},
         ["op L A a b", "query L Q a g a", "op L B a -", "close L"],

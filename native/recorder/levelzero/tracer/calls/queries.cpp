@@ -119,6 +119,14 @@ void before_rerun(State& all, List& list, TimedOp& op) {
     for (QueryRef* pin = event.readers; pin != nullptr; pin = pin->other) pin->is_for_next = false;
 }
 
+void before_clear(State& all, const List& list, const TimedOp& op) {
+    if (op.injected == nullptr) return;
+    for (const QueryRef* pin = op.injected->readers; pin != nullptr; pin = pin->other) {
+        List* reader = chunk_of(*pin->query).list;
+        if (reader != &list && (op.run == 0 || pin->is_for_next)) count_false_query(all, *reader);
+    }
+}
+
 void translate(Append& append, u32 count, const Handle* events) {
     if (append.op == nullptr || events == nullptr || count == 0) return;
     State& all = state();

@@ -71,6 +71,8 @@ InjectedEvent* stand_in(State& all, List& list, UserEvent* user, ResultBatch& ba
 void before_another_signal(State& all, List& list, const UserEvent& event);
 // An operation is about to run again, and its event is reset before.
 void before_rerun(State& all, List& list, TimedOp& op);
+// The list of an operation is about to be cleared: queries in other lists may wait for a run that never comes.
+void before_clear(State& all, const List& list, const TimedOp& op);
 // A query goes, or has run.
 void unpin(TimedOp& op);
 

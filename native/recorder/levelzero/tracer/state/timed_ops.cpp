@@ -201,7 +201,10 @@ void clear_list(List& list, DeferredFree& left) {
     if (list.was_captured) leave_to_graphs(list);
     for (OpChunk* chunk = list.first; chunk != nullptr; chunk = chunk->next) {
         for (u32 i = 0; i < chunk->used; ++i) {
-            if (!chunk->ops[i].released) release(chunk->ops[i]);
+            TimedOp& op = chunk->ops[i];
+            if (op.released) continue;
+            before_clear(state(), list, op);
+            release(op);
         }
     }
     while (list.first != nullptr) free_chunk(list, *list.first);
