@@ -9,8 +9,7 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Mapping, Sequence
-from heapq import heappop, heappush
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -18,6 +17,7 @@ import numpy.typing as npt
 
 from lanescope._native import core
 from lanescope.devices.aie import config, schema
+from lanescope.devices.aie.emit.recordings import Noted, Recordings
 from lanescope.devices.aie.emit.rows import RowEmitter, ShardRows, register_records
 from lanescope.devices.aie.emit.runs import Runs
 from lanescope.devices.aie.emit.summary import STOP, Summary
@@ -41,10 +41,6 @@ if TYPE_CHECKING:
 I64 = npt.NDArray[np.int64]
 U32 = npt.NDArray[np.uint32]
 U8 = npt.NDArray[np.uint8]
-#: What the core noted, by shard: rows of events.
-Noted = Sequence[tuple[Shard, I64]]
-#: Place of a note in the dump (offset, shard, number), recording, and slot that it asserts for the first time.
-LaneNote = tuple[int, int, int, int, int]
 
 BLOCK_BYTES = 1 << 20
 #: Slices that are collected before they go out as a batch. What a larger one takes goes back to the system, which
@@ -89,7 +85,6 @@ class AieDecoder:
         self._headers_added = 0
         self._read = 0
         self._word_count = 0
-        self._ordinals: dict[int, int] = {}
 
         self._builder = TraceBuilder(
             TimeBase(epoch_kind="first_event", time_unit="cycles" if self._frequency is None else "ns"),
@@ -149,6 +144,7 @@ class AieDecoder:
         self._rows = RowEmitter(self._builder, self._tracks, self._frequency)
         self._summary = Summary(self._builder, self._tracks, self._input, self._rows.to_ts)
         self._derived = DerivedState(self._builder, self._tracks, self._input, self._rows.to_ts)
+        self._recordings = Recordings(self._scanner, self._runs, self._tracks, self._derived)
         self._most_rows = core.AieTimeline.SLICE_ROOM + 4 * capture.main.size  # that anything but Repeats may bring
         self._entries = np.empty((_ENTRIES, 4), np.int32)
         # Those of one block are decoded while the next ones are dealt out.
@@ -394,37 +390,9 @@ class AieDecoder:
                 self._rows.add_points(tick, times, value, rows.tags(tag), has_flags=rows.has_flags(tag))
         self._derived.settle()
 
-    # --- recordings and their tracks --------------------------------------------------------------------------
-
     def _take(self, noted: Noted) -> None:
-        """Take what the core noted, and make the tracks that it needs, in the order of the dump."""
-        slots = [notes.SlotNotes(events) for _, events in noted]
-        # Of units of many recordings nearly all slots have lanes: only notes of others wait for their turn.
-        waiting: list[LaneNote] = []
-        for number, (shard, _) in enumerate(noted):
-            known = len(shard.segments)
-            for recording in slots[number].masks:
-                if recording < known:
-                    self._await_lanes(waiting, slots[number], number, recording, shard.segments[recording])
-        segment = len(self._tracks.groups) - 1
-        for row in notes.recording_notes([events for _, events in noted]):
-            number = row[-2]
-            if waiting:
-                self._add_lanes(waiting, (row[notes.OFFSET], number, row[-1]))
-            shard = noted[number][0]
-            if row[notes.KIND] == notes.SEGMENT:
-                segment += 1
-                recording = len(shard.segments)
-                shard.segments.append(segment)
-                self._add_segment(shard.source(row[notes.DETAIL] >> 8), row)
-                if recording in slots[number].masks:
-                    self._await_lanes(waiting, slots[number], number, recording, segment)
-                continue
-            ended = shard.segments[row[notes.RECORDING]]
-            self._runs.end(ended, row[notes.TICK])
-            if self._derived.needs_ends:
-                self._derived.end_recording(ended, row[notes.TICK])
-        self._add_lanes(waiting, None)
+        """Take what the core noted: recordings with their tracks, then gaps."""
+        self._recordings.take(noted)
         for shard, events in noted:
             if len(events):
                 kept = events[events[:, notes.KIND] != notes.SLOT]
@@ -434,32 +402,11 @@ class AieDecoder:
                 self._derived.add_gaps(gaps[:, (notes.RECORDING, notes.TICK)].tolist())
                 self._summary.add_gaps(gaps)
 
-    def _await_lanes(
-        self, waiting: list[LaneNote], slots: notes.SlotNotes, number: int, recording: int, segment: int
-    ) -> None:
-        """Put the notes of slots of a recording into a heap by their place in the dump, if any has no lane."""
-        if self._tracks.lacks(segment, slots.masks[recording]):
-            for offset, index, slot in slots.of(recording):
-                heappush(waiting, (offset, number, index, segment, slot))
-
-    def _add_lanes(self, waiting: list[LaneNote], until: tuple[int, int, int] | None) -> None:
-        """Make the lanes that wait and lie before a place in the dump; None: all."""
-        while waiting and (until is None or waiting[0][:3] < until):
-            *_, segment, slot = heappop(waiting)
-            self._tracks.add_lane(segment, slot)
-
-    def _add_segment(self, source: int, row: list[int]) -> None:
-        mode, is_restart = row[notes.DETAIL] >> 1 & 3, row[notes.DETAIL] & 1
-        ordinal = self._ordinals[source] = self._ordinals.get(source, 0) + 1
-        timer = None if is_restart or mode >= notes.EXECUTION else row[notes.VALUE]
-        place = self._runs.begin(self._scanner, source, mode, timer, ordinal)
-        self._derived.add_recording(place, mode, self._runs.configs[-1])
-
     # --- the end ----------------------------------------------------------------------------------------------
 
     def _report(self) -> None:
-        tracks, summary = self._tracks, self._summary
-        segments = np.empty((len(tracks.groups), core.AIE_SEGMENT_COLUMNS), np.int64)
+        tracks, runs, summary = self._tracks, self._runs, self._summary
+        segments = np.empty((len(tracks.members), core.AIE_SEGMENT_COLUMNS), np.int64)
         for shard in self._shards:
             local = np.empty((shard.timeline.segment_count, core.AIE_SEGMENT_COLUMNS), np.int64)
             shard.timeline.segments(local)
@@ -468,16 +415,19 @@ class AieDecoder:
         columns = dict(zip(notes.SEGMENT_COLUMNS, segments.T, strict=False))
         counts = segments[:, len(notes.SEGMENT_COLUMNS) :].reshape(len(segments), len(schema.SEGMENT_STATS), 2)
         events = np.concatenate(self._noted) if self._noted else np.empty((0, core.AIE_EVENT_COLUMNS), np.int64)
-        groups = tracks.groups.values
+        groups = tracks.groups
         summary.add_instants(events, columns)
         summary.add_other_modes(columns, groups)
         summary.add_coverage(events, columns, groups)
-        summary.add_segments(columns, counts, groups, self._scanner.headers, self._runs.placed)
-        self._runs.finish(self._builder, self._input, self._word_count, is_whole=self._header is None)
+        placed = {"run": runs.numbers, "distance": runs.distances.values}
+        summary.add_segments(columns, counts, groups, self._scanner.headers, placed)
+        runs.finish(self._builder, self._input, self._word_count, is_whole=self._header is None)
         over_limit = [shard.timeline.over_limit for shard in self._shards]
         summary.add_input_stats(self._scanner.tallies, over_limit, self._text)
         summary.add_segment_stats(events, columns, counts)
-        self._derived.finish(columns, has_stop=columns["ending"] == STOP, runs=self._runs.runs)
+        units = {number: (source.known, tracks.place_of(source.header)) for number, source in runs.sources.items()}
+        starts = runs.parts, runs.ordinals.values
+        self._derived.finish(columns, units, has_stop=columns["ending"] == STOP, runs=starts)
         shard_words = [shard.timeline.words for shard in self._shards]
         summary.add_accounting(self._fed, shard_words, self._scanner.words, self._text, self._headers_added)
 

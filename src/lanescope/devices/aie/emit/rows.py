@@ -85,11 +85,12 @@ class RowEmitter:
             begin = begin + begins[tag >> 7]
         builder, lanes, frequency = self._builder, self._tracks.lanes, self._frequency
         track, name, category = lanes.track, lanes.name, lanes.category
+        first_lanes = self._tracks.lanes_of(segments)
         if self.part is not None:
             first, last = self.to_ts(begin), self.to_ts(begin + duration)
             is_near = self.part.holds(first, last)
             far = ~is_near
-            self.part.leave_out(track[segments[tag[far] >> 7] << 3 | tag[far] & 7], first[far], last[far])
+            self.part.leave_out(track[first_lanes[tag[far] >> 7] | tag[far] & 7], first[far], last[far])
             begin, duration, tag = begin[is_near], duration[is_near], tag[is_near]
             count = len(tag)
             if not count:
@@ -99,10 +100,10 @@ class RowEmitter:
             """Return what makes a column from lanes: where tags are few, by a table of them."""
 
             def make() -> npt.NDArray[Any]:
-                if len(segments) << 7 > count:
-                    return of(segments[tag >> 7] << 3 | tag & 7)
-                tags = np.arange(len(segments) << 7)
-                return np.take(of(segments[tags >> 7] << 3 | tags & 7), tag)
+                if len(first_lanes) << 7 > count:
+                    return of(first_lanes[tag >> 7] | tag & 7)
+                tags = np.arange(len(first_lanes) << 7)
+                return np.take(of(first_lanes[tags >> 7] | tags & 7), tag)
 
             return make
 
@@ -141,8 +142,11 @@ class RowEmitter:
         builder, frequency, lanes = self._builder, self._frequency, self._tracks.lanes
         track, name, category = lanes.track, lanes.name, lanes.category
 
-        def lane() -> npt.NDArray[np.integer[Any]]:
-            return tag >> 7 << 3 | tag & 7
+        first_lanes = self._tracks.lanes_of(np.arange(len(self._tracks.members)))
+
+        def lane() -> I64:
+            lanes: I64 = first_lanes[tag >> 7] | tag & 7
+            return lanes
 
         flags: Any = 0
         if has_flags:

@@ -70,7 +70,7 @@ class Summary:
         is_exact = ((columns["is_exact"][segment] == 1) & (mode == 0)) | ~(is_stop | is_restart)
         self._builder.append(
             "instants",
-            track_id=self._tracks.traces.values[segment],
+            track_id=self._tracks.traces_of(segment),
             ts=self._to_ts(ticks),
             ts_ticks=ticks,
             ts_ticks_valid=(mode == 0) | ~(is_stop | (is_restart & (mode == notes.EXECUTION))),
@@ -94,7 +94,7 @@ class Summary:
         lost = gaps[:, notes.LOST]
         self._builder.append(
             "gaps",
-            track_id=self._tracks.groups.values[gaps[:, notes.RECORDING]],
+            track_id=self._tracks.groups_of(gaps[:, notes.RECORDING]),
             ts=begin,
             dur=end - begin,
             dur_valid=gaps[:, notes.KIND] == notes.GAP,
@@ -158,14 +158,17 @@ class Summary:
         if not len(groups):
             return
         builder = self._builder
-        headers = np.array(packet_headers, np.uint32)[columns["source"]]
+        source = columns["source"]
+        headers = np.array(packet_headers, np.uint32)[source]
         packet_type = HEADER["type"].of(headers)
-        modules = [self._tracks.place_of(header)[0] for header in headers.tolist()]
+        modules = builder.dictionary("aie_segments", "module").codes(
+            self._tracks.place_of(header)[0] for header in packet_headers
+        )
         start_lost = [spec.name for spec in schema.SEGMENT_STATS].index("aie_missing_start")
         builder.append(
             "aie_segments",
             track_id=groups,
-            module=modules,
+            module=modules[source],
             col=HEADER["column"].of(headers),
             row=HEADER["row"].of(headers),
             packet_type=packet_type,
@@ -228,7 +231,7 @@ class Summary:
 
     def add_stat(self, name: str, count: int, first: int | None, segment: int | None = None) -> None:
         """Append a stat of the dump, or of one recording."""
-        group = None if segment is None else self._tracks.groups[segment]
+        group = None if segment is None else int(self._tracks.groups[segment])
         self._builder.add_stat(name, count, track_id=group, input_id=self._input, first_offset=first)
 
     def add_accounting(

@@ -16,70 +16,55 @@ from lanescope.devices.aie.interpret.growing import GrowingColumn
 from lanescope.devices.aie.interpret.notes import EXECUTION
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Mapping
 
     from lanescope.devices.aie.config import Config, Place
+    from lanescope.devices.aie.emit.runs import Source
     from lanescope.trace import TraceBuilder
 
 I64 = npt.NDArray[np.int64]
 I32 = npt.NDArray[np.int32]
 U32 = npt.NDArray[np.uint32]
 
+#: Of a group: design, header of the packets, number if it is of one recording, whether it is of mode 2.
+_Key = tuple[str, int, int, int]
 #: Invocations stand above the lanes of slots, counters and then Start and Stop below them.
 _KERNEL_SORT_KEY, _COUNTER_SORT_KEY, _TRACE_SORT_KEY = -1, 1 << 9, 1 << 10
 
 
 class Lanes:
-    """Tracks and names by lane number: recording * 8 + slot.
-
-    Attributes:
-        recordings: those that have lanes here.
-    """
+    """Tracks and names by lane number: group * 8 + slot; arrays that slices refer to get no other values later."""
 
     def __init__(self) -> None:
-        self.track: I64 = np.full(512, -1, np.int64)
-        self.name: I32 = np.zeros(512, np.int32)
-        self.category: I32 = np.zeros(512, np.int32)
-        self.recordings = 0
+        self.track: I64 = np.full(64 * config.SLOTS, -1, np.int64)
+        self.name: I32 = np.zeros(64 * config.SLOTS, np.int32)
+        self.category: I32 = np.zeros(64 * config.SLOTS, np.int32)
 
-    def extend(self, groups: Sequence[_Group]) -> None:
-        """Add the lanes of further recordings; arrays that slices already refer to are left as they are."""
-        first = config.SLOTS * self.recordings
-        self.recordings += len(groups)
-        end = config.SLOTS * self.recordings
-        while end > len(self.track):
-            self.track = np.concatenate([self.track, np.full_like(self.track, -1)])
-            self.name = np.concatenate([self.name, np.zeros_like(self.name)])
-            self.category = np.concatenate([self.category, np.zeros_like(self.category)])
-        self.track[first:end] = np.concatenate([group.lanes for group in groups])
-        self.name[first:end] = np.concatenate([group.names for group in groups])
-        self.category[first:end] = np.repeat([group.category for group in groups], config.SLOTS)
+    def reserve(self, groups: int) -> None:
+        """See to it that there is room for the lanes of so many groups."""
+        if (room := config.SLOTS * groups) > len(self.track):
+            more = max(room, 2 * len(self.track)) - len(self.track)
+            self.track = np.concatenate([self.track, np.full(more, -1, np.int64)])
+            self.name = np.concatenate([self.name, np.zeros(more, np.int32)])
+            self.category = np.concatenate([self.category, np.zeros(more, np.int32)])
 
 
 class _Group:
     """The tracks of one unit, which its recordings share.
 
     Attributes:
+        number: its own, by which lanes are numbered.
         track: group track.
-        trace: track of the lane ``trace``.
-        category: code of its module.
         kernel: track of the lane ``kernel``; -1: there is none.
-        lanes: tracks of slots, int64 [8]; -1: there is none.
-        names: codes of their names, int32 [8].
         slots: labels of the slots.
         known: the configuration.
         place: module, column of the design and row.
-        drawn: bits of the slots that have a lane.
     """
 
-    __slots__ = ("category", "drawn", "kernel", "known", "lanes", "names", "place", "slots", "trace", "track")
+    __slots__ = ("kernel", "known", "number", "place", "slots", "track")
 
-    def __init__(self, track: int, known: Config, place: Place) -> None:
-        self.track = track
-        self.trace = self.kernel = -1
-        self.category = self.drawn = 0
-        self.lanes = np.full(config.SLOTS, -1, np.int64)
-        self.names = np.zeros(config.SLOTS, np.int32)
+    def __init__(self, number: int, track: int, known: Config, place: Place) -> None:
+        self.number, self.track, self.kernel = number, track, -1
         module, col, row = place
         self.slots = known.slot_names(module, col, row) if module in MODULES else ("",) * config.SLOTS
         self.known = known
@@ -101,10 +86,10 @@ class TileTracks:
         has_shared_tiles: whether core and memory of any tile recorded, as far as that is known.
 
     Attributes:
-        groups: group track of each recording.
-        traces: track of the lane ``trace`` of each recording.
+        members: number of the group of each recording.
         modes: trace mode of each recording.
         begins: tick at which each recording begins.
+        lanes: tracks and names of all lanes of slots.
         labelled: the lanes of slots.
     """
 
@@ -116,11 +101,12 @@ class TileTracks:
         self._input = input_id
         self._clock = clock_id
         self._has_shared_tiles = has_shared_tiles
-        self._lanes = Lanes()
-        self.groups, self.traces, self.modes, self.begins = (GrowingColumn() for _ in range(4))
+        self.lanes = Lanes()
+        self.members, self.modes, self.begins = GrowingColumn(), GrowingColumn(), GrowingColumn()
         self.labelled: list[Labelled] = []
-        self._members: list[_Group] = []
-        self._units: dict[tuple[str, int, int, int], _Group] = {}
+        self._numbers: dict[_Key, int] = {}
+        self._groups: list[_Group] = []
+        self._group_tracks, self._trace_tracks = GrowingColumn(), GrowingColumn()
         self._designs: dict[str, int] = {}
         self._tiles: dict[tuple[str, int, int], int] = {}
         self._has_tiles: dict[int, bool] = {}  # of a configuration
@@ -137,41 +123,49 @@ class TileTracks:
             self._places[packet_header] = place
         return place
 
-    def add_segment(
-        self, packet_header: int, mode: int, known: Config, begin: int, *, design: str | None, own: int = 0
-    ) -> Place:
-        """Find or make the tracks of a recording, with lanes for the slots that are known to watch something.
+    def number(self, source: Source, mode: int, own: int) -> int:
+        """Return the number of the group of some recordings; where it is new, ``make`` has to be called next.
 
         Args:
-            packet_header: of its packets.
+            source: where they come from.
             mode: trace mode.
-            known: the configuration that holds for it.
-            begin: tick at which it begins.
-            design: the design that ran, None if the dump has only one.
-            own: not 0: it shares no tracks, and has this number.
-
-        Returns:
-            Module, column of the design and row.
+            own: not 0: the recording shares no tracks, and has this number.
         """
-        key = design or "", packet_header, own, int(mode == EXECUTION)
-        group = self._units.get(key)
-        if group is None:
-            group = self._units[key] = self._make(packet_header, mode, known, design, own)
-        self.groups.append(group.track)
-        self.traces.append(group.trace)
-        self.modes.append(mode)
-        self.begins.append(begin)
-        self._members.append(group)
-        return group.place
+        key = source.design or "", source.header, own, int(mode == EXECUTION)
+        return self._numbers.setdefault(key, len(self._numbers))
+
+    def add_recordings(self, groups: I64, modes: I64, begins: I64) -> None:
+        """Add recordings: number of their group, trace mode, and tick at which each begins, int64 [n] each."""
+        self.members.extend(groups)
+        self.modes.extend(modes)
+        self.begins.extend(begins)
 
     @property
-    def lanes(self) -> Lanes:
-        """Tracks and names by lane number, of the recordings so far."""
-        if self._lanes.recordings < len(self._members):
-            self._lanes.extend(self._members[self._lanes.recordings :])
-        return self._lanes
+    def groups(self) -> I64:
+        """Group track of each recording, int64 [recordings]."""
+        tracks: I64 = self._group_tracks.values[self.members.values]
+        return tracks
 
-    def _make(self, packet_header: int, mode: int, known: Config, design: str | None, own: int) -> _Group:
+    def groups_of(self, segments: I64) -> I64:
+        """Return the group tracks of recordings, int64 [n]."""
+        tracks: I64 = self._group_tracks.values[self.members.values[segments]]
+        return tracks
+
+    def traces_of(self, segments: I64) -> I64:
+        """Return the tracks of the lanes ``trace`` of recordings, int64 [n]."""
+        tracks: I64 = self._trace_tracks.values[self.members.values[segments]]
+        return tracks
+
+    def make(self, source: Source, mode: int, own: int) -> int:
+        """Make the tracks of a group, with lanes for slots that are known to watch something, unless it has any.
+
+        Returns:
+            The number of the group.
+        """
+        number = self.number(source, mode, own)
+        if number < len(self._groups):
+            return number
+        known, design, packet_header = source.known, source.design, source.header
         header = HEADER.decode(packet_header)
         place = module, col, row = self.place_of(packet_header)
         name = f"{module} ({col}, {row})"
@@ -179,7 +173,7 @@ class TileTracks:
             name += f" id {header['id']}"
         if own:
             name += f" #{own}"
-        elif (design or "", packet_header, own, int(mode != EXECUTION)) in self._units:
+        elif self._numbers.get((design or "", packet_header, own, int(mode != EXECUTION)), number) < number:
             name += f" {MODES[mode]}"
         track = self._builder.track(
             name,
@@ -190,19 +184,23 @@ class TileTracks:
             clock_id=self._clock,
             sort_key=_place_key(header) | header["type"] << 32 | header["id"] << 24 | own,
         )
-        group = _Group(track, known, place)
-        group.category = self._builder.categories.code(module)
-        group.trace = self.add_track("trace", "trace", track, _TRACE_SORT_KEY)
+        group = _Group(number, track, known, place)
+        self._groups.append(group)
+        self.lanes.reserve(len(self._groups))
+        first = config.SLOTS * number
+        self.lanes.category[first : first + config.SLOTS] = self._builder.categories.code(module)
+        self._group_tracks.extend(np.array([track]))
+        self._trace_tracks.extend(np.array([self.add_track("trace", "trace", track, _TRACE_SORT_KEY)]))
         if mode == EXECUTION:
-            group.lanes[: len(FLOW_KINDS)] = self.add_track("flow", "flow", track, 0)
-            group.drawn = (1 << len(FLOW_KINDS)) - 1
-            group.names[: len(FLOW_KINDS)] = self._builder.names.codes(kind.replace("_", " ") for kind in FLOW_KINDS)
+            flow = slice(first, first + len(FLOW_KINDS))
+            self.lanes.track[flow] = self.add_track("flow", "flow", track, 0)
+            self.lanes.name[flow] = self._builder.names.codes(kind.replace("_", " ") for kind in FLOW_KINDS)
         else:
             for slot, watched in enumerate(group.slots):
                 if watched:
-                    self._make_lane(group, slot)
+                    self.add_lane(number, slot)
         self._judge(group, header, design or "")
-        return group
+        return number
 
     def _above(self, place: Place, known: Config, design: str | None, header: Mapping[str, int]) -> int | None:
         """Return the group of a unit's tile, that of its design, or None: it stands at the top."""
@@ -263,45 +261,40 @@ class TileTracks:
             )
         return self._designs[name]
 
-    @property
-    def recorded(self) -> list[Place]:
-        """Module, column of the design and row of each recording."""
-        return [group.place for group in self._members]
+    def lacks(self, group: int, slot: int) -> bool:
+        """Return whether a slot has no lane in a group, which may have to be made yet."""
+        return group >= len(self._groups) or self.lanes.track[config.SLOTS * group + slot] < 0
 
-    def lacks(self, segment: int, slots: int) -> bool:
-        """Return whether any of these slots, given as bits, has no lane in the unit of a recording."""
-        return slots & ~self._members[segment].drawn != 0
-
-    def add_lane(self, segment: int, slot: int) -> None:
-        """Make the lane of a slot, unless it exists."""
-        lane, group, lanes = config.SLOTS * segment + slot, self._members[segment], self.lanes
-        if lanes.track[lane] >= 0:
+    def add_lane(self, number: int, slot: int) -> None:
+        """Make the lane of a slot in a group, unless it exists."""
+        if not self.lacks(number, slot):
             return
-        if group.lanes[slot] < 0:
-            self._make_lane(group, slot)
-        lanes.track[lane], lanes.name[lane] = group.lanes[slot], group.names[slot]
-
-    def _make_lane(self, group: _Group, slot: int) -> None:
+        group = self._groups[number]
         slots = group.slots
         name = slots[slot] or f"slot {slot}"
         if slots[slot] in slots[:slot]:
             name += f" (slot {slot})" if slots[slot] else ""
         unit = group.known.units.get(group.place)
         event = "" if unit is None else group.known.event_name(unit.module, unit.slots[slot])
-        order = events.rank(event) * config.SLOTS + slot
-        group.lanes[slot] = track = self.add_track(name, "slot", group.track, order)
-        group.names[slot] = self._builder.names.code(name)
-        group.drawn |= 1 << slot
+        lane = config.SLOTS * number + slot
+        track = self.add_track(name, "slot", group.track, events.rank(event) * config.SLOTS + slot)
+        self.lanes.track[lane], self.lanes.name[lane] = track, self._builder.names.code(name)
         self.labelled.append(Labelled(track, slot, group.known, group.place))
+
+    def lanes_of(self, segments: npt.NDArray[np.integer[Any]]) -> I64:
+        """Return the numbers of the lanes of the first slots of recordings, int64 [n]."""
+        lanes: I64 = self.members.values[segments] * config.SLOTS
+        return lanes
 
     def slot_tracks(self, tag: U32) -> I64:
         """Return the tracks of slices from their tags, int64 [n]."""
-        tracks: I64 = self.lanes.track[tag >> 7 << 3 | tag & 7]
+        tracks: I64 = self.lanes.track[self.lanes_of(tag >> 7) | tag & 7]
         return tracks
 
     def add_counter(self, lane: Labelled) -> int:
         """Return a new counter for the share of time in which a lane's event is asserted; it stands below the lanes."""
-        group = next(group for group in self._units.values() if lane.track in group.lanes)
+        at = np.flatnonzero(self.lanes.track == lane.track)[0]
+        group = self._groups[at // config.SLOTS]
         return self._builder.track(
             f"{group.slots[lane.slot]} %",
             kind="counter",
@@ -317,9 +310,9 @@ class TileTracks:
         begins = self.begins.values if segments is None else self.begins.values[segments]
         return begins if begins.any() else None
 
-    def kernel_lane(self, segment: int) -> int:
-        """Return the track of the lane of invocations of a recording; it stands above those of slots."""
-        group = self._members[segment]
+    def kernel_lane(self, number: int) -> int:
+        """Return the track of the lane of invocations of a group; it stands above those of slots."""
+        group = self._groups[number]
         if group.kernel < 0:
             group.kernel = self.add_track("kernel", "kernel", group.track, _KERNEL_SORT_KEY)
         return group.kernel

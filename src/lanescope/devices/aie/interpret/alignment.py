@@ -6,7 +6,7 @@ those that also stop on one must have counted the same number of cycles: both br
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
@@ -31,12 +31,11 @@ _MIN_TIMER, _SAME_LENGTH = 4096, 2
 
 def append(
     builder: TraceBuilder,
-    configs: Sequence[Config],
-    places: Sequence[Place],
+    units: Mapping[int, tuple[Config, Place]],
     groups: I64,
     columns: Mapping[str, I64],
     *,
-    runs: Sequence[tuple[int, int]],
+    runs: tuple[I64, I64],
     has_stop: npt.NDArray[np.bool_],
     input_id: int,
 ) -> None:
@@ -44,43 +43,38 @@ def append(
 
     Args:
         builder: where to.
-        configs: what is configured for each recording.
-        places: module, column of the design and row of each recording.
-        groups: group track of each, int64 [recordings].
-        columns: ``ordinal``, ``mode``, ``timer``, ``end``, ``is_exact`` of each, int64 [recordings].
-        runs: of each: number of its slice of the dump, and which Start of its unit there.
+        units: what is configured for each source that has recordings, and its module, column of the design and row.
+        groups: group track of each recording, int64 [recordings].
+        columns: ``source``, ``ordinal``, ``mode``, ``timer``, ``end``, ``is_exact`` of each, int64 [recordings].
+        runs: of each: number of its slice of the dump, and which Start of its unit there, int64 [recordings] each.
         has_stop: bool [recordings], whether its Stop is in the file.
         input_id: the input.
     """
-    if not len(places):
+    if not len(groups):
         return
-    edges: dict[tuple[int, Place], tuple[Unit | None, str, str]] = {}
-    for known, place in zip(configs, places, strict=True):
-        if (id(known), place) not in edges:
-            unit = known.units.get(place)
-            edges[id(known), place] = unit, _edge(known, unit, "start"), _edge(known, unit, "stop")
-    told = [edges[id(known), place] for known, place in zip(configs, places, strict=True)]
-    units, starts, stops = zip(*told, strict=True)
+    edges: list[tuple[Unit | None, str, str]] = []
+    for known, place in units.values():
+        each = known.units.get(place)
+        edges.append((each, _edge(known, each, "start"), _edge(known, each, "stop")))
+    of_source = np.zeros(max(units) + 1, np.int64)
+    of_source[list(units)] = np.arange(len(units))
+    unit = of_source[columns["source"]]
+    pairs: dict[tuple[str, str], int] = {}
+    pair = np.array([pairs.setdefault((start, stop), len(pairs)) for _, start, stop in edges], np.int64)[unit]
     timer, end = columns["timer"], columns["end"]
     has_timer = columns["mode"] < _FIRST_WITHOUT_TIMER
     has_length = has_stop & (columns["is_exact"] == 1) & (columns["mode"] == 0)
-    together: dict[tuple[tuple[int, int], str, str], int] = {}
-    group = np.array(
-        [
-            together.setdefault((run, *of), len(together))
-            for run, of in zip(runs, zip(starts, stops, strict=True), strict=True)
-        ],
-        np.int64,
-    )
+    group = _numbered(*runs, pair)
+    together = int(group.max()) + 1
     # Of each group the first recording of which as much as possible is known.
     order = np.lexsort((np.arange(len(group)), -(2 * has_length + has_timer), group))
-    bounds = np.searchsorted(group[order], np.arange(len(together)))
+    bounds = np.searchsorted(group[order], np.arange(together))
     reference = order[bounds][group]
     is_reference = reference == np.arange(len(group))
     has_start, has_skew = has_timer & has_timer[reference], has_length & has_length[reference]
     start_skew_cycles, dur_skew_cycles = timer - timer[reference], end - end[reference]
-    has_edges = np.array([bool(start and stop) for _, start, stop in together])[group]
-    is_same_zero = np.array([unit is not None and unit.reset in (None, unit.start) for unit in units])
+    has_edges = np.array([bool(start and stop) for _, start, stop in edges])[unit]
+    is_same_zero = np.array([each is not None and each.reset in (None, each.start) for each, *_ in edges])[unit]
     is_mismatch = has_edges & is_same_zero & has_skew & (dur_skew_cycles != 0)
     is_aligned = is_same_zero & ~is_mismatch
     is_skewed = has_edges & is_aligned & has_start & (start_skew_cycles != 0)
@@ -108,8 +102,8 @@ def append(
         "aie_alignment",
         track_id=groups,
         segment_index=columns["ordinal"],
-        start_event=starts,
-        stop_event=stops,
+        start_event=builder.dictionary("aie_alignment", "start_event").codes(start for _, start, _ in edges)[unit],
+        stop_event=builder.dictionary("aie_alignment", "stop_event").codes(stop for *_, stop in edges)[unit],
         is_reference=is_reference,
         is_aligned=is_aligned & has_edges,
         is_aligned_valid=has_edges,
@@ -118,6 +112,21 @@ def append(
         dur_skew_cycles=np.where(has_skew, dur_skew_cycles, 0),
         dur_skew_cycles_valid=has_skew,
     )
+
+
+def _numbered(*keys: I64) -> I64:
+    """Return which of the different rows of some columns each row is, in the order in which they are first seen."""
+    order = np.lexsort(keys)
+    is_new = np.zeros(len(order), np.bool_)
+    for key in keys:
+        is_new |= np.diff(key[order], prepend=key[order[:1]] - 1) != 0
+    sorted_number = np.cumsum(is_new) - 1
+    # Equal rows stay in their order, so the first of each is the first that is seen.
+    number = np.empty(len(order), np.int64)
+    number[np.argsort(order[is_new], kind="stable")] = np.arange(np.count_nonzero(is_new))
+    found = np.empty(len(order), np.int64)
+    found[order] = number[sorted_number]
+    return found
 
 
 def _disagreeing(

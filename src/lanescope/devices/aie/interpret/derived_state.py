@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 import numpy as np
@@ -32,11 +32,19 @@ class Labelled(NamedTuple):
 
 
 class UnitTracks(Protocol):
-    """The tracks of recordings: of each its group and the tick at which it begins, and all lanes of slots."""
+    """The tracks of recordings: the tick at which each begins, and all lanes of slots."""
 
-    groups: GrowingColumn
     begins: GrowingColumn
     labelled: list[Labelled]
+
+    @property
+    def groups(self) -> I64:
+        """Group track of each recording."""
+        ...
+
+    def groups_of(self, segments: I64) -> I64:
+        """Return the group tracks of recordings."""
+        ...
 
     def slot_tracks(self, tag: U32) -> I64:
         """Return the tracks of slices from their tags."""
@@ -50,8 +58,8 @@ class UnitTracks(Protocol):
         """Return a new counter track for a lane of a slot."""
         ...
 
-    def kernel_lane(self, segment: int) -> int:
-        """Return the track for the invocations of a recording."""
+    def kernel_lane(self, number: int) -> int:
+        """Return the track for the invocations of a group."""
         ...
 
 
@@ -75,25 +83,38 @@ class DerivedState:
         self._builder = builder
         self._tracks = tracks
         self._input = input_id
-        self._places: list[Place] = []
-        self._configs: list[Config] = []
         self._watched: dict[tuple[int, Place], tuple[int, ...] | None] = {}  # by configuration and place
         self._invocations = Invocations(builder, to_ts, input_id)
         self._utilization = Utilization(builder, tracks, to_ts)
 
-    def add_recording(self, place: Place, mode: int, known: Config) -> None:
-        """Note the next recording: module, column of the design and row; trace mode; what is configured for it."""
-        segment = len(self._places)
-        self._places.append(place)
-        self._configs.append(known)
+    def watched(self, known: Config, place: Place, mode: int) -> tuple[int, ...] | None:
+        """Return the slots by which invocations of a unit are found, as ``invocations.watched``; None: they are not.
+
+        Args:
+            known: what is configured for it.
+            place: module, column of the design and row.
+            mode: trace mode.
+        """
+        if mode:
+            return None
         key = id(known), place
         if key not in self._watched:
             self._watched[key] = watched(known, known.units.get(place))
-        slots = self._watched[key] if mode == 0 else None
-        if slots is not None:
-            tracks = self._tracks
-            lane = Lane(tracks.kernel_lane(segment), tracks.groups[segment], tracks.begins[segment])
-            self._invocations.add_recording(segment, slots, lane)
+        return self._watched[key]
+
+    def add_recordings(self, segments: I64, groups: I64, slots: Iterable[tuple[int, ...]]) -> None:
+        """Look for invocations in recordings.
+
+        Args:
+            segments: their numbers, rising, int64 [n].
+            groups: number of the group of each, int64 [n].
+            slots: what ``watched`` said of each.
+        """
+        tracks = self._tracks
+        columns = segments, groups, tracks.groups_of(segments), tracks.begins.values[segments]
+        rows = zip(*(column.tolist() for column in columns), slots, strict=True)
+        for segment, group, track, begin, watching in rows:
+            self._invocations.add_recording(segment, watching, Lane(tracks.kernel_lane(group), track, begin))
 
     @property
     def needs_ends(self) -> bool:
@@ -127,23 +148,21 @@ class DerivedState:
         self._invocations.settle()
 
     def finish(
-        self, columns: Mapping[str, I64], *, has_stop: npt.NDArray[np.bool_], runs: Sequence[tuple[int, int]]
+        self,
+        columns: Mapping[str, I64],
+        units: Mapping[int, tuple[Config, Place]],
+        *,
+        has_stop: npt.NDArray[np.bool_],
+        runs: tuple[I64, I64],
     ) -> None:
-        """Append what takes all recordings.
-
-        Args:
-            columns: what the core knows of the recordings, int64 [recordings] each.
-            has_stop: bool [recordings].
-            runs: of each recording: number of its slice of the dump, and which Start of its unit there.
-        """
+        """Append what takes all recordings; ``columns``: what the core knows of them; the others as ``alignment``."""
         self._invocations.finish()
         self._utilization.finish()
         self._append_labels()
         alignment.append(
             self._builder,
-            self._configs,
-            self._places,
-            self._tracks.groups.values,
+            units,
+            self._tracks.groups,
             columns,
             runs=runs,
             has_stop=has_stop,

@@ -1,4 +1,4 @@
-"""Integers that come one by one and are read as an array in between."""
+"""Integers that come in pieces and are read as an array in between."""
 
 from __future__ import annotations
 
@@ -8,27 +8,46 @@ import numpy.typing as npt
 I64 = npt.NDArray[np.int64]
 
 
-class GrowingColumn(list[int]):
-    """A list of 64 bits each to which is only appended, and its values as an array.
+class GrowingColumn:
+    """64 bits each to which is only appended: a dump of many recordings is read batch by batch, and each reads all."""
 
-    Reading the array costs what came since the last time: a dump of many recordings is read batch by batch, and each
-    batch asks for the columns of all recordings so far.
-    """
-
-    __slots__ = ("_read", "_room")
+    __slots__ = ("_count", "_room")
 
     def __init__(self) -> None:
-        super().__init__()
         self._room: I64 = np.empty(64, np.int64)
-        self._read = 0  # how many of the values are in the room
+        self._count = 0
+
+    def __len__(self) -> int:
+        return self._count
+
+    def extend(self, values: I64) -> None:
+        """Append values, int64 [n]."""
+        first, self._count = self._count, self._count + len(values)
+        if self._count > len(self._room):
+            self._room = np.concatenate([self._room[:first], np.empty(2 * self._count, np.int64)])
+        self._room[first : self._count] = values
 
     @property
     def values(self) -> I64:
         """All values so far, int64 [n]; they stay as they are when more are appended."""
-        count = len(self)
-        if count > len(self._room):
-            self._room = np.concatenate([self._room[: self._read], np.empty(count, np.int64)])
-        if count > self._read:
-            self._room[self._read : count] = self[self._read :]
-            self._read = count
-        return self._room[:count]
+        return self._room[: self._count]
+
+
+def ordinals(keys: I64, counts: GrowingColumn) -> I64:
+    """Return the number of each key among those of its kind, from 1, int64 [n].
+
+    Args:
+        keys: int64 [n], from 0.
+        counts: how many of each key there were before; those of this call are added.
+    """
+    if not len(keys):
+        return keys
+    counts.extend(np.zeros(max(0, int(keys.max()) + 1 - len(counts)), np.int64))
+    order = np.argsort(keys, kind="stable")
+    first = np.flatnonzero(np.diff(keys[order], prepend=-1))
+    size = np.diff(first, append=len(keys))
+    found = np.empty(len(keys), np.int64)
+    found[order] = np.arange(len(keys)) - np.repeat(first, size) + 1
+    found += counts.values[keys]
+    counts.values[keys[order[first]]] += size
+    return found
