@@ -9,6 +9,7 @@
 #include "bind/arrays.hpp"
 #include "core/devices/aie/records.hpp"
 #include "core/devices/aie/hex_text.hpp"
+#include "core/devices/aie/run_axis.hpp"
 #include "core/devices/aie/timeline.hpp"
 #include "bind/module.hpp"
 
@@ -401,6 +402,44 @@ void bind_records(nb::module_& m) {
         "mask"_a.noconvert(), "length"_a.noconvert(), "idle"_a, "The most frames that aie_encode_runs can write.");
 }
 
+// Numbers come from a Timeline and a Scanner, but nothing stops a caller from handing in others.
+void check(std::span<const aie::BegunRecording> begun, std::span<const aie::EndedRecording> ended) {
+    constexpr int64_t most = int64_t{1} << 61;
+    const auto is_unit = [](int64_t unit) { return unit >= 0 && unit < static_cast<int64_t>(aie::Scanner::kMaxAllSources); };
+    for (const aie::BegunRecording& each : begun) {
+        if (!is_unit(each.unit) || each.run.ordinal < 0 || each.timer > most) throw nb::value_error("not a recording that begins");
+    }
+    for (const aie::EndedRecording& each : ended) {
+        if (!is_unit(each.unit) || each.before < 0 || each.ticks < 0 || each.ticks > most) {
+            throw nb::value_error("not a recording that ends");
+        }
+    }
+}
+
+void bind_run_axis(nb::module_& m) {
+    nb::class_<aie::RunAxis>(m, "AieRunAxis", "Places the recordings of a dump on one axis; keeps its place between calls.")
+        .def(nb::init<int64_t>(), "limit"_a, "No recording begins later than this tick, 2^60 or less.")
+        .def(
+            "follow",
+            [](aie::RunAxis& self, Rows<const int64_t> begun, Rows<const int64_t> ended, Rows<int64_t> places) {
+                const auto beginning = structs_of<const aie::BegunRecording>(begun);
+                const auto ending = structs_of<const aie::EndedRecording>(ended);
+                const auto out = structs_of<aie::RunPlace>(places);
+                if (out.size() != beginning.size()) throw nb::value_error("arrays of different lengths");
+                check(beginning, ending);
+                self.follow(beginning, ending, out);
+            },
+            "begun"_a.noconvert(), "ended"_a.noconvert(), "places"_a.noconvert(),
+            "Place recordings in the order of the dump: begun int64 [n, 7] (unit, slice of the dump, which Start of its\n"
+            "unit there, mode, timer or -1, whether its timer counts from its Start, slice that its own follows or -1);\n"
+            "ended int64 [m, 5] (how many begin before, unit, slice, which Start, ticks); places int64 [n, 2] is filled\n"
+            "with begin and distance.")
+        .def_ro("unknown", &aie::RunAxis::unknown, "Runs whose distance from the one before is not recorded.")
+        .def_ro("contradictory", &aie::RunAxis::contradictory, "Runs whose Start timer contradicts the run before.")
+        .def_ro("disagreeing", &aie::RunAxis::disagreeing,
+                "Recordings whose Start timer differs from that of other units of their run.");
+}
+
 }  // namespace
 
 void lanescope::bind::aie(nb::module_& m) {
@@ -410,4 +449,5 @@ void lanescope::bind::aie(nb::module_& m) {
     bind_tasks(m);
     bind_text(m);
     bind_records(m);
+    bind_run_axis(m);
 }

@@ -4,15 +4,19 @@ from itertools import pairwise
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 import lanescope
 from devices.aie.recordings import Recordings
+from devices.aie.ref_run_axis import Recording, RunAxis
+from lanescope._native import core
 from lanescope.analysis import check
 from lanescope.devices.aie.config import ConfigError, mlir_parser
 from lanescope.devices.aie.decoder import AieDecoder
 from lanescope.devices.aie.formats import encode
 from lanescope.devices.aie.formats.encode import Frames
-from lanescope.devices.aie.interpret.run_axis import Recording, RunAxis, cuts_of
+from lanescope.devices.aie.interpret.run_axis import cuts_of
 from lanescope.errors import UsageError
 from lanescope.io import perfetto
 from lanescope.source import Capture
@@ -396,18 +400,65 @@ def test_a_sequence_needs_a_text(tmp_path):
         lanescope.open(tmp_path / "run.bin", sequence="main:seq")
 
 
-def test_recordings_without_a_place_do_not_stop_others(tmp_path):
+def test_recordings_without_a_place_do_not_stop_others():
     """The limit of ticks is reached by a Stop at the end of very long idle time: what follows has tracks of its own."""
-    axis = RunAxis(1000)
-    found = []
-    for ordinal, ticks in enumerate((400, 700, 30, 30), 1):
-        run = (0, ordinal)
-        found.append(axis.begin("unit", Recording(run, 0, 5, False, None)))
-        axis.end("unit", run, ticks)
-    assert found == [(0, 0), (401, 2), (0, 3), (0, 3)]
-    # Another unit, whose first recording is one of the third run.
-    assert axis.begin("other", Recording((0, 3), 0, 5, False, None)) == (0, 3)
-    assert axis.begin("new", Recording((1, 1), 2, None, False, None)) == (0, 3)
+    begun = [(0, 0, ordinal, 0, 5, 0, -1) for ordinal in (1, 2, 3, 4)]
+    ended = [(ordinal, 0, 0, ordinal, ticks) for ordinal, ticks in enumerate((400, 700, 30, 30), 1)]
+    # Another unit, whose first recording is one of the third run, and one that begins without time.
+    begun += [(1, 0, 3, 0, 5, 0, -1), (2, 1, 1, 2, -1, 0, -1)]
+    assert placed(1000, [(begun, ended)]) == [(0, 0), (401, 2), (0, 3), (0, 3), (0, 3), (0, 3)]
+
+
+def placed(limit, blocks):
+    """Return where the core places the recordings of blocks: begin and distance of each."""
+    axis, found = core.AieRunAxis(limit), []
+    for begun, ended in blocks:
+        places = np.empty((len(begun), 2), np.int64)
+        axis.follow(np.array(begun, np.int64).reshape(-1, 7), np.array(ended, np.int64).reshape(-1, 5), places)
+        found += map(tuple, places.tolist())
+    return found
+
+
+_STEPS = st.lists(
+    st.tuples(
+        st.booleans(),
+        st.tuples(st.integers(0, 2), st.integers(0, 2), st.integers(1, 5)),  # unit, slice, which Start
+        st.sampled_from([0, 0, 0, 1, 2]),
+        st.integers(-1, 60),
+        st.booleans(),
+        st.integers(-1, 1),
+        st.integers(0, 50),
+    ),
+    max_size=40,
+)
+
+
+@given(_STEPS, st.sampled_from([20, 200, 1 << 60]), st.integers(1, 40))
+def test_the_core_places_recordings_as_the_reference_does(steps, limit, size):
+    reference, axis = RunAxis(limit), core.AieRunAxis(limit)
+    for at in range(0, len(steps), size):
+        expected, begun, ended = [], [], []
+        for is_begin, (unit, *run), mode, timer, counts, follows, ticks in steps[at : at + size]:
+            if is_begin:
+                known = tuple(run), mode, None if timer < 0 else timer, counts, None if follows < 0 else follows
+                expected.append(reference.begin(unit, Recording(*known)))
+                begun.append((unit, *run, mode, timer, counts, follows))
+            else:
+                reference.end(unit, tuple(run), ticks)
+                ended.append((len(begun), unit, *run, ticks))
+        places = np.empty((len(begun), 2), np.int64)
+        axis.follow(np.array(begun, np.int64).reshape(-1, 7), np.array(ended, np.int64).reshape(-1, 5), places)
+        assert [tuple(place) for place in places.tolist()] == expected
+    counts = [(each.unknown, each.contradictory, each.disagreeing) for each in (reference, axis)]
+    assert counts[0] == counts[1]
+
+
+@pytest.mark.parametrize(("column", "value"), [(0, -1), (0, 1 << 24), (2, -1), (4, 1 << 62)])
+def test_recordings_that_no_dump_has_are_refused(column, value):
+    begun = np.array([[0, 0, 1, 0, 5, 0, -1]], np.int64)
+    begun[0, column] = value
+    with pytest.raises(ValueError, match="not a recording"):
+        core.AieRunAxis(1000).follow(begun, np.empty((0, 5), np.int64), np.empty((1, 2), np.int64))
 
 
 def test_cuts():

@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from itertools import islice
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
+from lanescope._native import core
 from lanescope.devices.aie import schema
 from lanescope.devices.aie.interpret.growing import GrowingColumn, ordinals
-from lanescope.devices.aie.interpret.run_axis import APART, AT_LEAST, Recording, RunAxis, cuts_of
+from lanescope.devices.aie.interpret.run_axis import APART, AT_LEAST, cuts_of
 
 if TYPE_CHECKING:
-    from lanescope._native import core
     from lanescope.devices.aie.config import Config, Place
     from lanescope.devices.aie.emit.tracks import TileTracks
     from lanescope.trace import TraceBuilder
@@ -22,6 +20,9 @@ if TYPE_CHECKING:
 I64 = npt.NDArray[np.int64]
 
 _PACKET_BYTES = 32
+# What is looked up of the sources of many recordings: unit, slice of the dump, run, the last two as in ``Source``.
+_FACTS = 5
+_UNIT, _PART, _NUMBER, _COUNTS, _FOLLOWS = range(_FACTS)
 #: Name of the tracks of packets in no slice.
 _OUTSIDE = "outside of all slices"
 
@@ -48,7 +49,7 @@ class Source(NamedTuple):
         number: of their run, from 1; 0: none.
         known: the configuration that holds for them.
         design: what ran; None: the dump has only one.
-        follows: as in ``Recording``.
+        follows: the slice that its own follows without a new configuration; None: it is not known to follow any.
         header: of the packets.
         unit: number of the unit: sources of one design and header have one.
         counts: whether the event that starts the unit is known to set its timer back.
@@ -83,7 +84,7 @@ class Runs:
     def __init__(self, known: Config, tracks: TileTracks, limit: int) -> None:
         self._known = known
         self._tracks = tracks
-        self._axis = RunAxis(limit)
+        self._axis = core.AieRunAxis(limit)
         cuts, self._parts = cuts_of([(run.offset, run.size) for run in known.runs])
         self.cuts = np.array(cuts if known.runs else [], np.int64)
         self._outside = type(known)(known.device)
@@ -91,6 +92,7 @@ class Runs:
         self.source, self.ordinals, self.distances = GrowingColumn(), GrowingColumn(), GrowingColumn()
         self._units: dict[tuple[str, int], int] = {}
         self._in_source, self._in_unit = GrowingColumn(), GrowingColumn()  # recordings so far
+        self._facts = np.zeros((64, _FACTS), np.int64)  # of sources by number, as ``_UNIT`` and those below it
         self._timed: dict[tuple[int, Place], bool] = {}
 
     def place(self, scanner: core.AieScanner, begun: Begun, ends: I64) -> tuple[I64, I64]:
@@ -107,45 +109,31 @@ class Runs:
         """
         for number in np.unique(begun.source).tolist():
             if number not in self.sources:
-                self.sources[number] = self._source(scanner, number)
+                self._add_source(number, self._source(scanner, number))
         self.source.extend(begun.source)
         self.ordinals.extend(ordinals(begun.source, self._in_source))
-        ticks, distances = self._placed(begun, ends)
+        first, ended = len(self.distances), ends[:, 1]
+        unit, part, _, counts, follows = self._facts[begun.source].T
+        recordings = np.stack([unit, part, self.ordinals.values[first:], begun.mode, begun.timer, counts, follows], 1)
+        ending = self._facts[self.source.values[ended]]
+        places = np.empty((len(recordings), 2), np.int64)
+        self._axis.follow(
+            recordings,
+            np.stack([ends[:, 0], ending[:, _UNIT], ending[:, _PART], self.ordinals.values[ended], ends[:, 2]], 1),
+            places,
+        )
+        ticks, distances = places.T
         self.distances.extend(distances)
-        own = ordinals(self._of_sources(begun.source, [source.unit for source in self.sources.values()]), self._in_unit)
+        own = ordinals(np.ascontiguousarray(unit), self._in_unit)
         return ticks, np.where(distances == APART, own, 0)
 
-    def _placed(self, begun: Begun, ends: I64) -> tuple[I64, I64]:
-        """Return the tick at which each recording begins, and how that is known."""
-        first, axis, sources = len(self.distances), self._axis, self.sources
-        columns = (*begun, self.ordinals.values[first:])
-        beginning = zip(*(column.tolist() for column in columns), strict=True)
-        found: list[tuple[int, int]] = []
-
-        def begin(count: int | None) -> None:
-            for number, mode, timer, ordinal in islice(beginning, count):
-                source = sources[number]
-                told = timer if timer >= 0 else None
-                recording = Recording((source.part, ordinal), mode, told, source.counts, source.follows)
-                found.append(axis.begin(source.unit, recording))
-
-        ended = self.source.values[ends[:, 1]], self.ordinals.values[ends[:, 1]]
-        for count, ticks, number, ordinal in zip(
-            *(each.tolist() for each in (ends[:, 0], ends[:, 2], *ended)), strict=True
-        ):
-            begin(count - len(found))
-            source = sources[number]
-            axis.end(source.unit, (source.part, ordinal), ticks)
-        begin(None)
-        placed = np.array(found, np.int64).reshape(-1, 2)
-        return placed[:, 0], placed[:, 1]
-
-    def _of_sources(self, numbers: I64, values: Sequence[int]) -> I64:
-        """Return of each source the value that goes with it in ``sources``, int64 [n]."""
-        known = np.zeros(max(self.sources, default=0) + 1, np.int64)
-        known[list(self.sources)] = values
-        found: I64 = known[numbers]
-        return found
+    def _add_source(self, number: int, source: Source) -> None:
+        if number >= len(self._facts):
+            more = max(number + 1, 2 * len(self._facts)) - len(self._facts)
+            self._facts = np.concatenate([self._facts, np.zeros((more, _FACTS), np.int64)])
+        follows = -1 if source.follows is None else source.follows
+        self._facts[number] = source.unit, source.part, source.number, source.counts, follows
+        self.sources[number] = source
 
     def _source(self, scanner: core.AieScanner, source: int) -> Source:
         """Return what all recordings of a source have in common."""
@@ -177,12 +165,14 @@ class Runs:
     @property
     def numbers(self) -> I64:
         """Number of the run of each recording, from 1, 0: none; int64 [recordings]."""
-        return self._of_sources(self.source.values, [source.number for source in self.sources.values()])
+        numbers: I64 = self._facts[self.source.values, _NUMBER]
+        return numbers
 
     @property
     def parts(self) -> I64:
         """Number of the slice of the dump of each recording, int64 [recordings]."""
-        return self._of_sources(self.source.values, [source.part for source in self.sources.values()])
+        parts: I64 = self._facts[self.source.values, _PART]
+        return parts
 
     def _silent(self) -> int:
         """Return how many units are configured and have no recording, summed over the runs that have any."""
