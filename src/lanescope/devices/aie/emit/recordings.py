@@ -50,6 +50,8 @@ class Recordings:
     def take(self, noted: Noted) -> None:
         """Take the notes of the next block; recordings of the shards get their numbers in the dump."""
         rows, shard = notes.in_order([events for _, events in noted])
+        if not len(rows):
+            return
         kinds = rows[:, notes.KIND]
         at = np.flatnonzero(kinds == notes.SEGMENT)
         begun = self._begun(rows[at], np.array([shard.number for shard, _ in noted], np.int64)[shard[at]])
@@ -59,12 +61,16 @@ class Recordings:
         before = np.searchsorted(at, ended)
         ends = np.stack([before, segments[ended], rows[ended, notes.TICK]], axis=1)
         ticks, own = self._runs.place(self._scanner, begun, ends)
-        groups, new = self._grouped(begun, own)
-        self._tracks.add_recordings(groups, begun.mode, ticks)
+        new = at[:0]
+        if len(at):
+            groups, new = self._grouped(begun, own)
+            self._tracks.add_recordings(groups, begun.mode, ticks)
         slots = np.flatnonzero(kinds == notes.SLOT)
-        lanes = self._tracks.lanes_of(segments[slots]) | rows[slots, notes.VALUE]
-        self._make_tracks(begun, own, at[new], new, slots, lanes)
-        self._watch(begun, groups, first)
+        if len(new) or len(slots):
+            lanes = self._tracks.lanes_of(segments[slots]) | rows[slots, notes.VALUE]
+            self._make_tracks(begun, own, at[new], new, slots, lanes)
+        if len(at):
+            self._watch(begun, groups, first)
         if self._derived.needs_ends:
             for _, segment, tick in ends.tolist():
                 self._derived.end_recording(segment, tick)

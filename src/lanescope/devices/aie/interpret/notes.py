@@ -14,6 +14,7 @@ I64 = npt.NDArray[np.int64]
 
 # Kinds of notes.
 SEGMENT, SLOT, RESTART, GAP, OPEN_GAP, END = range(6)
+_CONCERNS_TRACKS = np.array([kind in (SEGMENT, SLOT, END) for kind in range(6)])
 # Columns of a note.
 KIND, RECORDING, TICK, VALUE, DETAIL, LOST, OFFSET = range(7)
 #: Columns of a recording in the core; pairs of count and first offset follow, one for each of ``SEGMENT_STATS``.
@@ -44,7 +45,7 @@ def in_order(noted: Sequence[I64]) -> tuple[I64, I64]:
     Returns:
         The notes, int64 [n, columns], and which of ``noted`` each is from, int64 [n].
     """
-    chosen = [notes[np.isin(notes[:, KIND], (SEGMENT, SLOT, END))] for notes in noted]
+    chosen = [notes[_CONCERNS_TRACKS[notes[:, KIND]]] for notes in noted]
     if not chosen:
         return np.empty((0, OFFSET + 1), np.int64), np.empty(0, np.int64)
     rows, number = np.concatenate(chosen), np.repeat(np.arange(len(chosen)), [len(notes) for notes in chosen])
