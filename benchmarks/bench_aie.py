@@ -99,10 +99,15 @@ def to_perfetto(data: bytes, folder: Path, *, compress: bool) -> Callable[[], No
 
 
 def command(folder: Path, *arguments: str) -> Callable[[], None]:
-    """Return what runs the command line in a process of its own, its start and all."""
-    words = [sys.executable, "-m", "lanescope", "convert", "--force", str(folder / "dump.bin"), *arguments]
+    """Return what converts the dump in a process of its own, its start and all, to a file that is not there yet.
+
+    The command waits for the disk where it replaces a file.
+    """
+    target = folder / "by-command.pftrace"
+    words = [sys.executable, "-m", "lanescope", "convert", str(folder / "dump.bin"), "-o", str(target), *arguments]
 
     def convert() -> None:
+        target.unlink(missing_ok=True)
         subprocess.run(words, check=True, capture_output=True)
 
     return convert
@@ -139,7 +144,7 @@ def run() -> list[Row]:
         files = seconds(
             to_perfetto(data, Path(folder), compress=True),
             to_perfetto(data, Path(folder), compress=False),
-            command(Path(folder), "--no-annotations", "-o", str(Path(folder) / "by-command.pftrace")),
+            command(Path(folder), "--no-annotations"),
         )
         flow, flow_frames, told = execution()
         (flowing,) = seconds(decoding(flow, Path(folder) / "flow.bin"))

@@ -144,7 +144,7 @@ class Recordings:
     def _watch(self, begun: Begun, groups: I64, first: int) -> None:
         """Look for invocations in the recordings that begin, whose numbers go on from ``first``."""
         watched: dict[int, tuple[int, ...]] = {}
-        for number in np.unique(begun.source).tolist():
+        for number in set(begun.source.tolist()):
             source = self._runs.sources[number]
             slots = self._derived.watched(source.known, self._tracks.place_of(source.header), mode=0)
             if slots is not None:

@@ -107,9 +107,8 @@ class Runs:
         Returns:
             Tick at which each begins, and its number if it is to share no tracks with others, else 0: int64 [n] each.
         """
-        for number in np.unique(begun.source).tolist():
-            if number not in self.sources:
-                self._add_source(number, self._source(scanner, number))
+        for number in sorted(set(begun.source.tolist()) - self.sources.keys()):  # numpy.unique would import numpy.ma
+            self._add_source(number, self._source(scanner, number))
         self.source.extend(begun.source)
         self.ordinals.extend(ordinals(begun.source, self._in_source))
         first, ended = len(self.distances), ends[:, 1]
