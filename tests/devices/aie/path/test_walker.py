@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 import lanescope
 from devices.aie.path import fitted, language, matching
-from effort import some
+from effort import SANITIZED, some
 from lanescope._native import core
 from lanescope.devices.aie.path import segments
 from lanescope.devices.aie.path.program import program
@@ -348,7 +348,8 @@ def test_memory_for_counts_is_that_of_the_program():
 
     peak(1)
     (small, few), (large, many) = peak(1), peak(20)
-    assert large - small < 3 * (many - few)
+    # NumPy reuses the memory of what goes away only in an interpreter that it knows; a sanitized one is linked otherwise.
+    assert large - small < (4 if SANITIZED else 3) * (many - few)
 
 
 def vars_of(rows):
