@@ -17,7 +17,7 @@ _KEPT = 1 << 16
 #: Rows of columns that are worked on at a time, see ``in_pieces``.
 _PIECE = 1 << 18
 
-#: What takes so many times as much as an array that is just not on disk is small, see ``decoded_on_disk``.
+#: What takes so many times as much as an array that is just not on disk is small, see ``large_work_on_disk``.
 _SMALL = 16
 
 #: From how many bytes on arrays are on disk, of each limit on the memory that this process holds now.
@@ -65,13 +65,13 @@ def kept_on_disk() -> AbstractContextManager[None]:
     return large_arrays_on_disk(_KEPT)
 
 
-def decoded_on_disk(size: int) -> AbstractContextManager[None]:
-    """Do as ``kept_on_disk`` for a capture that is decoded as a whole, if it is large for a limit on the memory.
+def large_work_on_disk(size: int) -> AbstractContextManager[None]:
+    """Do as ``kept_on_disk`` for work on a capture as a whole, if it is large for a limit on the memory.
 
-    What is decoded of it takes a few times its bytes, in many arrays none of which is large.
+    Such work takes a few times the bytes of what it is given, in many arrays none of which is large.
 
     Args:
-        size: bytes of the capture.
+        size: bytes of what is given.
     """
     return kept_on_disk() if _limits and size > _SMALL * min(_limits) else nullcontext()
 

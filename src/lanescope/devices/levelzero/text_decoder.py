@@ -20,7 +20,7 @@ from lanescope.devices.levelzero.interpret.resolved import attributed
 from lanescope.devices.levelzero.schema import DETAILS, STATS
 from lanescope.errors import UsageError
 from lanescope.source import Capture
-from lanescope.source.disk_arrays import decoded_on_disk
+from lanescope.source.disk_arrays import large_work_on_disk
 from lanescope.trace import Table, TimeBase, Trace, TraceBuilder
 
 _MS = 1_000_000
@@ -61,7 +61,7 @@ class LevelZeroDecoder:
 
     def finish(self) -> list[Trace]:
         """Attribute and draw."""
-        with decoded_on_disk(self._capture.main.size):
+        with large_work_on_disk(self._capture.main.size):
             return self._drawn()
 
     def _drawn(self) -> list[Trace]:
