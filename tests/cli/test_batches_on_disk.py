@@ -45,8 +45,9 @@ def test_answers_are_those_of_batches_in_memory(call, on_disk, name, command):
     assert (limited.status, limited.out) == (usual.status, usual.out)
 
 
-def test_a_report_is_the_same(call, on_disk):
-    assert call("sim", *CAPTURES["run.json"], "-o", "run.json").status == 0
+@pytest.mark.parametrize("made", [CAPTURES["run.json"], ("ascend", "-O", "tasks=60", "--seed", "5")])
+def test_a_report_is_the_same(call, on_disk, made):
+    assert call("sim", *made, "-o", "run.json").status == 0
     for limit in ((), ("--memory", "8GiB")):
         assert not on_disk
         assert call("report", "run.json", "-o", f"{len(limit)}.html", *limit).status == 0
