@@ -1,9 +1,9 @@
 """Memory of answers: peak of each command, and what a further slice takes; printed as a Markdown table.
 
-``python benchmarks/answer_memory.py [--slices N] [--more N] [COMMAND ...]`` simulates two captures of in-kernel markers
-on 396 lanes in a temporary folder, of so many slices and of so many more, runs each command on both, and removes them.
-Peaks are resident memory, as the kernel has it of the process. A capture of 64 MiB or less is mapped, and its pages
-count: these are larger.
+``python benchmarks/answer_memory.py [--slices N] [--more N] [--memory SIZE] [COMMAND ...]`` simulates two captures of
+in-kernel markers on 396 lanes in a temporary folder, of so many slices and of so many more, runs each command on both,
+and removes them. Peaks are resident memory, as the kernel has it of the process. A capture of 64 MiB or less is mapped,
+and its pages count: these are larger.
 """
 
 from __future__ import annotations
@@ -51,6 +51,7 @@ def main() -> None:
     parser.add_argument("commands", metavar="COMMAND", nargs="*", help=f"only these: {', '.join(COMMANDS)}")
     parser.add_argument("--slices", type=float, default=4e6)
     parser.add_argument("--more", type=float, default=2e6)
+    parser.add_argument("--memory", metavar="SIZE", help="limit of each command")
     args = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:
         captures = []
@@ -67,7 +68,8 @@ def main() -> None:
         heads = ("command", f"peak of {few / 1e6:.1f} M slices", f"of {many / 1e6:.1f} M", "for each further slice")
         print(f"| {' | '.join(heads)} |\n|---|---|---|---|")
         for name in args.commands or COMMANDS:
-            least, most = peak(folder, *COMMANDS[name], small), peak(folder, *COMMANDS[name], large)
+            words = (*COMMANDS[name], *(("--memory", args.memory) if args.memory else ()))
+            least, most = peak(folder, *words, small), peak(folder, *words, large)
             each = f"{(most - least) / (many - few):.0f} bytes"
             print(f"| `{name}` | {least >> 20:,} MiB | {most >> 20:,} MiB | {each} |", flush=True)
 

@@ -35,12 +35,13 @@ nanobind::ndarray<nanobind::numpy, T, nanobind::ndim<2>> to_table(std::vector<T>
 }
 
 // An array that numpy owns.
-template <class T>
-nanobind::ndarray<nanobind::numpy, T, nanobind::ndim<1>> to_numpy(std::vector<T> values) {
-    auto kept = std::make_unique<std::vector<T>>(std::move(values));
+template <class T, class Allocator>
+nanobind::ndarray<nanobind::numpy, T, nanobind::ndim<1>> to_numpy(std::vector<T, Allocator> values) {
+    using Vector = std::vector<T, Allocator>;
+    auto kept = std::make_unique<Vector>(std::move(values));
     T* data = kept->data();
     const size_t size = kept->size();
-    nanobind::capsule owner(kept.get(), [](void* p) noexcept { delete static_cast<std::vector<T>*>(p); });
+    nanobind::capsule owner(kept.get(), [](void* p) noexcept { delete static_cast<Vector*>(p); });
     kept.release();
     return {data, {size}, owner};
 }

@@ -23,6 +23,7 @@
 
 #include "bind/module.hpp"
 #include "bind/prompt_thread.hpp"
+#include "core/wire/long_vector.hpp"
 
 namespace nb = nanobind;
 using namespace nb::literals;
@@ -34,6 +35,8 @@ namespace {
 // come back sixteen at a time: reading here and there makes 30 MiB resident within a millisecond.
 constexpr std::chrono::microseconds every{200};
 constexpr size_t most_resident = size_t{24} << 20;
+// What of arrays that are gone is kept for the next ones: a page of a new file takes several times as long as one of these.
+constexpr size_t most_idle = size_t{128} << 20;
 // The share of the folder's disk, one of so many, that stays free.
 constexpr size_t free_share = 50;
 
@@ -83,12 +86,62 @@ public:
 
     void remove(void* data) {
         const std::lock_guard lock(changing_);
-        const auto found = pieces_.find(reinterpret_cast<uintptr_t>(data));
-        munmap(data, found->second);
-        pieces_.erase(found);
+        unmap(reinterpret_cast<uintptr_t>(data));
+    }
+
+    // A piece that is not used any more, with what was in it: the smallest that is large enough, unless most of it would be
+    // idle; nullptr where there is none.
+    void* take_idle(size_t bytes) {
+        uintptr_t data = 0;
+        size_t forgotten = 0;
+        {
+            const std::lock_guard lock(changing_);
+            const auto found = idle_.lower_bound(bytes);
+            if (found == idle_.end() || found->first / 2 > bytes) return nullptr;
+            data = found->second.data;
+            if (found->second.forgets != forgets_) forgotten = found->first;  // its pages come once more
+            idle_size_ -= found->first;
+            idle_.erase(found);
+        }
+        if (forgotten != 0 && (made_ += forgotten) > most_resident) forget_pages();
+        return reinterpret_cast<void*>(data);
+    }
+
+    // Keep a piece for others while there is anyone who makes arrays on disk.
+    void give(void* data) {
+        const std::lock_guard lock(changing_);
+        const auto place = reinterpret_cast<uintptr_t>(data);
+        const size_t size = pieces_.find(place)->second;
+        if (users_ == 0 || idle_size_ + size > most_idle) return unmap(place);
+        idle_.insert({size, {place, forgets_}});
+        idle_size_ += size;
+    }
+
+    void begin_use() {
+        const std::lock_guard lock(changing_);
+        ++users_;
+    }
+    void end_use() {
+        const std::lock_guard lock(changing_);
+        if (--users_ != 0) return;
+        for (const auto& [size, piece] : idle_) unmap(piece.data);
+        idle_.clear();
+        idle_size_ = 0;
     }
 
 private:
+    struct Idle {
+        uintptr_t data;
+        size_t forgets;  // how often pages had been given back when it came
+    };
+
+    // The lock is held by no other.
+    void unmap(uintptr_t data) {
+        const auto found = pieces_.find(data);
+        munmap(reinterpret_cast<void*>(data), found->second);
+        pieces_.erase(found);
+    }
+
     struct Watcher {
         int processor;  // -1: any
         bool is_at_work = false;
@@ -104,6 +157,7 @@ private:
     // The lock is held, and shared: who waits for a processor in here must not keep others from giving back.
     void forget() {
         made_ = 0;
+        ++forgets_;
         for (const auto& [data, size] : pieces_) madvise(reinterpret_cast<void*>(data), size, MADV_DONTNEED);
     }
 
@@ -138,6 +192,10 @@ private:
 
     std::shared_mutex changing_;  // alone for those who map and unmap
     std::map<uintptr_t, size_t> pieces_;
+    std::multimap<size_t, Idle> idle_;  // by size
+    size_t idle_size_ = 0;
+    size_t users_ = 0;
+    std::atomic<size_t> forgets_{0};
     std::atomic<size_t> made_{0};  // bytes that arrays were made of since pages were given back
     std::vector<Watcher> watchers_ = watchers_of_processors();
 };
@@ -201,8 +259,12 @@ struct ArraysOnDisk {
     Allocator others{};
     nb::object before;  // what has the others
 
-    void* large(size_t size) const {
+    // `is_new`: whether it is all zeros.
+    void* large(size_t size, bool* is_new) const {
         if (size <= from) return nullptr;
+        void* const idle = mapped().take_idle(size);
+        *is_new = idle == nullptr;
+        if (idle != nullptr) return idle;
         auto made = DiskMemory::make(in, size);
         return made == nullptr ? nullptr : made->release();
     }
@@ -210,16 +272,19 @@ struct ArraysOnDisk {
     static const ArraysOnDisk& of(void* self) { return *static_cast<const ArraysOnDisk*>(self); }
 
     static void* allocate(void* self, size_t size) {
-        void* found = of(self).large(size);
+        bool is_new = false;
+        void* found = of(self).large(size, &is_new);
         return found != nullptr ? found : of(self).others.malloc(of(self).others.of, size);
     }
     static void* allocate_zeros(void* self, size_t count, size_t each) {
         const bool fits = each == 0 || count <= SIZE_MAX / each;
-        void* found = fits ? of(self).large(count * each) : nullptr;
+        bool is_new = false;
+        void* found = fits ? of(self).large(count * each, &is_new) : nullptr;
+        if (found != nullptr && !is_new) std::memset(found, 0, count * each);
         return found != nullptr ? found : of(self).others.calloc(of(self).others.of, count, each);
     }
     static void free(void* self, void* data, size_t size) {
-        if (mapped().size_of(data) > 0) mapped().remove(data);
+        if (mapped().size_of(data) > 0) mapped().give(data);
         else of(self).others.free(of(self).others.of, data, size);
     }
     static void* reallocate(void* self, void* data, size_t size) {
@@ -229,7 +294,7 @@ struct ArraysOnDisk {
         void* found = allocate(self, size);
         if (found == nullptr) return nullptr;
         std::memcpy(found, data, had);
-        mapped().remove(data);
+        mapped().give(data);
         return found;
     }
 };
@@ -277,13 +342,16 @@ public:
 
     void enter() {
         before_ = set_handler(handler_);
+        mapped().begin_use();
         outer_ = {folder, least};
         folder = &of_->in, least = of_->from;
     }
     void leave() {
         folder = outer_.first, least = outer_.second;
-        if (before_.is_valid()) set_handler(before_);
+        if (!before_.is_valid()) return;
+        set_handler(before_);
         before_.reset();
+        mapped().end_use();
     }
 
 private:
@@ -291,6 +359,23 @@ private:
     const ArraysOnDisk* of_ = nullptr;
     std::pair<const std::string*, size_t> outer_{};
 };
+
+}  // namespace
+
+namespace {
+
+// Vectors of the core are on disk where arrays are.
+void* take_long(size_t bytes) {
+    if (folder == nullptr || bytes <= least) return nullptr;
+    if (void* const idle = mapped().take_idle(bytes)) return idle;
+    auto made = DiskMemory::make(*folder, bytes);
+    return made == nullptr ? nullptr : made->release();
+}
+bool give_long(void* data) {
+    if (mapped().size_of(data) == 0) return false;
+    mapped().give(data);
+    return true;
+}
 
 }  // namespace
 
@@ -312,6 +397,7 @@ DiskMemory::~DiskMemory() {
 }
 
 void lanescope::bind::disk_memory(nb::module_& m) {
+    long_memory = {take_long, give_long};
     m.def("forget_disk_pages", &DiskMemory::forget_pages,
           "Give back the memory of what is resident of arrays that are on disk; nothing of them is lost.");
     nb::class_<DiskArrays>(m, "DiskArrays",

@@ -55,18 +55,18 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
             require(graph.lag(e) >= 0 && graph.floor[e] >= 0 && graph.floor[e] <= graph.lag(e));
         }
     }
-    const std::vector<int64_t> steps = scaled_steps(graph, {}, {}, {});
+    const auto steps = scaled_steps(graph, {}, {}, {});
     for (const Bound bound : {Bound::nominal, Bound::low, Bound::high}) require(replay(graph, steps, bound) == graph.time);
     // Work that takes no longer moves no end, at least and at most in order.
     std::vector<int32_t> share(n, 0);
     const int64_t num[] = {data[3] % 9}, den[] = {4};
-    const std::vector<int64_t> scaled = scaled_steps(graph, share, num, den);
+    const auto scaled = scaled_steps(graph, share, num, den);
     const auto low = replay(graph, scaled, Bound::low), high = replay(graph, scaled, Bound::high);
     for (size_t v = 0; v < nodes; ++v) require(low[v] <= high[v]);
     for (const Lags lags : {Lags::floors, Lags::none, Lags::observed}) {
         for (const int64_t slack_of : slack(graph, -1, lags)) require(slack_of >= 0);
     }
-    const std::vector<int64_t> own = own_work(graph, n);
+    const auto own = own_work(graph, n);
     for (size_t i = 0; i < n; ++i) require(own[i] >= 0 && own[i] <= end[i] - begin[i]);
     if (nodes == 0) return 0;
     const std::vector<int64_t> first{0, 1, 1, 2, 2}, gap_begin{10, 40}, gap_end{14, 90};

@@ -45,6 +45,16 @@ def test_answers_are_those_of_batches_in_memory(call, on_disk, name, command):
     assert (limited.status, limited.out) == (usual.status, usual.out)
 
 
+@pytest.mark.parametrize("made", [CAPTURES["run.json"], ("ascend", "-O", "tasks=60", "--seed", "5")])
+def test_a_report_is_the_same(call, on_disk, made):
+    assert call("sim", *made, "-o", "run.json").status == 0
+    for limit in ((), ("--memory", "8GiB")):
+        assert not on_disk
+        assert call("report", "run.json", "-o", f"{len(limit)}.html", *limit).status == 0
+    assert on_disk
+    assert Path("2.html").read_bytes() == Path("0.html").read_bytes()
+
+
 def test_a_window_of_lanes_that_come_one_after_the_other_is_the_same(call, on_disk):
     assert call("sim", *CAPTURES["run.npy"], "-o", "run.npy").status == 0
     window = ("--start", "+1us", "--end", "+3us")

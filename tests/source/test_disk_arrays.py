@@ -59,6 +59,20 @@ def test_an_array_that_grows_or_shrinks_keeps_its_values():
     assert small[:10].tolist() == list(range(10))
 
 
+def test_what_is_gone_is_used_again_and_zeros_are_zeros():
+    before = files_of_this_process()
+    with large_arrays_on_disk(1 << 20):
+        first = np.full(LARGE, 7, np.uint8)
+        del first
+        smaller = np.zeros(LARGE - 100, np.uint8)
+        assert files_of_this_process() == before + 1
+        assert not smaller.any()
+        del smaller
+        assert np.arange(LARGE)[-1] == LARGE - 1  # too large for it
+        assert files_of_this_process() == before + 2
+    assert files_of_this_process() == before
+
+
 def test_outside_and_in_other_threads_nothing_changes():
     from threading import Thread
 

@@ -1,4 +1,5 @@
 import weakref
+from itertools import pairwise
 
 import numpy as np
 import pytest
@@ -166,3 +167,18 @@ def test_codes_are_looked_up_as_indexes_are(count, dtype):
 def test_a_code_that_the_table_does_not_have_is_refused():
     with pytest.raises(IndexError):
         look_up(np.arange(3), np.array([0, 3], np.int32))
+
+
+@pytest.mark.parametrize("texts", [[], [""], ["a", "", "b\0c", "\u00e4\U0001f600", "a"], ["a", "\udc80"]])
+def test_copied_texts_are_the_same_and_no_objects_until_they_are_read(texts):
+    made = np.array(texts, object)
+    valid = np.arange(len(texts)) % 2 == 0
+    column = Column.derived(len(texts), lambda: made, valid=valid).copied()
+    assert column.is_made == ("\udc80" in texts)  # UTF-8 does not have it
+    assert column.read_once().tolist() == texts
+    assert column.between(0, len(texts) // 2).values.tolist() == texts[: len(texts) // 2]
+    assert column.valid.tolist() == valid.tolist()
+    if texts and not column.is_made:
+        data, begins = Column.concat([column, column]).encoded()
+        encoded = [data[begin:end].tobytes() for begin, end in pairwise(begins)]
+        assert encoded == [text.encode() for text in 2 * texts]

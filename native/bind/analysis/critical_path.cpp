@@ -13,6 +13,7 @@ namespace nb = nanobind;
 using namespace nb::literals;
 namespace path = lanescope::critical_path;
 
+using lanescope::LongVector;
 using lanescope::bind::Array;
 using lanescope::bind::span_of;
 using lanescope::bind::to_numpy;
@@ -65,19 +66,16 @@ path::Graph build(const Ints& lane, const Ints& begin, const Ints& end, const In
                        {lanes, span_of(blocking), span_of(floors), span_of(wait_floors)});
 }
 
-template <class T>
-std::vector<T> copy(const std::vector<T>& values) {
-    return values;
-}
+std::vector<int64_t> copy(const std::vector<int64_t>& values) { return values; }
 
 // A column as the graph has it, which lives as long as the array does.
 template <class T>
-nb::ndarray<nb::numpy, const T, nb::ndim<1>> shown(const nb::object& owner, const std::vector<T>& values) {
+nb::ndarray<nb::numpy, const T, nb::ndim<1>> shown(const nb::object& owner, const LongVector<T>& values) {
     return {values.data(), {values.size()}, owner};
 }
 
 template <class Enum>
-nb::ndarray<nb::numpy, const uint8_t, nb::ndim<1>> codes(const nb::object& owner, const std::vector<Enum>& values) {
+nb::ndarray<nb::numpy, const uint8_t, nb::ndim<1>> codes(const nb::object& owner, const LongVector<Enum>& values) {
     static_assert(sizeof(Enum) == 1);
     return {reinterpret_cast<const uint8_t*>(values.data()), {values.size()}, owner};
 }
@@ -156,7 +154,7 @@ nb::tuple walk(const path::Graph& self, int64_t begin, int64_t end, int32_t sink
                           to_numpy(std::move(found.node)), to_numpy(std::move(found.steps)));
 }
 
-std::vector<int64_t> replay(path::Graph& self, const Codes& share, const Ints& num, const Ints& den, uint8_t bound,
+LongVector<int64_t> replay(path::Graph& self, const Codes& share, const Ints& num, const Ints& den, uint8_t bound,
                             const Ints& more) {
     require(bound <= 2, "no such bound");
     require(share.size() == 0 || share.size() == self.begin_of.size(), "columns of different lengths");
@@ -173,11 +171,11 @@ std::vector<int64_t> replay(path::Graph& self, const Codes& share, const Ints& n
     }
     self.order();  // made once: not by two threads at a time
     nb::gil_scoped_release release;
-    const std::vector<int64_t> steps = path::scaled_steps(self, span_of(share), span_of(num), span_of(den));
+    const LongVector<int64_t> steps = path::scaled_steps(self, span_of(share), span_of(num), span_of(den));
     return path::replay(self, steps, static_cast<path::Bound>(bound), span_of(more));
 }
 
-std::vector<int64_t> slack(path::Graph& self, int32_t sink, uint8_t lags) {
+LongVector<int64_t> slack(path::Graph& self, int32_t sink, uint8_t lags) {
     require(lags <= 2, "no such lags");
     if (sink >= 0) require_node(self, sink);
     self.order();

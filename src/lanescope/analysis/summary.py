@@ -5,6 +5,7 @@ from __future__ import annotations
 from array import array
 from collections import Counter
 from collections.abc import Callable
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -151,29 +152,34 @@ class Summary:
         lane_time = self._lane_time.result()
         key_time = lane_time if self._key_time is self._lane_time else self._key_time.result()
         texts, group_of = self._groups()
-        groups: dict[int, _Group] = {}
+        keys: dict[int, list[int]] = {}
         for key in sorted({*self._lengths, *self._unfinished}):
-            group = groups.setdefault(group_of(key), _Group())
-            if key in self._lengths:
-                group.lengths.append(self._lengths[key].counted())
-            group.unfinished += self._unfinished[key]
-            group.covered += int(key_time[key]) if key < len(key_time) else 0
+            keys.setdefault(group_of(key), []).append(key)
+        groups = {group: self._group(some, key_time) for group, some in keys.items()}
         busy = int(lane_time.sum())
         shown = sorted(groups, key=lambda group: (-groups[group].total, -groups[group].slices, group))
         rows = [groups[group] for group in shown]
-        ranks = [row.ranks() for row in rows]
         return Table.from_arrays(
             spec(self._by, self._last.time.time_unit),
             {
                 "id": range(len(rows)),
                 self._by: [texts(group) for group in shown],
-                "count": [row.count for row in rows],
+                "count": [row.closed for row in rows],
                 "unfinished": [row.unfinished for row in rows],
                 "total": [row.total for row in rows],
-                **{name: [found[at] for found in ranks] for at, name in enumerate(_RANKS)},
+                **{name: [row.ranks[at] for row in rows] for at, name in enumerate(_RANKS)},
                 "share": [row.covered / busy if busy else None for row in rows],
             },
         )
+
+    def _group(self, keys: list[int], key_time: Ints) -> _Group:
+        """Return the statistics of the slices of some keys; ``key_time``: time that each covers, int64."""
+        lengths = [self._lengths[key].counted() for key in keys if key in self._lengths]
+        count = sum(int(counts.sum()) for _, counts in lengths)
+        total = sum(int((values * counts).sum()) for values, counts in lengths)
+        unfinished = sum(self._unfinished[key] for key in keys)
+        covered = sum(int(key_time[key]) for key in keys if key < len(key_time))
+        return _Group(count, total, unfinished, covered, _ranks(lengths, count))
 
     def _groups(self) -> tuple[Callable[[int], str], Callable[[int], int]]:
         """Return what gives a group its text, and what tells the group of a key."""
@@ -230,12 +236,17 @@ class Summary:
 _RANKS = {"min": (0, 1), "median": (1, 2), "p99": (99, 100), "max": (1, 1)}
 
 
+_NONE = np.zeros(0, np.int64)
+
+
 class _Lengths:
     """Lengths of slices; where they repeat, each is kept once, with a count."""
 
+    __slots__ = ("_counts", "_listed", "_most_listed", "_values")  # there may be as many as names
+
     def __init__(self) -> None:
         self._listed: array[int] = array("q")
-        self._values, self._counts = np.zeros(0, np.int64), np.zeros(0, np.int64)
+        self._values = self._counts = _NONE
         self._most_listed = _LISTED
 
     def add(self, lengths: Ints) -> None:
@@ -283,39 +294,39 @@ def _counted(values: Ints, counts: Ints | None) -> tuple[Ints, Ints]:
     return values[first], np.add.reduceat(counts, first)
 
 
-class _Group:
-    """Statistics of the slices of one group."""
+class _Group(NamedTuple):
+    """Statistics of the slices of one group.
 
-    def __init__(self) -> None:
-        self.lengths: list[tuple[Ints, Ints]] = []
-        self.unfinished = 0
-        self.covered = 0
+    Attributes:
+        closed, total: of slices of known length: how many, and the sum.
+        unfinished: slices of unknown length.
+        covered: time that they cover on their lanes.
+        ranks: the lengths that ``_RANKS`` names; None where no length is known.
+    """
 
-    @property
-    def count(self) -> int:
-        return sum(int(counts.sum()) for _, counts in self.lengths)
+    closed: int
+    total: int
+    unfinished: int
+    covered: int
+    ranks: list[int | None]
 
     @property
     def slices(self) -> int:
-        return self.count + self.unfinished
+        return self.closed + self.unfinished
 
-    @property
-    def total(self) -> int:
-        return sum(int((values * counts).sum()) for values, counts in self.lengths)
 
-    def ranks(self) -> list[int | None]:
-        """Return the lengths that ``_RANKS`` names; None where no length is known."""
-        count = self.count
-        if not count:
-            return [None] * len(_RANKS)
-        steps = [max(-(-count * part // whole), 1) - 1 for part, whole in _RANKS.values()]
-        lengths, counts = _joined(self.lengths)
-        if len(lengths) == count:
-            lengths.partition(steps)
-            return [int(lengths[step]) for step in steps]
-        lengths, counts = _counted(lengths, counts)
-        ends = np.cumsum(counts)
-        return [int(lengths[np.searchsorted(ends, step, side="right")]) for step in steps]
+def _ranks(some: list[tuple[Ints, Ints]], count: int) -> list[int | None]:
+    """Return the lengths that ``_RANKS`` names among so many, given with how often each occurs."""
+    if not count:
+        return [None] * len(_RANKS)
+    steps = [max(-(-count * part // whole), 1) - 1 for part, whole in _RANKS.values()]
+    lengths, counts = _joined(some)
+    if len(lengths) == count:
+        lengths.partition(steps)
+        return [int(lengths[step]) for step in steps]
+    lengths, counts = _counted(lengths, counts)
+    ends = np.cumsum(counts)
+    return [int(lengths[np.searchsorted(ends, step, side="right")]) for step in steps]
 
 
 def sorted_within(group: Ints, lengths: Ints) -> Ints:

@@ -9,9 +9,13 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
+from typing import TYPE_CHECKING
 
 from lanescope.errors import UsageError
+
+if TYPE_CHECKING:
+    from lanescope.trace import Trace
 
 #: Smallest limit: interpreter and libraries take most of it.
 LEAST = 192 << 20
@@ -22,6 +26,8 @@ _RESERVE = 16 << 20
 _RESERVE_SHARE = 16
 #: Larger arrays than this share of the limit, one of so many, are on disk.
 _LARGE_SHARE = 128
+#: Bytes of a slice and of what is with it in a trace, about.
+_SLICE = 250
 _SUFFIXES = {"KiB": 10, "MiB": 20, "GiB": 30, "TiB": 40, "": 0}
 
 
@@ -85,3 +91,11 @@ def limited(limit: int | None, message: str, status: int) -> Iterator[None]:
             yield
     finally:
         core.limit_memory(0, b"", 0)
+
+
+def analyzed_on_disk(*traces: Trace) -> AbstractContextManager[None]:
+    """Have all but the smallest arrays on disk that analyses of whole traces make, if these are large for the limit."""
+    from lanescope.source.disk_arrays import large_work_on_disk
+
+    wholes = [trace if trace.origin is None else trace.origin.whole for trace in traces]
+    return large_work_on_disk(_SLICE * sum(len(whole.slices) for whole in wholes))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import tempfile
 from collections.abc import Iterator
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from typing import TypeVar
 
 T = TypeVar("T")
@@ -17,8 +17,11 @@ _KEPT = 1 << 16
 #: Rows of columns that are worked on at a time, see ``in_pieces``.
 _PIECE = 1 << 18
 
-#: How many limits on the memory this process holds now.
-_limits = 0
+#: What takes so many times as much as an array that is just not on disk is small, see ``large_work_on_disk``.
+_SMALL = 16
+
+#: From how many bytes on arrays are on disk, of each limit on the memory that this process holds now.
+_limits: list[int] = []
 
 
 @contextmanager
@@ -44,23 +47,33 @@ def large_arrays_on_disk(larger_than: int = LARGER_THAN) -> Iterator[None]:
 @contextmanager
 def memory_limited(larger_than: int) -> Iterator[None]:
     """Do as ``large_arrays_on_disk``, and have those know that the memory is limited who keep much for long."""
-    global _limits
-    _limits += 1
+    _limits.append(larger_than)
     try:
         with large_arrays_on_disk(larger_than):
             yield
     finally:
-        _limits -= 1
+        _limits.remove(larger_than)
 
 
 def is_memory_limited() -> bool:
     """Return whether the memory of this process is limited, in whatever thread."""
-    return _limits > 0
+    return bool(_limits)
 
 
 def kept_on_disk() -> AbstractContextManager[None]:
     """Put all but the smallest arrays that are made inside the ``with`` on disk: those that are kept for long."""
     return large_arrays_on_disk(_KEPT)
+
+
+def large_work_on_disk(size: int) -> AbstractContextManager[None]:
+    """Do as ``kept_on_disk`` for work on a capture as a whole, if it is large for a limit on the memory.
+
+    Such work takes a few times the bytes of what it is given, in many arrays none of which is large.
+
+    Args:
+        size: bytes of what is given.
+    """
+    return kept_on_disk() if _limits and size > _SMALL * min(_limits) else nullcontext()
 
 
 def in_pieces(rows: int) -> Iterator[slice]:

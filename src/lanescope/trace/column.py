@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from itertools import pairwise
 from typing import Any, TypeVar
 
 import numpy as np
@@ -108,15 +109,26 @@ def _restored(length: int, stored: Array, valid: Mask | None, dictionary: Dictio
 _TEXTS = 1 << 16
 
 
-def encoded_texts(texts: Array) -> Encoded:
-    """Return texts, object [n], as UTF-8, end to end, and where each begins."""
+def encoded_texts(texts: Array, errors: str = "replace") -> Encoded:
+    """Return texts, object [n], as UTF-8, end to end, and where each begins; ``errors``: as ``str.encode`` takes it."""
     begins, joined = np.zeros(len(texts) + 1, np.int64), bytearray()
     for first in range(0, len(texts), _TEXTS):
-        encoded = [text.encode("utf-8", "replace") for text in texts[first : first + _TEXTS].tolist()]
+        encoded = [text.encode("utf-8", errors) for text in texts[first : first + _TEXTS].tolist()]
         begins[first + 1 : first + 1 + len(encoded)] = [len(text) for text in encoded]
         joined += b"".join(encoded)
     np.cumsum(begins, out=begins)
     return np.frombuffer(joined, np.uint8), begins
+
+
+def _decoded(data: Array, begins: Array) -> Array:
+    """Return texts, object [n], of their UTF-8, end to end, and where each begins."""
+    found = np.empty(len(begins) - 1, object)
+    for first in range(0, len(found), _TEXTS):
+        places = begins[first : first + _TEXTS + 1]
+        joined = data[places[0] : places[-1]].tobytes()
+        ends = (places - places[0]).tolist()
+        found[first : first + _TEXTS] = [joined[begin:end].decode() for begin, end in pairwise(ends)]
+    return found
 
 
 def _between(encoded: Encoded, start: int, stop: int) -> Encoded:
@@ -302,11 +314,24 @@ class Column:
         return valid.strides == (0,) and self._length > 0 and not valid[0]
 
     def copied(self) -> Column:
-        """Return the same values in arrays that are made now: what they are made from is referred to no more."""
+        """Return the same values in arrays that are made now: what they are made from is referred to no more.
+
+        Texts are UTF-8 in them, and are made of it when they are read.
+        """
         if self.is_unknown or self.constant_value is not None:
             return self
         values, valid = self.read_once(), self.valid
-        return Column.array(values.copy(), valid=None if valid is None else valid.copy(), dictionary=self.dictionary)
+        valid = None if valid is None else valid.copy()
+        if values.dtype == object:
+            try:
+                encoded = encoded_texts(values, "strict")
+            except UnicodeEncodeError:  # UTF-8 does not have them
+                return Column.array(values.copy(), valid=valid)
+            data, begins = encoded[0].copy(), encoded[1].copy()
+            column = Column.derived(len(values), lambda: _decoded(data, begins), valid=valid)
+            column.encode = lambda: (data, begins)
+            return column
+        return Column.array(values.copy(), valid=valid, dictionary=self.dictionary)
 
     def take(self, indices: Array) -> Column:
         """Return the rows at ``indices`` (int64 [m])."""

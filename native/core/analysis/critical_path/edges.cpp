@@ -9,7 +9,7 @@ namespace lanescope::critical_path {
 namespace {
 
 // Sort indices by their times, those of one time as they are: a radix sort of 11 bits at a time.
-void sort_by_time(std::span<const int64_t> time, std::vector<int32_t>& order) {
+void sort_by_time(std::span<const int64_t> time, LongVector<int32_t>& order) {
     const size_t n = time.size();
     order.resize(n);
     std::iota(order.begin(), order.end(), 0);
@@ -18,7 +18,7 @@ void sort_by_time(std::span<const int64_t> time, std::vector<int32_t>& order) {
     const auto base = static_cast<uint64_t>(*least);
     const uint64_t span = static_cast<uint64_t>(*most) - base;
     constexpr int kBits = 11;
-    std::vector<int32_t> other(n);
+    LongVector<int32_t> other(n);
     for (int shift = 0; shift < 64 && (span >> shift) != 0; shift += kBits) {
         const auto digit = [&](int32_t i) {
             return ((static_cast<uint64_t>(time[static_cast<size_t>(i)]) - base) >> shift) & ((1U << kBits) - 1);
@@ -51,7 +51,7 @@ class Points {
     }
 
     const Graph& graph_;
-    std::vector<int32_t> nodes_;
+    LongVector<int32_t> nodes_;
 };
 
 using Arcs = std::vector<std::vector<size_t>>;
@@ -110,7 +110,7 @@ class Plateau {
     }
 
     // Order the nodes so that edges run forward; those on cycles go.
-    void sort(std::vector<uint8_t>& is_dropped) {
+    void sort(LongVector<uint8_t>& is_dropped) {
         if (try_sort()) return;
         const std::vector<size_t> component = strong_components(arcs());
         std::erase_if(edges_, [&](uint32_t e) {
@@ -167,7 +167,7 @@ void index_edges(Graph& graph) {
     for (size_t v = 1; v < graph.first.size(); ++v) graph.first[v] += graph.first[v - 1];
 }
 
-void keep_edges(Graph& graph, const std::vector<uint8_t>& is_dropped) {
+void keep_edges(Graph& graph, const LongVector<uint8_t>& is_dropped) {
     size_t kept = 0;
     for (size_t e = 0; e < is_dropped.size(); ++e) {
         if (is_dropped[e]) {
@@ -193,7 +193,7 @@ void place_edges(Graph& graph, const Rows& rows, const Causes& causes, const Rul
         auto operator<=>(const Edge&) const = default;
     };
     const Points points(graph);
-    std::vector<Edge> edges;
+    LongVector<Edge> edges;
     edges.reserve(count);
     for (size_t i = 0; i < count; ++i) {
         const auto u = static_cast<size_t>(causes.source[i]), v = static_cast<size_t>(causes.target[i]);
@@ -231,7 +231,7 @@ void place_edges(Graph& graph, const Rows& rows, const Causes& causes, const Rul
     }
 }
 
-const std::vector<int32_t>& Graph::order() {
+const LongVector<int32_t>& Graph::order() {
     if (order_.size() < nodes()) sort_by_time(time, order_);
     return order_;
 }
@@ -240,7 +240,7 @@ void place_in_order(Graph& graph) {
     const size_t n = graph.nodes();
     // Nodes of one time come by id: only edges without lag that run against ids need more.
     std::vector<int64_t> bad;
-    std::vector<std::pair<int64_t, uint32_t>> level;
+    LongVector<std::pair<int64_t, uint32_t>> level;
     for (uint32_t e = 0; e < graph.source.size(); ++e) {
         if (graph.lag(e) != 0) continue;
         const int64_t time = graph.time[static_cast<size_t>(graph.source[e])];
@@ -249,12 +249,12 @@ void place_in_order(Graph& graph) {
     }
     std::ranges::sort(bad);
     bad.erase(std::unique(bad.begin(), bad.end()), bad.end());
-    std::vector<uint8_t> is_dropped(bad.empty() ? 0 : graph.source.size());
+    LongVector<uint8_t> is_dropped(bad.empty() ? 0 : graph.source.size());
     if (!bad.empty()) {
         std::ranges::sort(level);
         graph.order();
     }
-    std::vector<int32_t>& order = graph.order_;
+    LongVector<int32_t>& order = graph.order_;
     size_t l = 0;
     for (const int64_t time : bad) {
         const auto earlier = [&](int32_t v, int64_t t) { return graph.time[static_cast<size_t>(v)] < t; };

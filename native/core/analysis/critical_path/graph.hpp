@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "core/analysis/check/sweep.hpp"
+#include "core/wire/long_vector.hpp"
 
 namespace lanescope::critical_path {
 
@@ -54,27 +55,27 @@ struct Counts {
 
 struct Graph {
     // Nodes, chain by chain, in order of time within each.
-    std::vector<int64_t> time;
-    std::vector<int32_t> row;
-    std::vector<Event> event;
-    std::vector<uint8_t> linked;  // whether the node before is of the same chain
-    std::vector<int32_t> owner;   // row that owns the piece before the node; -1: none
-    std::vector<Piece> piece;     // before the node
-    std::vector<int32_t> begin_of, end_of;  // node of each row
+    LongVector<int64_t> time;
+    LongVector<int32_t> row;
+    LongVector<Event> event;
+    LongVector<uint8_t> linked;  // whether the node before is of the same chain
+    LongVector<int32_t> owner;   // row that owns the piece before the node; -1: none
+    LongVector<Piece> piece;     // before the node
+    LongVector<int32_t> begin_of, end_of;  // node of each row
     // Edges by target, kind and source.
-    std::vector<int32_t> source, target, kind, group;
-    std::vector<uint32_t> first;   // of each node, its first edge; one more at the end
-    std::vector<int32_t> given;    // which of the causes it was
-    std::vector<uint8_t> fate;     // of each cause: 0 kept, 1 backward, 2 cyclic, 3 from a node to itself
-    std::vector<int64_t> floor;    // of each edge: the least that it costs
-    std::vector<int32_t> binding;  // of each node
+    LongVector<int32_t> source, target, kind, group;
+    LongVector<uint32_t> first;   // of each node, its first edge; one more at the end
+    LongVector<int32_t> given;    // which of the causes it was
+    LongVector<uint8_t> fate;     // of each cause: 0 kept, 1 backward, 2 cyclic, 3 from a node to itself
+    LongVector<int64_t> floor;    // of each edge: the least that it costs
+    LongVector<int32_t> binding;  // of each node
     std::vector<int64_t> waits_at_least;  // by name
-    std::vector<uint8_t> row_waits;
-    std::vector<int32_t> row_name, row_lane;
+    LongVector<uint8_t> row_waits;
+    LongVector<int32_t> row_name, row_lane;
     Counts counts;
 
     // Nodes so that each comes after all that it depends on. The first call sorts them, unless cycles needed it before.
-    const std::vector<int32_t>& order();
+    const LongVector<int32_t>& order();
 
     size_t nodes() const { return time.size(); }
     int64_t step(size_t v) const { return linked[v] ? time[v] - time[v - 1] : 0; }
@@ -86,7 +87,7 @@ struct Graph {
 
   private:
     friend void place_in_order(Graph& graph);
-    std::vector<int32_t> order_;
+    LongVector<int32_t> order_;
 };
 
 // Build all of it. Rows and lanes that causes name exist. O((n + e) log n).

@@ -14,8 +14,8 @@ struct Point {
 };
 
 // Times within rows at which causes leave or arrive.
-std::vector<Point> points_of(const Rows& rows, const Causes& causes) {
-    std::vector<Point> found;
+LongVector<Point> points_of(const Rows& rows, const Causes& causes) {
+    LongVector<Point> found;
     const auto add = [&](int64_t row, int64_t time) {
         const auto r = static_cast<size_t>(row);
         if (time != rows.begin[r] && time != rows.end[r]) found.push_back({time, row});
@@ -137,10 +137,15 @@ class Chains {
 void place_nodes(Graph& graph, const Rows& rows, const Causes& causes, const Rules& rules) {
     const size_t n = rows.lane.size();
     const auto lane_of = [&](int64_t row) { return rows.lane[static_cast<size_t>(row)]; };
-    std::vector<int64_t> order(n);
-    lanes::order({rows.lane, rows.begin, rows.end}, order);  // lanes are ids of tracks: never too far apart
+    LongVector<int64_t> order(n);
+    LongVector<lanes::Item> items;
+    const auto room = [&](size_t count) {
+        items.resize(count);
+        return std::span(items);
+    };
+    lanes::order({rows.lane, rows.begin, rows.end}, order, room);  // lanes are ids of tracks: never too far apart
     // A row that reaches out of an open one without nesting has a chain of its own, as each row of a free lane.
-    std::vector<uint8_t> is_alone(n);
+    LongVector<uint8_t> is_alone(n);
     std::vector<int64_t> ends;
     for (size_t i = 0; i < n; ++i) {
         const auto r = static_cast<size_t>(order[i]);
@@ -157,7 +162,7 @@ void place_nodes(Graph& graph, const Rows& rows, const Causes& causes, const Rul
         }
         ends.push_back(rows.end[r]);
     }
-    std::vector<Point> points = points_of(rows, causes);
+    LongVector<Point> points = points_of(rows, causes);
     const auto chain_of = [&](int64_t row) {
         return std::pair{is_alone[static_cast<size_t>(row)], is_alone[static_cast<size_t>(row)] ? row : lane_of(row)};
     };
@@ -180,7 +185,7 @@ void place_nodes(Graph& graph, const Rows& rows, const Causes& causes, const Rul
         while (p < points.size() && chain_of(points[p].row) == chain) ++p;
         return std::span<const Point>(points).subspan(from, p - from);
     };
-    std::vector<int64_t> mine;
+    LongVector<int64_t> mine;
     for (size_t i = 0; i < n;) {
         const int64_t lane = lane_of(order[i]);
         mine.clear();

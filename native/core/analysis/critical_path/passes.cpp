@@ -28,7 +28,7 @@ int64_t cost(const Graph& graph, size_t v, uint32_t e, Lags lags) {
 int64_t of_edge(std::span<const int64_t> more, uint32_t e) { return more.empty() ? 0 : more[e]; }
 
 int64_t nominal(const Graph& graph, std::span<const int64_t> steps, std::span<const int64_t> more,
-                const std::vector<int64_t>& time, size_t v) {
+                std::span<const int64_t> time, size_t v) {
     int64_t latest = kNever;
     if (graph.linked[v]) latest = time[v - 1] + (is_hard(graph, v) ? steps[v] : elastic(graph, v, Lags::floors));
     for (uint32_t e = graph.first[v]; e < graph.first[v + 1]; ++e) {
@@ -37,7 +37,7 @@ int64_t nominal(const Graph& graph, std::span<const int64_t> steps, std::span<co
     return latest;
 }
 
-int64_t hard(const Graph& graph, std::span<const int64_t> steps, std::span<const int64_t> more, const std::vector<int64_t>& time,
+int64_t hard(const Graph& graph, std::span<const int64_t> steps, std::span<const int64_t> more, std::span<const int64_t> time,
              size_t v, Bound bound) {
     int64_t latest = time[v - 1] + steps[v];
     for (uint32_t e = graph.first[v]; e < graph.first[v + 1]; ++e) {
@@ -48,14 +48,14 @@ int64_t hard(const Graph& graph, std::span<const int64_t> steps, std::span<const
 
 // Calls back with the new time and the lag of each candidate: as observed, but for what edges cost more.
 template <class Call>
-void each_candidate(const Graph& graph, std::span<const int64_t> more, const std::vector<int64_t>& time, size_t v, Call call) {
+void each_candidate(const Graph& graph, std::span<const int64_t> more, std::span<const int64_t> time, size_t v, Call call) {
     if (graph.linked[v]) call(time[v - 1], graph.step(v));
     for (uint32_t e = graph.first[v]; e < graph.first[v + 1]; ++e) {
         call(time[Graph::at(graph.source[e])], graph.lag(e) + of_edge(more, e));
     }
 }
 
-int64_t soft(const Graph& graph, std::span<const int64_t> more, const std::vector<int64_t>& time, size_t v, Bound bound) {
+int64_t soft(const Graph& graph, std::span<const int64_t> more, std::span<const int64_t> time, size_t v, Bound bound) {
     // What was not recorded may have bound an elastic piece without edges: it stays where it was, or has no say.
     const bool is_hidden = graph.first[v] == graph.first[v + 1] && graph.step(v) > 0;
     if (bound == Bound::high) {
@@ -81,9 +81,9 @@ int64_t soft(const Graph& graph, std::span<const int64_t> more, const std::vecto
 
 }  // namespace
 
-std::vector<int64_t> scaled_steps(const Graph& graph, std::span<const int32_t> share, std::span<const int64_t> num,
+LongVector<int64_t> scaled_steps(const Graph& graph, std::span<const int32_t> share, std::span<const int64_t> num,
                                   std::span<const int64_t> den) {
-    std::vector<int64_t> steps(graph.nodes()), done(share.size());
+    LongVector<int64_t> steps(graph.nodes()), done(share.size());
     for (size_t v = 0; v < steps.size(); ++v) {
         steps[v] = graph.step(v);
         if (!is_hard(graph, v) || share.empty()) continue;
@@ -97,8 +97,8 @@ std::vector<int64_t> scaled_steps(const Graph& graph, std::span<const int32_t> s
     return steps;
 }
 
-std::vector<int64_t> replay(Graph& graph, std::span<const int64_t> steps, Bound bound, std::span<const int64_t> more) {
-    std::vector<int64_t> time(graph.nodes());
+LongVector<int64_t> replay(Graph& graph, std::span<const int64_t> steps, Bound bound, std::span<const int64_t> more) {
+    LongVector<int64_t> time(graph.nodes());
     for (const int32_t node : graph.order()) {
         const auto v = Graph::at(node);
         if (!graph.linked[v] && graph.first[v] == graph.first[v + 1]) {
@@ -114,15 +114,15 @@ std::vector<int64_t> replay(Graph& graph, std::span<const int64_t> steps, Bound 
     return time;
 }
 
-std::vector<int64_t> slack(Graph& graph, int32_t sink, Lags lags) {
+LongVector<int64_t> slack(Graph& graph, int32_t sink, Lags lags) {
     const size_t n = graph.nodes();
-    std::vector<int64_t> latest(n, kFree);
+    LongVector<int64_t> latest(n, kFree);
     if (sink >= 0) {
         latest[Graph::at(sink)] = graph.time[Graph::at(sink)];
     } else if (n > 0) {
         std::ranges::fill(latest, *std::ranges::max_element(graph.time));
     }
-    const std::vector<int32_t>& order = graph.order();
+    const LongVector<int32_t>& order = graph.order();
     for (auto at = order.rbegin(); at != order.rend(); ++at) {
         const auto v = Graph::at(*at);
         const int64_t own = latest[v];
@@ -142,8 +142,8 @@ std::vector<int64_t> slack(Graph& graph, int32_t sink, Lags lags) {
     return latest;
 }
 
-std::vector<int64_t> own_work(const Graph& graph, size_t rows) {
-    std::vector<int64_t> work(rows);
+LongVector<int64_t> own_work(const Graph& graph, size_t rows) {
+    LongVector<int64_t> work(rows);
     for (size_t v = 0; v < graph.nodes(); ++v) {
         if (is_hard(graph, v)) work[Graph::at(graph.owner[v])] += graph.step(v);
     }

@@ -2,7 +2,6 @@
 #pragma once
 #include <cstdint>
 #include <span>
-#include <vector>
 
 #include "core/analysis/critical_path/graph.hpp"
 
@@ -15,19 +14,19 @@ enum class Bound : uint8_t { nominal, low, high };
 
 // Lengths of the pieces before nodes. The work of a row of `share[row]` k takes num[k] / den[k] of its time, rounded down for
 // all pieces of the row together; share -1 leaves it as it is. Empty: nothing changes.
-std::vector<int64_t> scaled_steps(const Graph& graph, std::span<const int32_t> share, std::span<const int64_t> num,
+LongVector<int64_t> scaled_steps(const Graph& graph, std::span<const int32_t> share, std::span<const int64_t> num,
                                   std::span<const int64_t> den);
 
 // The time of each node when pieces of work have these lengths, lanes and their orders stay and one recorded cause is tight:
 // at least, at most, or if all others keep their floors. Unchanged lengths give the times of the trace in all three.
 // `more`: by edge, what it costs beyond what it did, not below minus its floor; empty: nothing.
-std::vector<int64_t> replay(Graph& graph, std::span<const int64_t> steps, Bound bound, std::span<const int64_t> more = {});
+LongVector<int64_t> replay(Graph& graph, std::span<const int64_t> steps, Bound bound, std::span<const int64_t> more = {});
 
 // How much later each node may be before the sink is (-1: before any node is later than the last); kFree: never.
 inline constexpr int64_t kFree = int64_t{1} << 62;
-std::vector<int64_t> slack(Graph& graph, int32_t sink, Lags lags);
+LongVector<int64_t> slack(Graph& graph, int32_t sink, Lags lags);
 
 // The work of each row in its own pieces.
-std::vector<int64_t> own_work(const Graph& graph, size_t rows);
+LongVector<int64_t> own_work(const Graph& graph, size_t rows);
 
 }  // namespace lanescope::critical_path

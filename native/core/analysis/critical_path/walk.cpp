@@ -50,7 +50,7 @@ class Parts {
 
   private:
     Path& path_;
-    const std::vector<int32_t>& lane_;
+    std::span<const int32_t> lane_;
     int64_t begin_;
     const Unknown& gaps_;
     const Unknown& idle_;

@@ -64,9 +64,18 @@ def run(args: argparse.Namespace) -> int:
         if not args.output.endswith(_FORMATS):
             raise UsageError(f"cannot infer the format of {args.output!r}", hint="use .pftrace or .json")
         check_output(args.output, [args.input], force=args.force)
-    from lanescope.pipeline.trace_queries import critical_path
+    from lanescope.pipeline.memory import analyzed_on_disk
 
     trace = collected(args, is_windowed=False)  # causes lead through all of it
+    with analyzed_on_disk(trace):
+        _answer(args, trace)
+    return close(trace, args)
+
+
+def _answer(args: argparse.Namespace, trace: Trace) -> None:
+    """Find the path, print it, and draw it."""
+    from lanescope.pipeline.trace_queries import critical_path
+
     asked = {name: getattr(args, name) for name in (*_WINDOW, "window", "sink", "device", "waits", "infer")}
     path = critical_path(trace, **asked)
     answers = path.what_if(args.what_if) if args.what_if else None
@@ -82,7 +91,6 @@ def run(args: argparse.Namespace) -> int:
         assert report.written is not None
         if not is_stdout(args.output):
             print_written(args.output, size=report.written.bytes)
-    return close(trace, args)
 
 
 def _print(args: argparse.Namespace, path: CriticalPath, answers: Table | None, trace: Trace) -> None:

@@ -32,10 +32,12 @@ def run(args: argparse.Namespace) -> int:
 
         return dataset_explain.explain(args)
     from lanescope.pipeline import session
+    from lanescope.pipeline.memory import analyzed_on_disk
 
     trace = with_rest(args)
     window, filters = window_words(args)
-    table = session.explain(trace, f"{shlex.quote(args.input)} {window}".strip(), filters=filters)
+    with analyzed_on_disk(trace):
+        table = session.explain(trace, f"{shlex.quote(args.input)} {window}".strip(), filters=filters)
     rows = list(table.rows())
     if args.json:
         listed = [{name: value for name, value in row.items() if name != "id"} for row in rows]

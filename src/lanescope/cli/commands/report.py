@@ -67,11 +67,13 @@ def run(args: argparse.Namespace) -> int:
     if not is_stdout(args.output):
         check_output(args.output, args.inputs, force=args.force)
     traces = _read(args)
+    from lanescope.pipeline.memory import analyzed_on_disk
     from lanescope.view.report.write import write_report
 
     target = sys.stdout.buffer if is_stdout(args.output) else args.output
     other = traces[1] if len(traces) == _CAPTURES else None
-    made = write_report(traces[0], target, title=args.title, max_size=args.max_size, other=other)
+    with analyzed_on_disk(*traces):
+        made = write_report(traces[0], target, title=args.title, max_size=args.max_size, other=other)
     for sentence in made.left_out:
         warn(f"not in the file: {sentence}")
     if not is_stdout(args.output):

@@ -10,6 +10,7 @@ from lanescope.devices.ascend.formats.files import read_records
 from lanescope.devices.ascend.formats.records import Bytes, Records
 from lanescope.devices.ascend.interpret.resolve import Interpreter
 from lanescope.devices.ascend.interpret.sidecars import Sidecars, load
+from lanescope.source.disk_arrays import large_work_on_disk
 from lanescope.trace import Trace
 
 if TYPE_CHECKING:
@@ -66,11 +67,15 @@ class AscendDecoder:
         Raises:
             InputError: the file is cut off, no JSON, of another format version, or a neighbour that was asked for is.
         """
+        with large_work_on_disk(self._capture.main.size):
+            return [self._drawn()]
+
+    def _drawn(self) -> Trace:
         records = _read_main(self._capture.main, self._options)
         parts = Sidecars.find(self._capture, self._options)
         parts.place_log(records)
         given = {name: value for name, value in self._options.items() if value is not None}
-        return [draw(Interpreter(records, parts), self._capture, given)]
+        return draw(Interpreter(records, parts), self._capture, given)
 
 
 def _read_main(main: Source, options: Mapping[str, Any]) -> Records:

@@ -34,6 +34,7 @@ FAMILY = Family(
             decode=_HERE + "text_decoder:LevelZeroDecoder",
             fields=_HERE + "formats.field_map.text:field_map",
             stages={"packet": _HERE + "dump:text_lines", "record": _HERE + "dump:text_record_lines"},
+            is_streaming=True,
             bytes_per_row=600,
         ),
         Format(

@@ -20,14 +20,12 @@ from lanescope.devices.levelzero.interpret.resolved import attributed
 from lanescope.devices.levelzero.schema import DETAILS, STATS
 from lanescope.errors import UsageError
 from lanescope.source import Capture
+from lanescope.source.disk_arrays import large_work_on_disk
 from lanescope.trace import Table, TimeBase, Trace, TraceBuilder
 
 _MS = 1_000_000
 #: File name endings of THAPI's own tests.
 _THAPI_TESTS = (".thapi_text_pretty", ".thapi_text_pretty.gz")
-
-#: Bytes that are read at once: what is read is copied.
-_PIECE = 1 << 23
 
 
 class LevelZeroDecoder:
@@ -54,11 +52,7 @@ class LevelZeroDecoder:
 
     def feed(self, data: memoryview) -> list[Trace]:
         """Read the next bytes."""
-        reached = self._capture.main.reached
-        for at in range(0, len(data), _PIECE):
-            piece = data[at : at + _PIECE]
-            self._reader.feed(piece)
-            reached[0] += len(piece)
+        self._reader.feed(data)
         return []
 
     def events(self) -> Events:
@@ -67,6 +61,10 @@ class LevelZeroDecoder:
 
     def finish(self) -> list[Trace]:
         """Attribute and draw."""
+        with large_work_on_disk(self._capture.main.size):
+            return self._drawn()
+
+    def _drawn(self) -> list[Trace]:
         events = self.events()
         report = self._reader.report
         found = attributed(events, tolerance=self._tolerance)
