@@ -348,7 +348,7 @@ def test_memory_for_counts_is_that_of_the_program():
 
     peak(1)
     (small, few), (large, many) = peak(1), peak(20)
-    # NumPy reuses the memory of what goes away only in an interpreter that it knows; a sanitized one is linked otherwise.
+    # NumPy reuses the memory of what goes away only in an interpreter that it knows, and a sanitized one is not.
     assert large - small < (4 if SANITIZED else 3) * (many - few)
 
 
