@@ -15,8 +15,8 @@ What cannot work batch by batch, and why:
 * **A merge of several captures**: where each lies is known only when the clocks of all are.
 * **SQL, ``overlap``, ``idle``, ``occupancy``, regions, summaries of a family**: they need whole lanes, so they observe
   with ``Collect``.
-* **Families that do not stream** (``Format.is_streaming`` is false), and texts of Level Zero: decoders join all records, and
-  yield few batches, often one.
+* **Families that do not stream** (``Format.is_streaming`` is false), and texts of Level Zero: their decoders join whole
+  streams of records, and yield few batches, often one.
 
 What one pass over sound batches cannot tell takes a second one: lanes that turn out to be out of order, gaps that come
 late, coverage that ends before a slice does (``StreamingChecker``, ``Summary``), findings on lanes whose slices may
