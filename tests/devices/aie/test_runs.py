@@ -406,17 +406,14 @@ def test_recordings_without_a_place_do_not_stop_others():
     ended = [(ordinal, 0, 0, ordinal, ticks) for ordinal, ticks in enumerate((400, 700, 30, 30), 1)]
     # Another unit, whose first recording is one of the third run, and one that begins without time.
     begun += [(1, 0, 3, 0, 5, 0, -1), (2, 1, 1, 2, -1, 0, -1)]
-    assert placed(1000, [(begun, ended)]) == [(0, 0), (401, 2), (0, 3), (0, 3), (0, 3), (0, 3)]
+    assert placed(core.AieRunAxis(1000), begun, ended) == [(0, 0), (401, 2), (0, 3), (0, 3), (0, 3), (0, 3)]
 
 
-def placed(limit, blocks):
-    """Return where the core places the recordings of blocks: begin and distance of each."""
-    axis, found = core.AieRunAxis(limit), []
-    for begun, ended in blocks:
-        places = np.empty((len(begun), 2), np.int64)
-        axis.follow(np.array(begun, np.int64).reshape(-1, 7), np.array(ended, np.int64).reshape(-1, 5), places)
-        found += map(tuple, places.tolist())
-    return found
+def placed(axis, begun, ended):
+    """Return where the core places the recordings of a block: begin and distance of each."""
+    places = np.empty((len(begun), 2), np.int64)
+    axis.follow(np.array(begun, np.int64).reshape(-1, 7), np.array(ended, np.int64).reshape(-1, 5), places)
+    return [tuple(place) for place in places.tolist()]
 
 
 _STEPS = st.lists(
@@ -446,19 +443,17 @@ def test_the_core_places_recordings_as_the_reference_does(steps, limit, size):
             else:
                 reference.end(unit, tuple(run), ticks)
                 ended.append((len(begun), unit, *run, ticks))
-        places = np.empty((len(begun), 2), np.int64)
-        axis.follow(np.array(begun, np.int64).reshape(-1, 7), np.array(ended, np.int64).reshape(-1, 5), places)
-        assert [tuple(place) for place in places.tolist()] == expected
-    counts = [(each.unknown, each.contradictory, each.disagreeing) for each in (reference, axis)]
-    assert counts[0] == counts[1]
+        assert placed(axis, begun, ended) == expected
+    for count in ("unknown", "contradictory", "disagreeing"):
+        assert getattr(axis, count) == getattr(reference, count)
 
 
 @pytest.mark.parametrize(("column", "value"), [(0, -1), (0, 1 << 24), (2, -1), (4, 1 << 62)])
 def test_recordings_that_no_dump_has_are_refused(column, value):
-    begun = np.array([[0, 0, 1, 0, 5, 0, -1]], np.int64)
-    begun[0, column] = value
+    begun = [0, 0, 1, 0, 5, 0, -1]
+    begun[column] = value
     with pytest.raises(ValueError, match="not a recording"):
-        core.AieRunAxis(1000).follow(begun, np.empty((0, 5), np.int64), np.empty((1, 2), np.int64))
+        placed(core.AieRunAxis(1000), [begun], [])
 
 
 def test_cuts():

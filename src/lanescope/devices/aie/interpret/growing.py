@@ -9,7 +9,7 @@ I64 = npt.NDArray[np.int64]
 
 
 class GrowingColumn:
-    """64 bits each to which is only appended: a dump of many recordings is read batch by batch, and each reads all."""
+    """64 bits each, all read again and again while more come: a dump of many recordings is read batch by batch."""
 
     __slots__ = ("_count", "_room")
 

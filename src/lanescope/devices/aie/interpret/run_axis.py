@@ -6,7 +6,7 @@ configuration has one event for Start and timer, and if nothing configured the d
 drawn at the end of the one before, which is the least distance there can be.
 
 All units of a run begin at one place. What is decided follows from the dump up to the Start alone, so that it does not
-depend on how the dump was cut.
+depend on how the dump was cut. The core does it: ``core.AieRunAxis``.
 """
 
 from __future__ import annotations

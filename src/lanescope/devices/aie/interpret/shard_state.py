@@ -107,7 +107,7 @@ class Shard:
     """Some of the sources: their state in the core, and what it writes.
 
     Attributes:
-        number: of the shard.
+        number: of the shard; source ``n`` of it is source ``n * core.AIE_PARTS + number`` of the dump.
         timeline: the state.
         slices: begin, length and tag of slices.
         points: tick, count, value and tag of points.
@@ -123,10 +123,6 @@ class Shard:
         self.events = np.empty((_EVENTS, core.AIE_EVENT_COLUMNS), np.int64)
         self.segments = GrowingColumn()
         self.slices, self.points = Arena(()), Arena(())
-
-    def source(self, own: int) -> int:
-        """Return the number in the dump of a source of this shard."""
-        return own * core.AIE_PARTS + self.number
 
     def reserve(self, rows: int) -> None:
         """Begin new arrays of so many rows; few for points as long as there were none."""
