@@ -17,6 +17,8 @@ import tempfile
 import time
 from pathlib import Path
 
+import numpy as np
+
 PER_CAPTURE = 1_013_760  # slices of a capture of so many tiles
 TILES = 640
 
@@ -56,20 +58,22 @@ def resident(session):
 
 
 def make_captures(folder, slices):
-    """Copies of one simulated capture that differ in one name: the decoder does the same work on each."""
+    """Copies of one simulated capture, each a microsecond later: other content, of which decoding is the same work."""
     first = folder / "first"
     first.mkdir(parents=True)
     status, *_, err = run("sim", "cuda", "-O", f"tiles={TILES}", "-o", first / "run.npy")
     assert status == 0, err
-    content = (first / "run.npy").read_bytes()
+    words = np.load(first / "run.npy")
+    stamps = words.view(np.uint32).reshape(-1)[3::2]  # the upper halves of records; the first word is the header
+    is_record = stamps != 0
     names = next(first.glob("*.events.json"))
     made = []
     for rank in range(max(1, round(slices / PER_CAPTURE))):
         place = folder / f"run/rank_{rank}"
         place.mkdir(parents=True)
         shutil.copy(names, place / names.name)
-        # The last word of the buffer is padding of the grid: a number there makes another content of the same rows.
-        (place / "run.npy").write_bytes(content[:-4] + rank.to_bytes(4, "little") if rank else content)
+        np.save(place / "run.npy", words)
+        stamps[is_record] += np.uint32(1024)
         made.append(place / "run.npy")
     shutil.rmtree(first)
     return made

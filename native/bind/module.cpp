@@ -3,11 +3,13 @@
 #include <nanobind/nanobind.h>
 #include <nanobind/ndarray.h>
 
+#include <algorithm>
 #include <memory>
 #include <utility>
 
 #include "arrays.hpp"
 #include "module.hpp"
+#include "threads.hpp"
 
 namespace nb = nanobind;
 using namespace nb::literals;
@@ -39,6 +41,17 @@ NB_MODULE(core, m) {
     m.def("keep_freed_memory", &keep_freed_memory,
           "Keep freed blocks of up to 32 MiB for what is allocated next: pages that are given back to the system are "
           "cleared when they are needed again. For processes that end with their work. Return whether that is so now.");
+    m.def(
+        "allow_threads",
+        [](size_t most) {
+            const size_t before = lanescope::bind::allowed_threads;
+            lanescope::bind::allowed_threads = std::clamp<size_t>(most, 1, lanescope::bind::max_threads);
+            return before;
+        },
+        "most"_a, "Let work for this thread take so many threads, 1 to 4; return how many they were before.");
+    m.def(
+        "allowed_threads", [] { return lanescope::bind::allowed_threads; },
+        "Return how many threads work for this thread may take, see allow_threads.");
     m.def("large_memory", &large_memory, "bytes"_a,
           "Return memory of any content, uint8 [bytes]. What earlier such arrays gave back is used again, up to 48 MiB of "
           "it, as the system takes long to clear pages.");

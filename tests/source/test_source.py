@@ -555,3 +555,15 @@ def test_sidecars_are_found_and_called_as_by_pathlib(tmp_path, monkeypatch, fold
         near = Path(os.path.split(path)[0]).glob(pattern)
         expected = sorted(str(each) for each in near if each.name != "run.bin" and each.is_file())
         assert capture._beside(pattern) == expected
+
+
+@pytest.mark.parametrize("allowed", [1, 2])
+def test_what_may_take_one_core_hashes_without_a_further_thread(allowed, path):
+    before, threads, seen = core.allow_threads(allowed), threading.active_count(), set()
+    try:
+        with Capture(path) as capture:
+            seen = {threading.active_count() - threads for _ in capture.main.chunks(1 << 12)}
+            assert capture.main.sha256 == hashlib.sha256(CONTENT).hexdigest()
+    finally:
+        core.allow_threads(before)
+    assert max(seen) == allowed - 1

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from lanescope._native import core
+
 if TYPE_CHECKING:
     import queue
     import threading
@@ -13,7 +15,8 @@ class Digest:
     """SHA-256 of pieces that come one after another.
 
     Args:
-        beside: hash in a thread of its own while the caller works on the pieces; fast decoders cost no more than this.
+        beside: hash in a thread of its own while the caller works on the pieces, unless the caller may have one core
+            only; fast decoders cost no more than this.
         behind: how many pieces hashing may lie behind; None: as many as come.
     """
 
@@ -22,7 +25,7 @@ class Digest:
 
         self._hash = sha256(usedforsecurity=False)
         self._thread: threading.Thread | None = None
-        if beside:
+        if beside and core.allowed_threads() > 1:
             import queue
             import threading
 

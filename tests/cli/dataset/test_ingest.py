@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import shutil
 import subprocess
 import sys
@@ -14,12 +15,14 @@ import pytest
 from cli.dataset.contents import content
 from effort import FULL
 from lanescope._native import core
-from lanescope.io.dataset import compact, tables
+from lanescope.io import parquet
+from lanescope.io.dataset import compact, parts, tables
 from lanescope.io.dataset.records import Catalog
 from lanescope.io.dataset.store import LocalStore, open_store
 from lanescope.pipeline import session
-from lanescope.pipeline.dataset import workers
+from lanescope.pipeline.dataset import one_capture, workers
 from lanescope.pipeline.dataset.one_capture import Work, ingest_one
+from lanescope.pipeline.sources import CaptureSource
 
 #: Ingests into a new folder again and again, each time in a process of its own that is killed right before the next
 #: change of the file system; after each kill it reads what is committed, and ingests again to the end.
@@ -267,6 +270,46 @@ def test_work_done_twice_at_once_is_committed_once(fleet, tmp_path):
     outcome = ingest_one(Work(str(fleet / "train/r0.json"), str(out)))
     assert outcome.status == "present"
     assert record.read_bytes() == first
+
+
+def test_captures_are_written_by_one_database_until_one_fails(fleet, tmp_path, monkeypatch):
+    databases = []
+    write_table = parquet.write_table
+
+    def noted(connection, table, path, more):
+        assert connection.execute("select current_setting('threads')").fetchall() == [(1,)]
+        databases.append(parts._database())
+        write_table(connection, table, path, more)
+
+    def failing(*_):
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(parquet, "write_table", noted)
+    work = [Work(str(fleet / f"train/r{rank}.json"), str(tmp_path / "out")) for rank in range(4)]
+    assert [ingest_one(one).status for one in work[:2]] == ["ingested"] * 2
+    assert len(set(map(id, databases))) == 1
+    with monkeypatch.context() as patch:
+        patch.setattr(parquet, "write_table", failing)
+        assert ingest_one(work[2]).status == "failed"
+    assert [ingest_one(one).status for one in work[2:]] == ["ingested"] * 2
+    assert len(set(map(id, databases))) == 2
+
+
+@pytest.mark.parametrize("is_beside_others", [False, True])
+def test_a_capture_beside_others_takes_one_core(fleet, tmp_path, is_beside_others, monkeypatch):
+    allowed = []
+
+    def noted(*arguments):
+        allowed.append(core.allowed_threads())
+        return CaptureSource(*arguments)
+
+    monkeypatch.setattr(one_capture, "CaptureSource", noted)
+    before = core.allowed_threads()
+    assert before > 1
+    work = Work(str(fleet / "train/r0.json"), str(tmp_path / "out"), is_beside_others=is_beside_others)
+    assert ingest_one(work).status == "ingested"
+    assert allowed == [1 if is_beside_others else before]
+    assert core.allowed_threads() == before
 
 
 def test_queries_open_only_the_files_of_the_ranks_they_ask_for(whole):

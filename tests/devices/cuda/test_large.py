@@ -1,6 +1,7 @@
 """Files that are not read whole: the same rows, and never more than a piece in memory."""
 
 import os
+from contextlib import nullcontext
 from fractions import Fraction
 from pathlib import Path
 
@@ -17,8 +18,10 @@ from lanescope.devices.cuda import decoder as decoding
 from lanescope.devices.cuda.emit import batches, tracks
 from lanescope.devices.cuda.formats import tirx, word_source
 from lanescope.devices.cuda.formats.encode import strided
+from lanescope.devices.cuda.formats.strided import StridedBuffer
 from lanescope.errors import InputError
 from lanescope.source import Reader, Source, SpooledFile
+from lanescope.source.disk_arrays import memory_limited
 from lanescope.trace import Trace
 
 PIECE, PART = 512, 900
@@ -151,3 +154,24 @@ def test_a_spool_needs_room(monkeypatch):
     disk = os.statvfs("/")
     with pytest.raises(InputError, match="temporary space"):
         SpooledFile(int(Fraction(disk.f_blocks) * disk.f_frsize * 100))
+
+
+@pytest.mark.parametrize("is_limited", [False, True])
+@pytest.mark.parametrize("case", ["sparse", "flashinfer2", "warpscope"])
+def test_few_parts_are_decoded_once_unless_the_memory_is_limited(case, is_limited, tmp_path, monkeypatch):
+    simulation = simulate(6, blocks=12, **({"tiles": 10} | CASES[case]))
+    for name, data in simulation.files.items():
+        (tmp_path / name).write_bytes(data)
+    path = tmp_path / next(iter(simulation.files))
+    whole = lanescope.open(path, "cuda")
+    decoded = []
+    decode = StridedBuffer.decode
+    monkeypatch.setattr(
+        StridedBuffer, "decode", lambda self, part, **rules: decoded.append(part) or decode(self, part, **rules)
+    )
+    monkeypatch.setattr(batches, "PART_RECORDS", len(whole.slices))
+    with memory_limited(1 << 20) if is_limited else nullcontext():
+        parts = lanescope.open(path, "cuda")
+    assert 1 < len(set(decoded)) <= 4
+    assert len(decoded) == len(set(decoded)) * (1 + is_limited)
+    assert not differing(parts, whole)

@@ -2,19 +2,25 @@
 
 from __future__ import annotations
 
+import functools
 import hashlib
 import json
+from contextlib import closing
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import msgspec
 
 from lanescope.declaration import as_dict, replace
-from lanescope.io import connected, parquet
+from lanescope.io import connected, cursor, parquet
 from lanescope.io.dataset.records import SCHEMAS, File
 from lanescope.io.file_sink import AtomicSink
 from lanescope.trace import Table, TableSpec, Trace
 from lanescope.trace.streams import StreamInfo, Takes, bare
 from lanescope.trace.trace import SHARED
+
+if TYPE_CHECKING:
+    import duckdb
 
 #: Rows of events that are written at once: batches are joined up to here, as small files cost more to read.
 FILE_ROWS = 2_000_000
@@ -70,6 +76,16 @@ def stored_name(name: str) -> str:
     return f"{name}_of_row" if name in PARTITIONS else name
 
 
+@functools.cache
+def _database() -> duckdb.DuckDBPyConnection:
+    """Return the database that writes the files of all captures of this process, one after the other.
+
+    A new one for each would have its memory cleared by the system again: a tenth of all time. It has one thread, as
+    captures run side by side, not the writers of one.
+    """
+    return connected(threads=1)
+
+
 class PartsSink(AtomicSink):
     """Writes the tables of a capture to files ``TABLE-00000.parquet`` in a folder of the caller.
 
@@ -96,11 +112,16 @@ class PartsSink(AtomicSink):
 
     def start(self, info: StreamInfo) -> None:
         """Open the writer."""
-        self._connection = self.stack.enter_context(connected())
-        # Side by side run captures, not the writers of one.
-        self._connection.execute("set threads = 1")
-        if self._memory is not None:
-            self._connection.execute(f"set memory_limit = '{self._memory}B'")
+        if self._memory is None:
+            self._connection = self.stack.enter_context(closing(cursor(_database())))
+            return
+        self._connection = self.stack.enter_context(connected(threads=1))
+        self._connection.execute(f"set memory_limit = '{self._memory}B'")
+
+    def abort(self) -> None:
+        """Close what is open; the next sink writes with another database, as this one may be the cause."""
+        super().abort()
+        _database.cache_clear()
 
     def write(self, batch: Trace) -> None:
         """Take the rows of the next batch."""

@@ -49,7 +49,10 @@ def ingest_on(place: str, works: Sequence[Work]) -> Iterator[Outcome]:
     with client:
         if not client.scheduler_info()["workers"]:
             raise UsageError(f"the scheduler at {place} has no workers", hint="run 'dask worker' with its address")
-        shared = [work._replace(path=_shared(work.path), dataset=_shared(work.dataset)) for work in works]
+        shared = [
+            work._replace(path=_shared(work.path), dataset=_shared(work.dataset), is_beside_others=True)
+            for work in works
+        ]
         # Each is work of its own: the results of an earlier command must not be taken for these.
         futures = client.map(ingest_one, shared, pure=False)
         work_of = {future.key: work for future, work in zip(futures, shared, strict=True)}

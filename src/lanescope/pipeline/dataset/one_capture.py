@@ -6,11 +6,12 @@ import hashlib
 import os
 import re
 import tempfile
-from collections.abc import Mapping
-from contextlib import closing
+from collections.abc import Iterator, Mapping
+from contextlib import closing, contextmanager, nullcontext
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from lanescope._native import core
 from lanescope.declaration import as_dict
 from lanescope.errors import InputError, LanescopeError, UsageError, os_reason
 from lanescope.families import registry
@@ -43,6 +44,7 @@ class Work(NamedTuple):
         options: decode options of the family as given.
         run: name of the run; None: that of the folder of the capture.
         memory: most bytes of memory to take; None: no limit.
+        is_beside_others: whether other captures are ingested on the same cores meanwhile: this one takes one core.
     """
 
     path: str
@@ -51,6 +53,7 @@ class Work(NamedTuple):
     options: Mapping[str, str] = {}
     run: str | None = None
     memory: int | None = None
+    is_beside_others: bool = False
 
 
 class Outcome(NamedTuple):
@@ -91,7 +94,7 @@ def ingest_one(work: Work) -> Outcome:
     """
     store = open_store(work.dataset)
     try:
-        with _local(work.path) as path:
+        with _local(work.path) as path, _one_core() if work.is_beside_others else nullcontext():
             outcome = _ingest(work, path, store)
     except _DatasetError as error:
         raise error.cause from None
@@ -102,6 +105,16 @@ def ingest_one(work: Work) -> Outcome:
     else:
         store.delete(_failure_name(work.path))
     return outcome
+
+
+@contextmanager
+def _one_core() -> Iterator[None]:
+    """Let no work of this thread take further threads."""
+    before = core.allow_threads(1)
+    try:
+        yield
+    finally:
+        core.allow_threads(before)
 
 
 def list_failure(store: Store, outcome: Outcome) -> None:

@@ -49,7 +49,7 @@ def ingest_local(works: Sequence[Work], jobs: int) -> Iterator[Outcome]:
         # This process takes a part of it, and each worker as much as the others.
         jobs = max(1, min(jobs, (limit - _OWN) // LEAST))
         works = [work._replace(memory=(limit - _OWN) // jobs) for work in works]
-    left = deque(works)
+    left = deque(work._replace(is_beside_others=jobs > 1) for work in works)
     while left:
         suspects: list[Work] = []
         yield from _pooled(left, jobs, suspects)

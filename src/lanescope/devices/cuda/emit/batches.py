@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Iterator, Mapping
 from typing import Any
 
@@ -19,6 +20,7 @@ from lanescope.devices.cuda.formats.word_source import WordSource
 from lanescope.devices.cuda.interpret import names
 from lanescope.devices.cuda.schema import MARKS, REGIONS
 from lanescope.source import Capture
+from lanescope.source.disk_arrays import is_memory_limited
 from lanescope.trace import Column, Flag, Trace
 from lanescope.trace.streams import TracePart
 
@@ -30,7 +32,7 @@ PART_RECORDS = 1 << 20
 PIECE_ROWS = 1 << 18
 #: Lanes whose details are rows of one batch.
 PART_LANES = 1 << 16
-#: Of buffers of more parts than this, parts of half the size are decoded: they are decoded twice anyway.
+#: So many parts are kept until all lanes are known, unless the memory is limited. More are decoded twice, in halves.
 _FEW_PARTS = 4
 
 REGION, ASYNC, MARK, UNMATCHED = "region", "async", "mark", "unmatched_end"
@@ -68,20 +70,20 @@ def batches(
     if len(parts) > _FEW_PARTS:
         parts = buffer.parts(PART_RECORDS // 2)
     rules = {"split": options["after_finalize"] == "split", "step_back": STEP_BACK}
-    # Nothing can be placed before all lanes are known, so many parts are decoded twice: memory, not time, is short.
-    summary, step, decoded = _all(buffer, parts, rules)
+    # Nothing can be placed before all lanes are known.
+    summary, step, kept = _all(buffer, parts, rules)
     if buffer.part_launches(summary, keep=options["stale"] == "keep", launch_ns=options["launch_ns"]):
-        summary, step, decoded = _all(buffer, parts, rules)
+        kept.clear()
+        summary, step, kept = _all(buffer, parts, rules)
     making = TraceAssembly(capture, options, given, buffer, content, summary=summary, step=step)
     making.grow(metadata.inputs(making), metadata.clocks(making))
     joined = Joined(making)
     wanted = None if buffer.has_special else part
     for number, lanes in enumerate(parts):
-        if decoded is None:
-            decoded = buffer.decode(lanes, **rules)
+        decoded = kept.popleft() if kept else buffer.decode(lanes, **rules)
         # Records of other lanes may end what begins anywhere in a lane.
         pieces = iter([decoded]) if buffer.has_special else decoded.pieces(PIECE_ROWS)
-        decoded = None  # its rows are those of the batch from now on
+        del decoded  # its rows are those of the batch from now on
         for at, piece in enumerate(pieces):
             if at:
                 yield making.builder.batch()
@@ -107,11 +109,13 @@ def batches(
 
 def _all(
     buffer: Buffer, parts: list[tuple[int, int]], rules: Mapping[str, Any]
-) -> tuple[Summary, int | None, Decoded | None]:
-    """Decode all parts; return the summary of all lanes, the step of their clock, and the only part if it is one."""
+) -> tuple[Summary, int | None, deque[Decoded]]:
+    """Decode all parts; return the summary of all lanes, the step of their clock, and the parts if they are few."""
     if len(parts) == 1:
-        decoded = buffer.decode(parts[0], **rules)
-        return dict(decoded.summary), decoded.resolution_ticks, decoded
+        only = buffer.decode(parts[0], **rules)
+        return dict(only.summary), only.resolution_ticks, deque([only])
+    is_kept = len(parts) <= _FEW_PARTS and not is_memory_limited()
+    kept = deque[Decoded]()
     summaries: list[Summary] = []
     stamps: list[Stamps] = []
     for part in parts:
@@ -119,13 +123,15 @@ def _all(
         summaries.append(LaneColumns(decoded.summary))
         stamps.append(decoded.stamps)
         wrap = decoded.stamp_wrap
+        if is_kept:
+            kept.append(decoded)
         del decoded  # its memory is that of the next one
     step = core.cuda_common_step(stamps, wrap.bit_length() - 1) or None
     summary = LaneColumns({})
     for name in list(summaries[0]):
         # Part by part, column by column: what is joined is not kept twice.
         summary[name] = end_to_end([part.pop(name) for part in summaries])
-    return summary, step, None
+    return summary, step, kept
 
 
 def _part(making: TraceAssembly, joined: Joined, decoded: Decoded, wanted: TracePart | None) -> None:
