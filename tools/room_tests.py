@@ -28,9 +28,9 @@ from _pytest.runner import runtestprotocol
 from code_changes import ROOT, SOURCE, Change, ChangedModule
 
 BUILD = ROOT / "build/mutate_code"
-#: Seconds of CPU that a change may take besides three times what its tests take, and how many times that of any clock,
-#: before it counts as noticed: it hangs. A loop without an end may also ask for memory: so much, at most.
-MORE_CPU, TIMES_CPU, TIMES_CLOCK = 20, 3, 6
+#: With a change a test may take ten times the CPU time that it takes without, and so many seconds more; an import, and
+#: a test by any clock, so many: beyond, it hangs. A loop without an end may also ask for memory: so much, at most.
+MORE_CPU, TIMES_CPU, IMPORT_CPU, MOST_SECONDS = 5, 10, 30, 120
 MOST_BYTES = 6 << 30
 
 
@@ -124,10 +124,14 @@ class Recorder:
 
 
 class Chosen:
-    """A plugin of pytest that runs some tests, in the order given."""
+    """A plugin of pytest that runs some tests, in the order given, and ends the process if one takes much longer.
 
-    def __init__(self, names: list[str]) -> None:
-        self.places = {name: place for place, name in enumerate(names)}
+    Args:
+        seconds: what each takes without a change.
+    """
+
+    def __init__(self, seconds: dict[str, float]) -> None:
+        self.seconds, self.places = seconds, {name: place for place, name in enumerate(seconds)}
 
     @pytest.hookimpl(wrapper=True, trylast=True)
     def pytest_collection_modifyitems(self, items: list[pytest.Item]) -> Generator[None]:
@@ -137,8 +141,12 @@ class Chosen:
             (item for item in items if item.nodeid in self.places), key=lambda item: self.places[item.nodeid]
         )
 
+    def pytest_runtest_setup(self, item: pytest.Item) -> None:
+        """Wind the clock up."""
+        signal.setitimer(signal.ITIMER_PROF, MORE_CPU + TIMES_CPU * self.seconds[item.nodeid])
 
-def passes(files: list[str], plugin: object, log: Path, change: Change | None = None, most_cpu: float = 0.0) -> bool:
+
+def passes(files: list[str], plugin: object, log: Path, change: Change | None = None) -> bool:
     """Run pytest in a process of its own, with a change, until a test fails; return whether none does.
 
     Args:
@@ -146,7 +154,6 @@ def passes(files: list[str], plugin: object, log: Path, change: Change | None = 
         plugin: what chooses or follows the tests.
         log: where the output goes.
         change: the change; None: there is none.
-        most_cpu: seconds of CPU after which it counts as failed; 0: no limit.
     """
     child = os.fork()
     if not child:
@@ -154,22 +161,16 @@ def passes(files: list[str], plugin: object, log: Path, change: Change | None = 
         try:
             os.setpgid(0, 0)
             os.chdir(ROOT)
-            output = os.open(log, os.O_WRONLY | os.O_CREAT | os.O_TRUNC)
+            output = os.open(log, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o644)
             os.dup2(output, 1)
             os.dup2(output, 2)
             resource.setrlimit(resource.RLIMIT_DATA, (MOST_BYTES, MOST_BYTES))
-            if most_cpu:
-                resource.setrlimit(resource.RLIMIT_CPU, (round(most_cpu), round(most_cpu)))
-                signal.alarm(round(TIMES_CLOCK * most_cpu))
+            arguments = ["-x", "-q", "-n", "0", "-p", "no:cacheprovider", "-p", "no:anyio", "--assert=plain"]
             if change:
+                signal.setitimer(signal.ITIMER_PROF, IMPORT_CPU)
+                arguments += ["--timeout", str(MOST_SECONDS)]
                 sys.meta_path.insert(0, ChangedModule(change))
-            status = int(
-                pytest.main(
-                    ["-x", "-q", "-n", "0", "-p", "no:cacheprovider", "-W", "ignore::pytest.PytestAssertRewriteWarning",
-                     *files],
-                    plugins=[plugin],
-                )
-            )  # fmt: skip
+            status = int(pytest.main([*arguments, *files], plugins=[plugin]))
         except BaseException:  # a change may raise anything at the import
             traceback.print_exc()
         finally:
@@ -185,12 +186,11 @@ def is_noticed(change: Change, names: list[str], tests: Tests, log: Path) -> boo
     if not names:
         return False
     files = list(dict.fromkeys(str(ROOT / name.partition("::")[0]) for name in names))
-    most_cpu = MORE_CPU + TIMES_CPU * sum(tests.seconds[name] for name in names)
-    return not passes(files, Chosen(names), log, change, most_cpu)
+    return not passes(files, Chosen({name: tests.seconds[name] for name in names}), log, change)
 
 
 def record(room: str, folder: str, wanted: list[str]) -> Tests:
-    """Return the tests of a room; kept in build/mutate_code as long as package and tests are the same.
+    """Return the tests of a room; kept in build/mutate_code as long as the package and they are the same.
 
     Args:
         room: its name.
@@ -204,7 +204,8 @@ def record(room: str, folder: str, wanted: list[str]) -> Tests:
             sys.exit(f"{path.relative_to(ROOT)}: tests of {room} that do not exist")
         files += sorted(str(one) for one in path.rglob("test_*.py")) if path.is_dir() else [str(path)]
     state = hashlib.sha256(repr(files).encode())
-    for path in sorted([*SOURCE.rglob("*.py"), *(ROOT / "tests").rglob("*.py")]):
+    helpers = (path for path in (ROOT / "tests").rglob("*.py") if not path.name.startswith("test_"))
+    for path in sorted({*SOURCE.rglob("*.py"), *helpers, *map(Path, files)}):
         state.update(path.read_bytes())
     target, log = BUILD / f"{room}-{state.hexdigest()[:16]}.json", BUILD / f"{room}.log"
     if not target.exists():
@@ -213,7 +214,7 @@ def record(room: str, folder: str, wanted: list[str]) -> Tests:
             sys.exit(f"the tests of {room} fail without a change: see {log.relative_to(ROOT)}")
         tests = Tests(**json.loads(new.read_text()))
         # In one process, and the quickest first, they run another way than in forks.
-        if not passes(files, Chosen(sorted(tests.seconds, key=tests.seconds.__getitem__)), log):
+        if not passes(files, Chosen(dict(sorted(tests.seconds.items(), key=lambda one: one[1]))), log):
             sys.exit(f"the tests of {room} fail in another order: see {log.relative_to(ROOT)}")
         new.rename(target)
     return Tests(**json.loads(target.read_text()))
