@@ -30,7 +30,7 @@ from code_changes import ROOT, SOURCE, Change, ChangedModule
 BUILD = ROOT / "build/mutate_code"
 #: With a change a test may take ten times the CPU time that it takes without, and so many seconds more; an import, and
 #: a test by any clock, so many: beyond, it hangs. A loop without an end may also ask for memory: so much, at most.
-MORE_CPU, TIMES_CPU, IMPORT_CPU, MOST_SECONDS = 5, 10, 30, 120
+MORE_CPU, TIMES_CPU, IMPORT_CPU, MOST_SECONDS = 5, 10, 30, 600
 MOST_BYTES = 6 << 30
 
 
