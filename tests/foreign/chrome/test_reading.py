@@ -353,6 +353,21 @@ def test_an_unfinished_slice_is_known_until_the_last_event_of_its_thread(tmp_pat
     assert (row["last_known_ts"] + trace.time.epoch_ns, row["flags"]) == (8000, Flag.UNFINISHED)
 
 
+def test_an_event_without_a_time_is_not_the_last_of_its_thread(tmp_path):
+    timeless = {"ph": "X", "pid": 1, "tid": 1, "dur": 2, "name": "a"}
+    trace = read(tmp_path, dumped([one(ph="B", ts=-20), one(ts=-10, dur=1), timeless]))
+    row = next(row for row in trace.slices.rows() if row["dur"] is None)
+    assert row["last_known_ts"] + trace.time.epoch_ns == -10_000
+
+
+def test_a_time_of_metadata_is_not_that_of_an_event(tmp_path):
+    timed = {"ph": "M", "pid": 1, "tid": 1, "ts": 3, "name": "thread_name", "args": {"name": "main"}}
+    timeless = {"ph": "X", "pid": 1, "tid": 1, "dur": 2, "name": "a"}
+    trace = read(tmp_path, dumped([timed, timeless, one(ts=7)]))
+    assert slices(trace) == [(("process 1", "main"), 7000, 2000, "a", "")]
+    assert stats(trace)["chrome_missing_time"] == 1
+
+
 def test_tracks_are_named_ordered_and_labelled_by_metadata(tmp_path):
     def told(name, value, **where):
         key = name.partition("_")[2].replace("name", "name")
