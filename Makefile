@@ -130,7 +130,7 @@ kill-test: $(READY) ## kill -9 recorded programs at 200 random moments; KILLS se
 test-sanitized: $(READY) ## the quick tests over a native core with sanitizers; SANITIZE is address (default) or thread
 	@LANESCOPE_EFFORT=quick tools/test_sanitized $(or $(SANITIZE),address) -n 2 $(PYTEST)
 
-mutate-code: $(READY) ## change the code of a ROOM place by place; print changes that no test notices; MUTATE: --sample N, --write
+mutate-code: $(READY) ## change the code of a ROOM place by place; print changes that no test notices; MUTATE: --sample N, --again, --write
 	@$(BIN)/python -u tools/mutate_code.py $(ROOM) $(MUTATE)
 
 sanitize: $(READY) ## run driver, recorder and programs under ASan with UBSan, and under TSan; ROUNDS of each (5)

@@ -317,6 +317,16 @@ def test_ls101_on_each_discipline():
     assert finding.detail == "s1 starts 25 ns before s0 ends"
 
 
+@pytest.mark.parametrize("beyond", [0, 1, 7])
+def test_ls101_slices_of_no_lane_overlap_nothing(beyond):
+    made = Made()
+    first = made.slices("disjoint", [(0, 10), (5, 10), (0, 10), (5, 10)])
+    trace = made.finish()
+    lane, nowhere = made.lanes["disjoint"], len(trace.tracks) + beyond
+    broken = replaced(trace, "slices", track_id=[lane, lane, nowhere, nowhere])
+    assert found(broken, "LS101") == [("LS101", "warning", "disjoint", 2, [first, first + 1])]
+
+
 def test_ls101_names_a_pair_that_crosses():
     made = Made(time_unit="cycles")
     made.slices("nested", [(0, 100), (0, 20), (10, 20), (95, 10)])

@@ -46,6 +46,28 @@ def written(trace, path):
 STALL = "core_1_2.slot_0_LOCK_STALL"
 
 
+@pytest.mark.parametrize("before", [[], [(2, 3)]])
+def test_a_slice_without_an_end_leaves_a_wire_unknown_from_its_last_known_time_on(before):
+    builder = TraceBuilder(TimeBase(epoch_kind="first_event", time_unit="cycles"))
+    lane = builder.track("slot", kind="lane", role="slot")
+    for begin, dur in before:
+        builder.append("slices", track_id=lane, ts=begin, dur=dur, name="stall")
+    builder.append("slices", track_id=lane, ts=10, dur=0, dur_valid=[False], name="stall", last_known_ts=14)
+    (wire,) = signals(builder.finish())
+    changes = list(zip(wire.times.tolist(), wire.values.tolist(), strict=True))
+    assert changes == [*((time, value) for begin, dur in before for time, value in ((begin, 1), (begin + dur, 0))),
+                       (10, 1), (14, UNKNOWN)]  # fmt: skip
+
+
+def test_a_gap_without_a_known_end_leaves_a_wire_unknown_from_its_begin_on():
+    builder = TraceBuilder(TimeBase(epoch_kind="first_event", time_unit="cycles"))
+    lane = builder.track("slot", kind="lane", role="slot")
+    builder.append("slices", track_id=lane, ts=np.array([5, 30]), dur=np.array([10, 10]), name=["stall"] * 2)
+    builder.append("gaps", track_id=lane, ts=np.array([20]), cause=["overrun"])
+    (wire,) = signals(builder.finish())
+    assert (wire.times.tolist(), wire.values.tolist()) == ([5, 15, 20], [1, 0, UNKNOWN])
+
+
 @given(
     slices=st.lists(st.tuples(st.integers(0, 200), st.integers(1, 40)), min_size=1, max_size=15),
     instants=st.lists(st.integers(0, 300), max_size=15),

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lanescope.errors import InternalError, UsageError
-from lanescope.trace import ColumnSpec, StatSpec, TableSpec, TimeBase, Trace, TraceBuilder
+from lanescope.trace import Column, ColumnSpec, Dictionary, StatSpec, TableSpec, TimeBase, Trace, TraceBuilder
 from lanescope.trace.schema import CORE_TABLES, FLAG_DOCS, Flag
 
 TASKS = TableSpec(
@@ -39,6 +39,39 @@ def test_every_table_of_an_empty_trace_is_there():
     trace = builder().finish()
     assert set(trace.tables()) == {spec.name for spec in CORE_TABLES} | {"toy_tasks"}
     assert all(len(table) == 0 for table in trace.tables().values())
+
+
+@pytest.mark.parametrize("known", [[True, False], [False, False], [True, True]])
+def test_a_value_for_all_rows_is_unknown_where_its_mask_says_so(known):
+    made = builder()
+    lane = made.track("core 0", kind="lane", role="core")
+    made.append("slices", track_id=lane, ts=[0, 10], dur=5, dur_valid=known, name="a", last_known_ts=7)
+    assert [(row["dur"], row["last_known_ts"]) for row in made.finish().slices.rows()] == [
+        (5 if one else None, 7) for one in known
+    ]
+
+
+def test_many_tracks_at_once_are_as_one_by_one():
+    one, many = builder(), builder()
+    for made in (one, many):
+        made.track("device", kind="group", role="device")
+    places = [("a", 0, 3), ("b", 1, None), ("c", 0, 3)]
+    ids = [one.track(name, kind="lane", role="core", parent=parent, input_id=7, clock_id=clock, sort_key=at)
+           for at, (name, parent, clock) in enumerate(places)]  # fmt: skip
+    words = Dictionary()
+    first = many.tracks(
+        parent_id=Column.array(np.array([0, 1, 0])),
+        kind=Column.array(words.codes(["lane"] * 3), dictionary=words),
+        role=Column.array(words.codes(["core"] * 3), dictionary=words),
+        name=Column.array(np.array(["a", "b", "c"], object)),
+        sort_key=Column.array(np.arange(3)),
+        nesting=Column.array(words.codes(["disjoint"] * 3), dictionary=words),
+        clock_id=Column.array(np.array([3, 0, 3]), valid=np.array([True, False, True])),
+        input_id=7,
+    )
+    assert [first, first + 1, first + 2] == ids
+    assert many.track("last", kind="group", role="device") == one.track("last", kind="group", role="device") == 4
+    assert list(many.finish().tracks.rows()) == list(one.finish().tracks.rows())
 
 
 def test_rows_come_back_with_nulls_texts_and_defaults():

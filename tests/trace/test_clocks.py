@@ -57,3 +57,10 @@ def test_the_latest_moment_of_64_bits_is_a_time():
     assert ticks_to_ns(ticks, 1_000_000_000).tolist() == ticks.tolist()
     with pytest.raises(OverflowError):
         ticks_to_ns(ticks, 999_999_999)
+
+
+@pytest.mark.parametrize("ticks", [[1 << 62, 0], [0, -(1 << 62)], [0, 1 << 62, 5]])
+def test_one_moment_beyond_64_bits_is_enough_to_refuse_all(ticks):
+    with pytest.raises(OverflowError, match="exceed 63 bits"):
+        ticks_to_ns(np.array(ticks), 400_000_000)
+    assert ticks_to_ns(np.array(ticks), 800_000_000).tolist() == [value * 10 // 8 for value in ticks]

@@ -1,3 +1,4 @@
+import pickle
 import weakref
 from itertools import pairwise
 
@@ -107,6 +108,46 @@ def test_concat_of_unknown_values_stores_none():
     assert not Column.concat([Column.null(2, np.int64), Column.constant(0, 3, np.int64)]).is_unknown
 
 
+def test_pickled_columns_are_the_same_and_a_constant_is_stored_once():
+    names = Dictionary()
+    codes = names.codes(["a", "b", "a"])
+    columns = [
+        Column.array(np.arange(3)),
+        Column.array(np.arange(3), valid=np.array([True, False, True])),
+        Column.array(codes, dictionary=names),
+        Column.constant(7, 3, np.int64),
+        Column.null(3, np.int64),
+    ]
+    for column in columns:
+        again = pickle.loads(pickle.dumps(column))
+        assert again.texts.tolist() == column.texts.tolist()
+        assert (again.values.dtype, again.is_unknown) == (column.values.dtype, column.is_unknown)
+        assert again.constant_value == column.constant_value
+        assert (again.valid is None) == (column.valid is None)
+        assert again.valid is None or again.valid.tolist() == column.valid.tolist()
+    for column in (Column.constant(7, 1_000_000, np.int64), Column.null(1_000_000, np.int64)):
+        assert len(pickle.dumps(column)) < 1000
+
+
+@pytest.mark.parametrize("is_text", [False, True])
+def test_joined_columns_know_what_their_masks_say(is_text):
+    names = Dictionary()
+    names.codes(["a", "b"])
+    asked = []
+
+    def part():
+        def mask():
+            asked.append(1)
+            return np.array([True, False])
+
+        return Column.derived(2, lambda: np.arange(2), valid=mask, dictionary=names if is_text else None)
+
+    joined = Column.concat([part(), Column.array(np.arange(1), dictionary=names if is_text else None)])
+    assert is_text or not asked  # of numbers only when somebody looks
+    assert joined.valid.tolist() == [True, False, True]
+    assert joined.texts.tolist() == (["a", "b", "a"] if is_text else [0, 1, 0])
+
+
 def test_pieces_of_joined_columns_are_not_joined():
     joined = Column.concat([Column.derived(2, lambda: np.arange(2)), Column.array(np.arange(3))])
     assert [piece.tolist() for piece in joined.pieces()] == [[0, 1], [0, 1, 2]]
@@ -176,9 +217,18 @@ def test_copied_texts_are_the_same_and_no_objects_until_they_are_read(texts):
     column = Column.derived(len(texts), lambda: made, valid=valid).copied()
     assert column.is_made == ("\udc80" in texts)  # UTF-8 does not have it
     assert column.read_once().tolist() == texts
-    assert column.between(0, len(texts) // 2).values.tolist() == texts[: len(texts) // 2]
     assert column.valid.tolist() == valid.tolist()
     if texts and not column.is_made:
-        data, begins = Column.concat([column, column]).encoded()
-        encoded = [data[begin:end].tobytes() for begin, end in pairwise(begins)]
-        assert encoded == [text.encode() for text in 2 * texts]
+        for joined, expected in (
+            (Column.concat([column, column]), 2 * texts),
+            (column.between(1, len(texts)), texts[1:]),
+            (Column.concat([column, Column.array(made), column.between(0, 1)]), 2 * texts + texts[:1]),
+        ):
+            data, begins = joined.encoded()
+            assert [data[begin:end].tobytes() for begin, end in pairwise(begins)] == [
+                text.encode() for text in expected
+            ]
+            assert begins[-1] == len(data)
+            assert joined.values.tolist() == expected
+            assert joined.encoded() is None  # they were read
+    assert column.between(0, len(texts) // 2).values.tolist() == texts[: len(texts) // 2]

@@ -351,6 +351,28 @@ def test_the_closest_readings_of_a_clock_count():
     assert [p.shift for p in align([a, b])] == [0, 3025]
 
 
+@pytest.mark.parametrize(("errors", "expected"), [((3, 5), 1100), ((5, 3), 2200), ((None, 5), 2200), ((5, None), 1100)])
+def test_of_two_shared_clocks_the_one_with_the_smaller_stated_error_counts(errors, expected):
+    second = {**GPU, "device": "GPU 1"}
+    first, other = errors
+    a = toy("a", time=FIRST, clocks=(GPU, second), anchors=((0, 5000, 0, first), (1, 5000, 0, other)))
+    b = toy("b", time=FIRST, clocks=(GPU, second), anchors=((0, 3900, 0, 0), (1, 2800, 0, 0)))
+    assert [p.shift for p in align([a, b])] == [expected, 0]
+
+
+@pytest.mark.parametrize(
+    ("frequency", "places"), [(Fraction(1 << 40, 365 * 86_400), True), (Fraction((1 << 40) + 1, 365 * 86_400), False)]
+)
+def test_a_counter_places_captures_if_it_wraps_once_a_year_at_most(frequency, places):
+    clock = {**GPU, "frequency": frequency, "counter_bits": 40}
+    traces = [toy(name, time=FIRST, clocks=(clock,), anchors=((0, 0, 0, 1),)) for name in ("a", "b")]
+    if places:
+        assert [p.shift for p in align(traces)] == [0, 0]
+    else:
+        with pytest.raises(MergeError, match="no common clock"):
+            align(traces)
+
+
 NARROW = {**GPU, "name": "globaltimer_lo", "counter_bits": 32}
 WRAP = 1 << 32
 

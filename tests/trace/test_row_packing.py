@@ -69,6 +69,20 @@ def lanes_of(placement: RowPacking):
         yield track, placement.order[start:stop].tolist()
 
 
+@given(st.permutations(range(7)))
+def test_slices_lie_where_they_lie_in_any_order_of_the_table(order):
+    trace = trace_of([(0, 9), (2, 3), (12, 4)], [(1, 2), (5, 5)], [], [(3, 1), (4, 6)], nesting="nested")
+    slices = trace.slices.take(np.argsort(trace.slices.values("track_id"), kind="stable"))
+    by_lane = pack_rows(slices, trace.tracks)
+    mixed = pack_rows(slices.take(np.array(order)), trace.tracks)
+    assert by_lane.order.tolist() == np.array(order)[mixed.order].tolist() == list(range(7))
+    for one in (by_lane, mixed):
+        assert one.begin.tolist() == [0, 2, 12, 1, 5, 3, 4]
+        assert one.end.tolist() == [9, 5, 16, 3, 10, 4, 10]
+        assert one.row.tolist() == [0] * 7
+        assert one.latest_ends(one.row_start[:-1]).tolist() == [16, 10, 10]
+
+
 @pytest.mark.parametrize("nesting", ["disjoint", "nested", "free"])
 @given(items=some)
 def test_rows_are_those_of_the_reference(nesting, items):

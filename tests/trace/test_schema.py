@@ -1,6 +1,8 @@
 """What files and queries keep for good: the numbers behind names."""
 
-from lanescope.trace.schema import Flag
+import pytest
+
+from lanescope.trace.schema import ColumnSpec, Flag, TableSpec
 
 
 def test_flags_keep_their_bits():
@@ -18,3 +20,11 @@ def test_flags_keep_their_bits():
         "AFTER_GAP": 1 << 9,
         "CUT": 1 << 10,
     }
+
+
+def test_a_table_knows_its_columns_by_name():
+    columns = (ColumnSpec("task", "int64", "task id"), ColumnSpec("core", "text", "core type"))
+    table = TableSpec("toy_tasks", "one task", columns)
+    assert [table.column(name) for name in table.names] == list(columns)
+    with pytest.raises(KeyError, match="colour"):
+        table.column("colour")

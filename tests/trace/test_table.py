@@ -65,6 +65,21 @@ def test_some_columns_of_a_table_are_a_table_of_as_many_rows(table):
     assert list(some.rows()) == [{"task": 1, "share": None}, {"task": 2, "share": 0.5}, {"task": 3, "share": 0.25}]
 
 
+def test_chosen_rows_are_numbered_again_where_rows_have_numbers(table):
+    made = TraceBuilder(TimeBase())
+    lane = made.track("core 0", kind="lane", role="core")
+    made.append("slices", track_id=lane, ts=[0, 1, 2], dur=[4, 5, 6], name=["a", "b", "c"])
+    chosen = made.finish().slices.where(np.array([False, True, True]))
+    assert chosen["id"].tolist() == [1, 2]
+    assert [(row["id"], row["name"]) for row in chosen.numbered().rows()] == [(0, "b"), (1, "c")]
+    assert table.numbered() is table
+
+
+def test_notebooks_show_a_trace_and_a_table(table):
+    assert "data loss: none" in TraceBuilder(TimeBase()).finish()._repr_html_()
+    assert "<table" in table._repr_html_()
+
+
 def test_iterating_gives_the_rows(table):
     assert len(list(table)) == len(table) == 3
     assert list(table) == list(table.rows())
@@ -113,3 +128,8 @@ def test_column_constructors_are_short_forms():
     assert argument("size", "uint32", "it", unit="bytes") == ColumnSpec(
         "size", "uint32", "it", unit="bytes", is_argument=True
     )
+    for made in (ref("a", "b", "c"), time("a", "c"), ticks("a", "c"), argument("a", "int64", "c")):
+        assert not made.nullable
+    assert not ticks("a", "c").is_argument
+    assert not time("a", "c").is_argument
+    assert not time("a", "c").of_host

@@ -309,7 +309,9 @@ class TraceBuilder:
                 return Column.null(length, dtype, dictionary=dictionary)
         if isinstance(value, str) or np.ndim(value) == 0:
             constant = dictionary.code(value) if dictionary is not None and isinstance(value, str) else value
-            return Column.constant(constant, length, dtype, dictionary=dictionary)
+            if valid is None:
+                return Column.constant(constant, length, dtype, dictionary=dictionary)
+            value = np.full(length, constant, dtype)
         if dictionary is not None and not isinstance(value, np.ndarray):
             value = dictionary.codes(value)
         array = np.asarray(value, dtype)

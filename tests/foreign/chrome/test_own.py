@@ -16,7 +16,7 @@ from lanescope.families.options import resolve_options
 from lanescope.foreign.chrome.formats.own import written
 from lanescope.io import chrome
 from lanescope.testing import assert_accounted, assert_consistent, strategies
-from lanescope.trace import TimeBase, TraceBuilder
+from lanescope.trace import Flag, TimeBase, TraceBuilder
 
 #: Readings of counters and the clocks behind them, and which file a row is from.
 LEFT_OUT = {"id", "ts_ticks", "dur_ticks", "clock_id", "input_id"}
@@ -109,6 +109,11 @@ def written_file(**metadata):
     return json.dumps(document)
 
 
+def is_own(tmp_path, document):
+    """Whether the file is read as what lanescope wrote."""
+    return "host_thread" not in read(tmp_path, json.dumps(document)).tracks["role"].tolist()
+
+
 def test_times_beyond_what_doubles_hold_come_back(tmp_path):
     trace = read(tmp_path, written_file())
     assert trace.slices["ts"].tolist() == [1_700_000_000_000_000_123, 1_700_000_000_000_000_125]
@@ -123,6 +128,7 @@ def test_times_beyond_what_doubles_hold_come_back(tmp_path):
         {"tracks": [[-1, "line", "core", "core", 0, "free", ""]]},
         {"tracks": [[-1, "lane", "core", "core", 0, "free"]]},
         {"threads": [7]},
+        {"threads": [-2]},
         {"epoch_kind": "moon"},
         {"base_ns": "x"},
         {"lost_records": -1},
@@ -137,6 +143,15 @@ def test_what_does_not_hold_together_is_read_as_any_other_file(tmp_path, metadat
     assert trace.slices["dur"].tolist() == [3, 4]
 
 
+@pytest.mark.parametrize("far", [0, 1])
+def test_times_that_leave_the_range_make_it_any_other_file(tmp_path, far):
+    document = json.loads(written_file(base_ns=(1 << 62) - 1))
+    events = [event for event in document["traceEvents"] if event["ph"] == "X"]
+    assert is_own(tmp_path, document)
+    events[far]["ts"] = 2_400_000_000_000_000
+    assert not is_own(tmp_path, document)
+
+
 def test_events_that_belong_to_no_track_of_the_trace_are_counted(tmp_path):
     document = json.loads(written_file())
     document["traceEvents"] += [
@@ -146,3 +161,28 @@ def test_events_that_belong_to_no_track_of_the_trace_are_counted(tmp_path):
     trace = read(tmp_path, json.dumps(document))
     assert (len(trace.slices), len(trace.counters)) == (2, 0)
     assert stats(trace) == {"chrome_not_an_event": 2}
+
+
+def test_bits_of_flags_without_a_name_come_back(tmp_path):
+    made = TraceBuilder(TimeBase())
+    lane = made.track("core 0", kind="lane", role="core")
+    flags = [0, int(Flag.CUT), int(Flag.CUT | Flag.TRUNCATED), 1 << 27, int(Flag.CUT) | 1 << 31]
+    made.append("slices", track_id=lane, ts=[10 * i for i in range(len(flags))], dur=5, name="a", flags=flags)
+    target = tmp_path / "a.json"
+    made.finish().save(target)
+    assert lanescope.open(target).slices["flags"].tolist() == flags
+
+
+def test_a_slice_whose_length_was_taken_out_is_of_unknown_length(tmp_path):
+    made = TraceBuilder(TimeBase())
+    lane = made.track("core 0", kind="lane", role="core")
+    made.append("slices", track_id=lane, ts=[0, 10], dur=[5, 6], name=["a", "b"])
+    made.finish().save(tmp_path / "a.json")
+    text = (tmp_path / "a.json").read_text()
+    changed = text.replace('"dur":0.005,', "")
+    assert changed != text
+    (tmp_path / "b.json").write_text(changed)
+    assert [(row["name"], row["dur"]) for row in lanescope.open(tmp_path / "b.json").slices.rows()] == [
+        ("a", None),
+        ("b", 6),
+    ]

@@ -323,11 +323,49 @@ def test_the_last_value_of_a_repeated_key_counts(tmp_path):
     assert slices(trace) == [(("process 1", "thread 1"), 7000, 1000, "a", "")]
 
 
+def test_a_slice_is_as_long_as_its_end_is_after_its_begin(tmp_path):
+    where = {"pid": 1, "tid": 1, "cat": "x", "id": "0x1"}
+    events = [
+        {"ph": phase, "ts": ts, "name": name, **where}
+        for phase, ts, name in (
+            ("B", 2, "outer"), ("B", 3, "inner"), ("E", 5, "inner"), ("E", 9, "outer"),
+            ("b", 4, "far"), ("e", 11, "far"),
+        )
+    ]  # fmt: skip
+    trace = read(tmp_path, dumped(events))
+    assert sorted((name, ts, dur) for _, ts, dur, name, _ in slices(trace)) == [
+        ("far", 4000, 7000), ("inner", 3000, 2000), ("outer", 2000, 7000),
+    ]  # fmt: skip
+    assert stats(trace) == {}
+
+
+def test_asynchronous_instants_alone_are_in_order(tmp_path):
+    events = [{"ph": "n", "pid": 1, "tid": 1, "ts": ts, "name": "a", "cat": "x", "id": "0x1"} for ts in (4, 6)]
+    trace = read(tmp_path, dumped(events))
+    assert instants(trace).total() == 2
+    assert "chrome_time_order" not in stats(trace)
+
+
 def test_an_unfinished_slice_is_known_until_the_last_event_of_its_thread(tmp_path):
     events = [one(ph="B"), one(ts=8, dur=1), one(ts=20, tid=2)]
     trace = read(tmp_path, dumped(events))
     row = next(row for row in trace.slices.rows() if row["dur"] is None)
     assert (row["last_known_ts"] + trace.time.epoch_ns, row["flags"]) == (8000, Flag.UNFINISHED)
+
+
+def test_an_event_without_a_time_is_not_the_last_of_its_thread(tmp_path):
+    timeless = {"ph": "X", "pid": 1, "tid": 1, "dur": 2, "name": "a"}
+    trace = read(tmp_path, dumped([one(ph="B", ts=-20), one(ts=-10, dur=1), timeless]))
+    row = next(row for row in trace.slices.rows() if row["dur"] is None)
+    assert row["last_known_ts"] + trace.time.epoch_ns == -10_000
+
+
+def test_a_time_of_metadata_is_not_that_of_an_event(tmp_path):
+    timed = {"ph": "M", "pid": 1, "tid": 1, "ts": 3, "name": "thread_name", "args": {"name": "main"}}
+    timeless = {"ph": "X", "pid": 1, "tid": 1, "dur": 2, "name": "a"}
+    trace = read(tmp_path, dumped([timed, timeless, one(ts=7)]))
+    assert slices(trace) == [(("process 1", "main"), 7000, 2000, "a", "")]
+    assert stats(trace)["chrome_missing_time"] == 1
 
 
 def test_tracks_are_named_ordered_and_labelled_by_metadata(tmp_path):
@@ -404,6 +442,23 @@ def test_a_flow_of_one_process_does_not_meet_one_of_all(tmp_path, local, process
     assert stats(trace)["chrome_flow_unmatched"] == 2
 
 
+@pytest.mark.parametrize("others", [[], [("s", 1), ("f", 8)]])
+def test_a_flow_that_a_slice_binds_leads_from_that_slice_and_no_inner_one(tmp_path, others):
+    events = [
+        one(name="outer", ts=1, dur=9, bind_id="0x5", flow_out=True),
+        one(name="inner", ts=1, dur=2),
+        one(name="target", tid=2, ts=20, dur=9, bind_id="0x5", flow_in=True),
+        one(name="in target", tid=2, ts=20, dur=2),
+        *({"ph": phase, "pid": 1, "tid": 1, "ts": ts, "name": "f", "cat": "x", "id": 9} for phase, ts in others),
+    ]
+    trace = read(tmp_path, dumped(events))
+    names = trace.slices.values("name").tolist()
+    assert (names.index("outer"), names.index("target")) in [
+        (row["src_slice_id"], row["dst_slice_id"]) for row in trace.flows.rows()
+    ]
+    assert len(trace.flows) == 1 + len(others) // 2
+
+
 def test_one_thread_is_enough_to_simulate_counters(tmp_path):
     chosen = registry.family("chrome")
     given = {"processes": 1, "threads": 1, "counters": 3}
@@ -415,6 +470,16 @@ def test_hostile_nesting_ends_soon(tmp_path):
     for text in ("[" * 200_000, '[{"a":' * 50_000, '{"a":' * 50_000, ',{"ph":"X"' * 50_000):
         trace = read(tmp_path, text)
         assert_accounted(trace)
+
+
+def test_arguments_that_are_nested_too_deep_are_counted_and_left_out(tmp_path):
+    deep = '{"a":' * 200 + "1" + "}" * 200
+    trace = read(tmp_path, dumped([one(args={"k": 1}), one(ts=5, args="DEEP")]).replace('"DEEP"', deep))
+    assert len(trace.slices) == 2
+    assert [(row["slice_id"], json.loads(row["args"])) for row in trace.details["chrome_arguments"].rows()] == [
+        (0, {"k": 1})
+    ]
+    assert stats(trace) == {"chrome_deep_arguments": 1}
 
 
 def test_native_pairs_refuse_what_does_not_fit():

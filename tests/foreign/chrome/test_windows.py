@@ -71,6 +71,18 @@ def test_windows_of_simulated_faults_give_the_same_rows(tmp_path, seed):
     assert same(tmp_path / name, [(3_000, 700), (20_000, 9_000)]) > 5
 
 
+def test_lanes_that_come_late_are_numbered_as_in_the_whole(tmp_path):
+    events = [
+        {"ph": phase, "pid": 1, "tid": thread, "ts": ts, "name": "a", **rest}
+        for ts, (phase, thread, rest) in enumerate(
+            [("X", 1, {"dur": 1}), ("i", 1, {"s": "g"}), ("C", 1, {"args": {"value": 1}}), ("i", 1, {"s": "p"}),
+             *[("X", 1, {"dur": 1})] * 9, ("X", 2, {"dur": 1}), ("i", 3, {"s": "t"}), ("X", 4, {"dur": 1})],
+        )
+    ]  # fmt: skip
+    (tmp_path / "file.json").write_text(dumped(events))
+    assert same(tmp_path / "file.json", [(300, 100), (600, 50)]) > 2
+
+
 @pytest.mark.parametrize("name", ["hta/critical_path_simple_add", "tracelens/mi300_bert_small", "hta/mtia_inference"])
 def test_windows_of_files_of_others_give_the_same_rows(corpus, tmp_path, name):
     path = tmp_path / "file.json"
