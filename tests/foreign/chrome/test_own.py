@@ -173,6 +173,24 @@ def test_bits_of_flags_without_a_name_come_back(tmp_path):
     assert lanescope.open(target).slices["flags"].tolist() == flags
 
 
+@pytest.mark.parametrize("form", [{}, {"indent": 1}, {"separators": (",", ":")}])
+def test_what_is_known_of_unusual_events_is_read_however_a_program_wrote_the_file_anew(form, tmp_path):
+    made = TraceBuilder(TimeBase())
+    lane = made.track("core 0", kind="lane", role="core")
+    made.append("slices", track_id=lane, ts=0, dur=5, name="a", quality="inferred")
+    made.append("slices", track_id=lane, ts=10, dur=5, name="a", flags=int(Flag.CUT))
+    open_ended = {"dur": 0, "dur_valid": [False], "last_known_ts": 27, "last_known_ts_valid": [True]}
+    made.append("slices", track_id=lane, ts=20, name="a", flags=int(Flag.UNFINISHED), **open_ended)
+    made.append("instants", track_id=lane, ts=30, name="a", quality="inferred", flags=int(Flag.CLOCK_SUSPECT))
+    before = made.finish()
+    before.save(tmp_path / "a.json")
+    (tmp_path / "b.json").write_text(json.dumps(json.loads((tmp_path / "a.json").read_text()), **form))
+    again = lanescope.open(tmp_path / "b.json")
+    for table in ("slices", "instants"):
+        names = [name for name in before.tables()[table].spec.names if name not in LEFT_OUT]
+        assert list(again.tables()[table].rows(*names)) == list(before.tables()[table].rows(*names))
+
+
 def test_a_slice_whose_length_was_taken_out_is_of_unknown_length(tmp_path):
     made = TraceBuilder(TimeBase())
     lane = made.track("core 0", kind="lane", role="core")

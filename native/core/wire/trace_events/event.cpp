@@ -51,12 +51,13 @@ const char* small_real(const char* at, double* out) {
     return end;
 }
 
-// What our own writer says of an unusual event comes first in its arguments.
+// What our own writer says of an unusual event comes first in its arguments, also where another program wrote them anew.
 bool is_fact(std::string_view arguments) {
-    const char first = arguments.size() > 2 ? arguments[2] : '\0';
-    if (first != 'f' && first != 'q' && first != 'l') return false;
-    return arguments.starts_with("{\"flags\":") || arguments.starts_with("{\"quality\":") ||
-           arguments.starts_with("{\"last_known_ts\":");
+    const size_t name = arguments.find_first_not_of(" \t\r\n", 1);
+    if (name == std::string_view::npos) return false;
+    arguments.remove_prefix(name);
+    return arguments.starts_with("\"flags\"") || arguments.starts_with("\"quality\"") ||
+           arguments.starts_with("\"last_known_ts\"");
 }
 
 }  // namespace

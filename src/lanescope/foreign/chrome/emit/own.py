@@ -17,8 +17,11 @@ from lanescope.foreign.chrome.survey import with_time
 from lanescope.trace import Flag
 from lanescope.trace.schema import QUALITIES
 
-#: What the arguments of a slice or an instant begin with where it is unusual.
-_FACTS = re.compile(rb'\{(?:"quality":"(\w+)")?,?(?:"flags":"([^"]*)")?,?(?:"last_known_ts":"?(-?\d{1,18})"?)?')
+#: What the arguments of a slice or an instant begin with where it is unusual; other programs write spaces between.
+_FACTS = re.compile(
+    rb'\{\s*(?:"quality"\s*:\s*"(\w+)"\s*)?,?\s*(?:"flags"\s*:\s*"([^"]*)"\s*)?,?\s*'
+    rb'(?:"last_known_ts"\s*:\s*"?(-?\d{1,18})"?)?'
+)
 
 
 class OwnTimeline(Timeline):
