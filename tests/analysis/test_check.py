@@ -455,6 +455,17 @@ def test_ls104_a_gap_of_no_length_has_a_first_slice_after_it_too():
     ]
 
 
+def test_ls104_what_begins_in_a_gap_without_an_end_contradicts_it():
+    made = Made()
+    made.slices("disjoint", [(0, 5), (10, 5), (30, 5), (40, 5)])
+    gap = {"dur": 0, "dur_valid": [False], "cause": "paused"}
+    made.builder.append("gaps", track_id=made.lanes["disjoint"], ts=10, **gap)
+    # What is cut short begins with the last that was recorded.
+    made.slices("nested", [(2, 2), (26, 5)])
+    made.builder.append("gaps", track_id=made.lanes["nested"], ts=26, **gap)
+    assert found(made.finish(), "LS104") == [("LS104", "notice", "disjoint", 1, [2])]
+
+
 # --- LS2xx ------------------------------------------------------------------------------------------------------------
 
 

@@ -275,12 +275,11 @@ class StreamingChecker:
             self._gaps_end(lanes[is_new], end[mine][rows[is_new]])
 
     def _add_gaps(self, gaps: Table) -> None:
-        """Have the first rows after gaps kept; one of unknown length is followed by nothing."""
-        ended = np.flatnonzero(gaps.valid("dur"))
-        if not len(ended):
+        """Have the first rows after gaps kept; nothing should follow one of unknown length."""
+        if not len(gaps):
             return
         self._tree = self._tree or Tree(self._shared["tracks"])
-        group, end = gaps.values("track_id")[ended], end_or_last_known(gaps)[ended]
+        group, end = gaps.values("track_id"), end_or_last_known(gaps) + ~gaps.valid("dur")
         self._gaps.append((group, end))
         rows, lanes = self._tree.spread(group)
         self._gaps_end(lanes, end[rows])

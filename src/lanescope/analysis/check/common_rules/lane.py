@@ -227,7 +227,8 @@ def _first_after(subject: CheckContext, table: str) -> Ints:
 def _gap_ends(subject: CheckContext) -> tuple[Ints, Ints]:
     """Return lane and end of the gaps that end before the window does, int64 [n] each, by lane.
 
-    A gap of no length ends where it is, unless a longer one covers that.
+    A gap of no length ends where it is, unless a longer one covers that. One of unknown length says that its lane did
+    not resume: what begins behind its begin contradicts that.
     """
     known, gaps = subject.gaps, subject.trace.gaps
     rows, tracks = subject.tree.spread(gaps.values("track_id"))
@@ -235,8 +236,9 @@ def _gap_ends(subject: CheckContext) -> tuple[Ints, Ints]:
     at = last_before(known.group, known.begin, tracks, ts)
     is_apart = at < 0
     is_apart[~is_apart] = known.end[at[~is_apart]] <= ts[~is_apart]
-    points = np.flatnonzero(is_apart & gaps.valid("dur")[rows])
-    lanes, ends = np.append(known.group, tracks[points]), np.append(known.end, ts[points])
+    has_end = gaps.valid("dur")[rows]
+    points = np.flatnonzero(is_apart | ~has_end)
+    lanes, ends = np.append(known.group, tracks[points]), np.append(known.end, (ts + ~has_end)[points])
     sort = np.flatnonzero(ends < subject.window[1])
     sort = sort[np.argsort(lanes[sort], kind="stable")]
     return lanes[sort], ends[sort]
