@@ -652,6 +652,14 @@ def test_ls304_anchors_that_run_backwards():
     assert check.run(trace)[0].location.ts == 30
 
 
+def test_ls304_ticks_within_one_nanosecond_do_not_run_backwards():
+    builder = TraceBuilder(TimeBase())
+    clock = builder.clock(name="fast", device="d", frequency=None)
+    for ticks, ts in ((10, 5), (11, 5), (12, 6)):
+        builder.anchor(clock_id=clock, ticks=ticks, ts=ts)
+    assert found(builder.finish(), "LS304") == []
+
+
 # --- LS4xx ------------------------------------------------------------------------------------------------------------
 
 
@@ -723,6 +731,7 @@ def test_the_sample_is_capped_and_the_count_is_not():
     assert (finding.count, finding.evidence.sample) == (50, list(range(20)))
     assert finding.to_dict()["evidence"] == {"table": "slices", "rows": 50, "sample": list(range(20))}
     assert check.totals(trace, [finding]).slices == 0
+    assert {finding.evidence} == {finding.evidence}  # told apart as objects: arrays cannot be hashed
 
 
 def test_rules_are_chosen_by_code_and_by_beginning():

@@ -348,6 +348,26 @@ def test_shares_are_those_of_all_batches():
     ]
 
 
+def test_a_flow_between_sound_slices_is_not_one_of_suspect_slices_that_are_kept():
+    builder = TraceBuilder(TimeBase())
+    lanes = [builder.track(f"core {number}", kind="lane", role="core") for number in range(2)]
+    builder.append("slices", track_id=lanes[0], ts=[0, 20, 40, 60], dur=10, name="a")
+    flags = [0, 0, *[int(Flag.CLOCK_SUSPECT)] * 3]
+    builder.append("slices", track_id=lanes[1], ts=[5, 25, 45, 65, 85], dur=10, name="b", flags=flags)
+    for source, target in ((3, 4), (3, 6)):
+        ends = {"src_slice_id": source, "dst_slice_id": target, "src_track_id": lanes[0], "dst_track_id": lanes[1]}
+        builder.append("flows", kind="signal", src_ts=70, dst_ts=[5, 45][target // 6], **ends)
+    batches = [builder.batch(), builder.finish()]
+    found, looked = watched(batches)
+    same(found, check.run(Trace.concat(batches)))
+    early = [(one.severity, one.detail, one.evidence.ids.tolist()) for one in found if one.code == "LS201"]
+    assert early == [
+        ("warning", "up to 65 ns early", [0]),
+        ("notice", "up to 25 ns early, caused by a suspect clock", [1]),
+    ]
+    assert not looked
+
+
 @pytest.mark.parametrize(("start", "looks"), [(12, False), (95, True)])
 def test_evidence_within_another_slice_takes_no_second_look_for_totals(start, looks):
     builder = TraceBuilder(TimeBase())

@@ -106,6 +106,9 @@ def test_a_condition_needs_all_rows_of_the_evidence(step):
     assert condition(ids + 9000, positions, slices) == wanted
     with_gap = np.append(positions[:-1], positions[-1] + 1)  # the last row is not evidence
     assert condition(ids + 9000, with_gap, slices) == wanted
+    away = len(positions) - 1 - step  # the first row lies as far off as if all others stood between
+    apart, rest = np.append(positions[:1], positions[1:] + away), np.append(ids[:1], ids[1:] + away)
+    assert condition(rest + 9000, apart, slices) == wanted
     for missing in (0, first * step, int(positions[-1]) + 50):
         assert condition(np.append(ids[1:] + 9000, missing), positions, slices) == ""
 

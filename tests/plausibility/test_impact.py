@@ -1,13 +1,14 @@
 """What findings do to totals is what loops over the slices that remain give."""
 
 import numpy as np
+import pytest
 from hypothesis import given
 
 from effort import TRACES
 from lanescope import testing
 from lanescope.analysis import check
 from lanescope.analysis.check.lane_impact import concerned_lanes
-from lanescope.trace import TimeBase, TraceBuilder
+from lanescope.trace import Flag, TimeBase, TraceBuilder
 from lanescope.trace.stats import StatSpec
 
 
@@ -78,6 +79,27 @@ def test_nested_lanes_have_nothing_to_shorten():
     builder.append("slices", track_id=lane, ts=[0, 50], dur=[90, 90], name="a")
     [finding] = check.run(builder.finish(), select=["LS101"])
     assert finding.impact.total_clipped is None
+    assert not finding.impact.changes_order
+
+
+def test_slices_of_no_lane_are_in_no_sum():
+    builder = TraceBuilder(TimeBase())
+    builder.append("slices", track_id=99, ts=[10, 30], dur=1, name="a", flags=int(Flag.BELOW_RESOLUTION))
+    [finding] = check.run(builder.finish(), select=["LS303"])
+    assert (finding.count, finding.impact.total, finding.impact.lanes) == (2, 0, 0)
+    assert (finding.impact.window, finding.impact.window_without) == (0, 0)
+
+
+@pytest.mark.parametrize("cells", [0, 1000])
+def test_lanes_are_counted_once_in_a_table_and_by_sorting(cells, monkeypatch):
+    monkeypatch.setattr("lanescope.analysis.check.impact._MOST_CELLS", cells)
+    builder = TraceBuilder(TimeBase())
+    clocks = [builder.clock(name=name, device="d", frequency=None) for name in ("one", "other")]
+    for number, clock in enumerate((0, 1, 1, 0, 1)):
+        lane = builder.track(f"core {number}", kind="lane", role="core", clock_id=clocks[clock])
+        builder.append("slices", track_id=lane, ts=[number, 20], dur=1, name="a", flags=int(Flag.BELOW_RESOLUTION))
+    findings = check.run(builder.finish(), select=["LS303"])
+    assert sorted((len(finding.evidence.ids), finding.impact.lanes) for finding in findings) == [(4, 2), (6, 3)]
 
 
 LOST = StatSpec("lost_records", "data_loss", "lost records")
@@ -131,6 +153,9 @@ def test_where_only_a_count_is_known_it_is_a_lower_bound():
     assert (impact.basis, impact.lanes, impact.busy_fraction) == ("count", 0, None)
     assert (impact.total, impact.total_without, impact.counted_fraction) == (100, 100, 2 / 3)
     assert impact.is_large
+    builder, _, _ = three_lanes()
+    builder.add_stat(GUESSED.name, count=1, input_id=0)
+    assert impact_of(builder, "LS305").counted_fraction == 1 / 3
     builder, _, _ = three_lanes()
     builder.add_dropped(unit="record", unit_bytes=8, recorded=995, dropped=5)
     impact = impact_of(builder)

@@ -23,6 +23,8 @@ from lanescope.trace import Table, Trace
 from lanescope.trace.trace import SHARED
 
 _NO_INTS = np.empty(0, np.int64)
+#: Tables whose rows name the tracks that they are on.
+_PLACED = ("slices", "instants", "counters", "gaps", "coverage", "flows")
 
 
 class FamilyRules:
@@ -67,14 +69,25 @@ class FamilyRules:
         allowed = rules(select, ignore, families=self.families)
         chosen = [rule for rule in self._rules if rule in allowed]
         if self._batches:
-            return evaluate(CheckContext(Trace.concat(self._batches)), chosen)
+            self._batches = [Trace.concat(self._batches)]
+            return evaluate(CheckContext(self._batches[0]), chosen)
         return rank([finding for rule in chosen for finding in self._assessed(rule, covered, plausibility)])
+
+    def slices(self, ids: Ints) -> Table:
+        """Return slices that are evidence of the findings, by id, int64 [n]; after ``findings``."""
+        if self._batches:
+            return self._batches[0].slices.take(ids)
+        hits = [
+            (hit.fault.rows, hit.rows) for hits in self._hits.values() for hit in hits if hit.fault.table == "slices"
+        ]
+        there, first = np.unique(np.concatenate([rows for rows, _ in hits]), return_index=True)
+        return Table.concat([table for _, table in hits if table is not None]).take(first[np.searchsorted(there, ids)])
 
     def _kept(self, hit: Violation) -> _Hit:
         """Return what a batch has of a fault, with rows as they stand in the whole trace."""
         first = 0 if hit.table in SHARED else self._seen.get(hit.table, 0)
-        slices = self._last.slices.take(hit.rows if hit.table == "slices" else hit.rows[:0])
-        return _Hit(replace(hit, rows=hit.rows + first), slices)
+        rows = self._last.tables()[hit.table].take(hit.rows) if hit.table in _PLACED else None
+        return _Hit(replace(hit, rows=hit.rows + first), rows)
 
     def _assessed(self, rule: Rule, covered: Ints, plausibility: Plausibility) -> list[Finding]:
         """Return the findings of a rule that judges rows: what batches have of one fault is one."""
@@ -86,14 +99,19 @@ class FamilyRules:
         if not faults:
             return []
         by_lane = sorted(faults.values(), key=_lane)
-        slices = Table.concat([hit.slices for hits in by_lane for hit in hits])
         joined = [_joined([hit.fault for hit in hits]) for hits in by_lane]
-        local, at = [], 0
-        for fault in joined:
-            length = len(fault.rows) if fault.table == "slices" else 0
-            local.append(replace(fault, rows=np.arange(at, at + length) if fault.table == "slices" else fault.rows))
-            at += length
-        tables = {**{name: getattr(self._last, name) for name in SHARED}, "slices": slices}
+        parts: dict[str, list[Table]] = {"slices": [self._last.slices.take(_NO_INTS)]}
+        local, at = [], dict.fromkeys(_PLACED, 0)
+        for fault, hits in zip(joined, by_lane, strict=True):
+            if fault.table in at:
+                first = at[fault.table]
+                at[fault.table] += len(fault.rows)
+                local.append(replace(fault, rows=np.arange(first, at[fault.table])))
+                parts.setdefault(fault.table, []).extend(hit.rows for hit in hits if hit.rows is not None)
+            else:
+                local.append(fault)
+        tables = {name: getattr(self._last, name) for name in SHARED}
+        tables |= {name: Table.concat(some) for name, some in parts.items()}
         positions = np.concatenate([_NO_INTS, *(fault.rows for fault in joined if fault.table == "slices")])
         subject = _Covered(Trace(self._last.time, tables), covered, plausibility, positions)
         found = assess(subject, rule, local)
@@ -104,10 +122,10 @@ class FamilyRules:
 
 
 class _Hit(NamedTuple):
-    """A fault in a batch, and the slices that are its evidence."""
+    """A fault in a batch, and the rows that are its evidence; None of a table that names no tracks."""
 
     fault: Violation
-    slices: Table
+    rows: Table | None
 
 
 def _lane(hits: Sequence[_Hit]) -> int:

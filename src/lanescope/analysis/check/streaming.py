@@ -51,8 +51,10 @@ from lanescope.analysis.check.model import (
 )
 from lanescope.analysis.lane_time import end_or_last_known
 from lanescope.analysis.plausibility.layer import Plausibility
+from lanescope.analysis.plausibility.suspicion import is_listed
 from lanescope.analysis.plausibility.thresholds import Thresholds
 from lanescope.analysis.track_tree import Tree
+from lanescope.common.distinct import distinct
 from lanescope.common.intervals import INT64_MAX, Ints, total_length
 from lanescope.families.rules import Rule
 from lanescope.trace import Column, Table, TimeBase, Trace
@@ -200,8 +202,20 @@ class StreamingChecker:
 
     def _evaluated(self) -> list[Finding]:
         found = self._common_findings()
-        found += self._family_rules.findings(self.covered, self._plausibility, select=self._select, ignore=self._ignore)
-        return rank(with_conditions(found, *self.slices))
+        more = self._family_rules.findings(self.covered, self._plausibility, select=self._select, ignore=self._ignore)
+        self._keep_evidence(more)
+        return rank(with_conditions([*found, *more], *self.slices))
+
+    def _keep_evidence(self, findings: Iterable[Finding]) -> None:
+        """Add slices to the kept ones that only rules of families report."""
+        positions, slices = self.slices
+        evidence = [found.evidence.ids for found in findings if found.evidence.table == "slices"]
+        ids = distinct(np.concatenate([_NO_INTS, *evidence]))
+        if len(new := ids[~is_listed(ids, positions)]):
+            kept = KeptRows(SWEPT[0])
+            kept.add(positions, slices, np.arange(len(slices)))
+            kept.add(new, self._family_rules.slices(new), np.arange(len(new)))
+            self.slices = kept.joined()
 
     def _common_findings(self) -> list[Finding]:
         if self._held:
