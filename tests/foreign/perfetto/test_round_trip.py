@@ -53,7 +53,7 @@ def paths(trace: Trace) -> dict[int, tuple[str, ...]]:
 
     def path(row) -> tuple[str, ...]:
         above = () if row["parent_id"] is None else path(rows[row["parent_id"]])
-        return (*above, row["name"])
+        return (*above, text(row["name"]))
 
     return {track: path(row) for track, row in rows.items()}
 
@@ -76,7 +76,7 @@ def flows_of(trace: Trace) -> Counter[Any]:
         slice_ = slices.get(row[f"{side}_slice_id"])
         if slice_ is None:
             return (where[row[f"{side}_track_id"]], row[f"{side}_ts"])
-        return (where[slice_["track_id"]], slice_["ts"], slice_["dur"], slice_["name"])
+        return (where[slice_["track_id"]], slice_["ts"], slice_["dur"], text(slice_["name"]))
 
     return Counter((row["kind"], end(row, "src"), end(row, "dst")) for row in trace.flows.rows())
 
