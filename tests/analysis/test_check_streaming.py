@@ -348,6 +348,19 @@ def test_shares_are_those_of_all_batches():
     ]
 
 
+def test_slices_that_wait_for_a_later_one_on_their_lane_may_be_of_any_number_of_batches():
+    made = TraceBuilder(TimeBase())
+    lanes = [made.track(f"lane {number}", kind="lane", role="core") for number in range(600)]
+    for at, lane in enumerate(lanes):
+        made.append("slices", track_id=lane, ts=10 * at, dur=5, name="a")
+    # It clashes with the last of the first lane, which was looked at in the first batch.
+    made.append("slices", track_id=lanes[0], ts=2, dur=5, name="b")
+    trace = made.finish()
+    found, _ = watched(cut(trace, [at / 601 for at in range(1, 601)]))
+    same(found, check.run(trace))
+    assert [finding.code for finding in found] == ["LS101"]
+
+
 def test_a_flow_between_sound_slices_is_not_one_of_suspect_slices_that_are_kept():
     builder = TraceBuilder(TimeBase())
     lanes = [builder.track(f"core {number}", kind="lane", role="core") for number in range(2)]

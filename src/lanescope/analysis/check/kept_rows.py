@@ -186,6 +186,9 @@ class SweepState:
         if not self._has_lengths:
             return
         positions, waiting = self._open.joined()
+        for name in self._spec.names:
+            # Made now, as where all go on waiting, what they are joined from would be joined again with each batch.
+            _ = waiting.column(name).values, waiting.column(name).valid
         earlier = np.searchsorted(positions, np.sort(self.sweep.earlier()))
         self.rows.add(positions[earlier], waiting, earlier)
         self._open = KeptRows(self._spec)
