@@ -104,9 +104,8 @@ def main() -> int:
     parser.add_argument("--again", action="store_true", help="only what survived in the samples that are kept")
     parser.add_argument("--write", action="store_true", help="keep the result")
     given = parser.parse_args()
-    if (
-        os.environ.get("PYTHONHASHSEED") != "0"
-    ):  # the order of a set is the same on every run, and so is what tests notice
+    if os.environ.get("PYTHONHASHSEED") != "0":
+        # The order of a set is the same on every run, and so is what tests notice.
         os.execve(sys.executable, [sys.executable, *sys.argv], os.environ | {"PYTHONHASHSEED": "0"})
     os.environ.setdefault("LANESCOPE_EFFORT", "quick")
     sys.path.insert(0, str(ROOT / "tests"))
