@@ -1,7 +1,9 @@
 """Cost of ingesting, by slice, and what holds under a limit on memory; results are printed as Markdown tables.
 
-``python benchmarks/growth.py [--slices N] [--memory SIZE] [--jobs N]`` simulates captures of kernels, of a million
-slices each, in a temporary folder, and removes them.
+``python benchmarks/growth.py [--only PART] [--slices N] [--memory SIZE] [--jobs N]`` measures in a temporary folder.
+Its parts: ``growth`` ingests captures of kernels, of a million slices each; ``workers`` does so with two workers of a
+Dask cluster beside one; ``limits`` converts and ingests captures of each family under a limit; ``large`` does so with a
+buffer of 4 GiB.
 """
 
 from __future__ import annotations
@@ -111,6 +113,117 @@ def growth(folder, slices, jobs):
     print(f"| `summary` | {seconds:.1f} s, {peak >> 20:,} MiB |" if not status else f"| `summary` | {err.strip()} |")
 
 
+def start_cluster(folder, workers):
+    """Start a scheduler and so many workers of one thread; return its address and all processes."""
+    folder.mkdir()
+    file = folder / "scheduler.json"
+    started = []
+
+    def start(*arguments):
+        command = [sys.executable, "-m", "dask", *arguments]
+        quiet = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
+        started.append(subprocess.Popen(command, cwd=folder, **quiet))
+
+    start("scheduler", "--host", "127.0.0.1", "--port", "0", "--no-dashboard", "--scheduler-file", str(file))
+    while not (file.exists() and file.stat().st_size):
+        assert started[0].poll() is None
+        time.sleep(0.05)
+    address = json.loads(file.read_text())["address"].removeprefix("tcp://")
+    for _ in range(workers):
+        start("worker", address, "--nthreads", "1", "--no-nanny", "--no-dashboard", "--host", "127.0.0.1")
+
+    from distributed import Client
+
+    with Client(address, timeout=30, set_as_default=False) as client:
+        client.wait_for_workers(workers, timeout=60)
+    return f"dask://{address}", started
+
+
+def cpu_of(processes):
+    """CPU seconds of running processes so far."""
+    stats = (Path(f"/proc/{each.pid}/stat").read_text().rpartition(")")[2].split() for each in processes)
+    return sum(int(stat[11]) + int(stat[12]) for stat in stats) / os.sysconf("SC_CLK_TCK")
+
+
+def two_workers(folder, slices, rounds=3):
+    """Ingest with one worker and with two, in turns, on clusters that have ingested before."""
+    made = make_captures(folder / "captures", slices)
+    print(f"\n{len(made)} captures on workers of Dask\n")
+    print("| one worker | two workers | times as fast | CPU of two, of one |\n|---|---|---|---|")
+    clusters = {count: start_cluster(folder / f"cluster-{count}", count) for count in (1, 2)}
+    try:
+        for number in range(rounds + 1):
+            seconds, cpus = {}, {}
+            for count, (address, processes) in clusters.items():
+                before = cpu_of(processes[1:])
+                # Each stays: where files were removed just now, the file system takes long to make new ones.
+                out = folder / f"dataset-{number}-{count}"
+                status, seconds[count], *_, err = run("ingest", folder / "captures", "-o", out, "--on", address)
+                assert status == 0, err
+                cpus[count] = cpu_of(processes[1:]) - before
+            if number:  # the first round is for the workers to import and to have memory
+                print(
+                    f"| {seconds[1]:.1f} s | {seconds[2]:.1f} s | {seconds[1] / seconds[2]:.2f} |"
+                    f" {cpus[2] / cpus[1]:.2f} |",
+                    flush=True,
+                )
+    finally:
+        for _, processes in clusters.values():
+            for process in reversed(processes):
+                process.kill()
+                process.wait()
+
+
+def write_buffer(path, blocks, groups, records):
+    """Write a buffer of markers: slices of ten names, one after the other, random lengths, nothing lost.
+
+    Args:
+        path: of the ``.npy`` file.
+        blocks: of threads.
+        groups: of each block; a lane each.
+        records: of each lane, an even number, without the last one, which ends it.
+    """
+    lanes = blocks * groups
+    random = np.random.default_rng(1)
+    now = (1_000_000_256 + 32 * random.integers(0, 100, lanes)).astype(np.uint64)
+    tag = np.arange(lanes, dtype=np.uint64) << np.uint64(12)
+    with path.open("wb") as file:
+        head = {"descr": "<u8", "fortran_order": False, "shape": (1 + lanes * (records + 1),)}
+        np.lib.format.write_array_header_1_0(file, head)
+        file.write(np.uint64(groups << 32 | blocks).tobytes())
+        step = max(2, 4_000_000 // lanes // 2 * 2)
+        for first in range(0, records, step):
+            row = np.arange(first, min(first + step, records), dtype=np.uint64)[:, None]
+            times = now + np.cumsum(32 * random.integers(1, 30, (len(row), lanes)), axis=0).astype(np.uint64)
+            now = times[-1]
+            events = row // np.uint64(2) % np.uint64(10) << np.uint64(2)
+            file.write((times << np.uint64(32) | tag | events | row % np.uint64(2)).tobytes())
+        file.write((now + np.uint64(32) << np.uint64(32) | tag | np.uint64(3)).tobytes())
+
+
+def large(folder, memory):
+    """Convert, check and ingest a buffer of 4 GiB under a limit: lanes as a device has them at a time, and many."""
+    print(f"\nA buffer of 4 GiB, `--memory {memory}`: peak RSS of all processes, or the status of the clear error\n")
+    print("| lanes | slices | parquet | check | summary | ingest |\n|---|---|---|---|---|---|")
+    for blocks, records in ((132, 1_360_000), (7_000, 25_600), (28_000, 6_400)):
+        path = folder / "run.npy"
+        write_buffer(path, blocks, 3, records)
+        cells = []
+        for command in (
+            ("convert", path, "-o", folder / "out.parquet"),
+            ("check", path),
+            ("summary", path),
+            ("ingest", path, "-o", folder / "dataset", "--jobs", 1),
+        ):
+            status, seconds, _, peak, _, err = run(*command, "--memory", memory)
+            assert status in (0, 3), err
+            cells.append(f"{peak >> 20} MiB, {seconds:.0f} s" if status == 0 else f"error {status} at {peak >> 20} MiB")
+            for made in (folder / "out.parquet", folder / "dataset"):
+                shutil.rmtree(made, ignore_errors=True)
+        print(f"| {3 * blocks:,} | {3 * blocks * records // 2:,} | {' | '.join(cells)} |", flush=True)
+        path.unlink()
+
+
 #: Simulations of over a hundred MiB, or as large as they can be made in a minute.
 LARGE = {
     "aie": ("-O", "tiles=16", "-O", "records=1000000"),
@@ -155,16 +268,20 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--slices", type=float, default=1e7)
     parser.add_argument("--jobs", type=int, default=os.cpu_count())
-    parser.add_argument("--memory", default="512MiB")
+    parser.add_argument("--memory", help="limit of each command (512MiB; of the part 'large' 256MiB)")
     parser.add_argument("--families", default=",".join(LARGE))
-    parser.add_argument("--only", choices=("growth", "limits"))
+    parser.add_argument("--only", choices=("growth", "workers", "limits", "large"))
     args = parser.parse_args()
     with tempfile.TemporaryDirectory(prefix="lanescope-growth-") as made:
         folder = Path(made)
-        if args.only != "limits":
-            growth(folder, args.slices, args.jobs)
-        if args.only != "growth":
-            limits(folder, args.memory, args.families.split(","))
+        if args.only in (None, "growth"):
+            growth(folder / "growth", args.slices, args.jobs)
+        if args.only in (None, "workers"):
+            two_workers(folder / "workers", args.slices)
+        if args.only in (None, "limits"):
+            limits(folder, args.memory or "512MiB", args.families.split(","))
+        if args.only in (None, "large"):
+            large(folder, args.memory or "256MiB")
 
 
 if __name__ == "__main__":

@@ -9,7 +9,7 @@ from lanescope import InputError
 from lanescope.io.chrome import ChromeSink
 from lanescope.io.parquet import ParquetSink
 from lanescope.io.perfetto import PerfettoSink
-from lanescope.pipeline.observers import Annotations, Collect, Counts
+from lanescope.pipeline.observers import Annotations, Collect, Counts, Overview
 from lanescope.pipeline.run import run
 from lanescope.pipeline.sources import InMemory
 from lanescope.trace import TimeBase, Trace, TraceBuilder
@@ -211,6 +211,28 @@ def test_transforms_change_what_all_others_see():
     assert counts.result().rows["slices"] == len(whole.result().slices) == report.rows["slices"] == 3
     assert (counts.result().begin, counts.result().end) == (0, 110)
     assert sink.calls == ["start", "write 3", "finish None"]
+
+
+def test_an_overview_has_all_that_is_small_and_keeps_no_batch_without_it():
+    builder = TraceBuilder(TimeBase())
+    overview, given = Overview(), []
+    for number in range(300):
+        lane = builder.track(f"core {number}", kind="lane", role="core")
+        builder.append("slices", track_id=lane, ts=[number], dur=[1], name="a")
+        if number % 100 == 7:
+            builder.append("coverage", track_id=lane, ts=[number], dur=[1])
+        given.append(builder.batch())
+        overview.add(given[-1])
+    given.append(builder.finish())
+    overview.add(given[-1])
+    assert len(overview._batches) == 4
+    found, whole = overview.result(), Trace.concat(given)
+    assert len(found.coverage) == 3
+    assert len(found.tracks) == 300
+    small = [name for name in found.tables() if name not in ("slices", "instants", "counters", "flows")]
+    assert {name: list(found.tables()[name].rows()) for name in small} == {
+        name: list(whole.tables()[name].rows()) for name in small
+    }
 
 
 def test_losses_are_those_of_the_last_batch():

@@ -101,6 +101,32 @@ def test_concat_and_take_mean_what_lists_mean(parts):
     assert meaning(joined.take(backwards)) == expected[::-1]
 
 
+@pytest.mark.parametrize("kind", ["numbers", "unknown at times", "made masks", "texts", "many dictionaries"])
+def test_what_is_joined_may_be_joined_again_any_number_of_times(kind):
+    """Tables that grow with each batch are not read before the last of thousands."""
+
+    def piece(number):
+        if kind == "numbers":
+            return Column.array(np.array([number]))
+        if kind == "unknown at times":
+            return Column.array(np.array([number]), valid=np.array([number % 2 == 0]))
+        if kind == "made masks":
+            return Column.derived(1, lambda: np.array([number]), valid=lambda: np.array([number % 2 == 0]))
+        if kind == "texts":
+            return Column.array(np.array([str(number)], object))
+        return Column.array(np.zeros(1, np.int32), dictionary=Dictionary([str(number)]))
+
+    pieces = [piece(number) for number in range(1500)]
+    joined = pieces[0]
+    for each in pieces[1:]:
+        joined = Column.concat([joined, each])
+    at_once = Column.concat(pieces)
+    assert joined.texts.tolist() == at_once.texts.tolist()
+    assert (joined.valid is None) == (at_once.valid is None)
+    if joined.valid is not None:
+        assert joined.valid.tolist() == at_once.valid.tolist()
+
+
 def test_concat_of_unknown_values_stores_none():
     joined = Column.concat([Column.null(2, np.int64), Column.null(3, np.int64)])
     assert joined.is_unknown

@@ -88,11 +88,18 @@ class Overview(SinglePass):
         """Keep what is small of the next batch."""
         core = {name: table for name, table in batch.tables().items() if name not in (*batch.details, *EVENTS)}
         details = {name: table for name, table in batch.details.items() if not _is_of_events(table)}
+        if self._batches and not _has_own_rows(self._batches[-1]):
+            self._batches.pop()  # of thousands of batches, most have nothing to join
         self._batches.append(Trace(batch.time, core, details))
 
     def result(self) -> Trace:
         """Return the batches joined."""
         return Trace.concat(self._batches)
+
+
+def _has_own_rows(batch: Trace) -> bool:
+    """Return whether a batch has rows that are not in the last one as well."""
+    return any(len(table) for name, table in batch.tables().items() if name not in SHARED)
 
 
 def _is_of_events(details: Table) -> bool:

@@ -18,6 +18,9 @@ Encoded = tuple[npt.NDArray[np.uint8], npt.NDArray[np.int64]]
 #: Codes that are widened at a time.
 _WIDENED = 1 << 14
 
+#: So often is what was joined joined again before its values are made: making them takes some calls for each time.
+_DEEPEST = 64
+
 #: NumPy types behind the column types. ``text`` holds int32 codes, ``utf8`` Python strings.
 DTYPES: dict[str, np.dtype[Any]] = {
     "int64": np.dtype(np.int64),
@@ -153,7 +156,18 @@ class Column:
             uint8, and where each begins, int64 [n + 1]. None of others.
     """
 
-    __slots__ = ("_length", "_make", "_parts", "_valid", "_values", "constant_value", "dictionary", "encode", "runs")
+    __slots__ = (
+        "_depth",
+        "_length",
+        "_make",
+        "_parts",
+        "_valid",
+        "_values",
+        "constant_value",
+        "dictionary",
+        "encode",
+        "runs",
+    )
 
     def __init__(
         self,
@@ -169,6 +183,7 @@ class Column:
         self._length = length
         self._make = make
         self._parts: Sequence[Column] = ()
+        self._depth = 0  # of what is joined of what is joined, until the values are made
         self._values: Array | None = None
         self._valid = valid
         self.dictionary = dictionary
@@ -243,7 +258,7 @@ class Column:
         make = self._make  # first: another thread may make them meanwhile
         if self._values is None:
             self._values = self._made(make)
-            self._make, self._parts = _spent, ()  # what the values were made from may go
+            self._make, self._parts, self._depth = _spent, (), 0  # what the values were made from may go
         return self._values
 
     def _made(self, make: Callable[[], Array]) -> Array:
@@ -380,6 +395,15 @@ class Column:
     @staticmethod
     def concat(columns: Sequence[Column]) -> Column:
         """Join columns of one type end to end; dictionaries that differ are united, in order of first sight."""
+        joined = Column._concat(columns)
+        if joined._parts:
+            joined._depth = 1 + max(part._depth for part in joined._parts)
+        if joined._depth > _DEEPEST:
+            _ = joined.values, joined.valid
+        return joined
+
+    @staticmethod
+    def _concat(columns: Sequence[Column]) -> Column:
         columns = [column for column in columns if len(column)] or columns[:1]
         if len(columns) == 1:
             return columns[0]
@@ -423,7 +447,9 @@ class Column:
             def codes() -> Array:
                 return mapping[column.read_once()] if len(mapping) else np.zeros(len(column), np.int32)
 
-            return Column.derived(len(column), codes, valid=column._valid, dictionary=united)
+            found = Column.derived(len(column), codes, valid=column._valid, dictionary=united)
+            found._depth = column._depth
+            return found
 
         parts = [translated(column, mapping) for column, mapping in zip(columns, mappings, strict=True)]
         found = Column.derived(

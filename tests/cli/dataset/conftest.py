@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
+
 import pytest
 
 from lanescope.pipeline import session
@@ -16,6 +19,24 @@ def fleet(tmp_path_factory):
     for seed in range(3):
         _write(folder / f"kernels/rank_{seed}", "cuda", None, seed, tiles=1)
     return folder
+
+
+@pytest.fixture(scope="session")
+def many(tmp_path_factory):
+    """A folder with 200 captures of small kernels."""
+    folder = tmp_path_factory.mktemp("many")
+    for rank in range(200):
+        _write(folder / f"rank_{rank}", "cuda", None, rank, tiles=1)
+    return folder
+
+
+@pytest.fixture(scope="session")
+def many_ingested(many, tmp_path_factory):
+    """The dataset that one uninterrupted command makes of ``many``."""
+    out = tmp_path_factory.mktemp("datasets") / "many"
+    command = [sys.executable, "-m", "lanescope", "ingest", str(many), "-o", str(out), "--jobs", "2"]
+    subprocess.run(command, check=True, capture_output=True, timeout=600)
+    return out
 
 
 def _write(folder, family, name, seed, **options):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import time
 
 from lanescope.io.dataset import tables
 from lanescope.io.dataset.records import Catalog
@@ -18,6 +19,21 @@ def content(url):
             found = connection.execute(f'select * from "{name}" order by all').fetchall()
             rows[name] = found
     return catalog.captures, catalog.failed, rows
+
+
+def files(folder):
+    """Content of all Parquet files that a folder holds."""
+    return {path.relative_to(folder).as_posix(): path.read_bytes() for path in folder.rglob("*.parquet")}
+
+
+def wait_for_captures(process, out, count):
+    """Wait until the process has committed so many captures to a dataset; return how many it has then."""
+    deadline = time.monotonic() + 300
+    while (done := len(list((out / "_captures").glob("*.json")))) < count:
+        assert process.poll() is None, "it ended before"
+        assert time.monotonic() < deadline
+        time.sleep(0.01)
+    return done
 
 
 def write_ranks(folder, ranks, length):

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from cli.dataset.contents import content
+from cli.dataset.contents import content, files, wait_for_captures
 from effort import FULL
 from lanescope._native import core
 from lanescope.io import parquet
@@ -77,11 +77,6 @@ while True:
 def ingest(*arguments, jobs=1, **options):
     command = [sys.executable, "-m", "lanescope", "ingest", *map(str, arguments), "--jobs", str(jobs)]
     return subprocess.run(command, capture_output=True, text=True, timeout=300, check=False, **options)
-
-
-def files(folder):
-    """Content of all Parquet files that a folder holds."""
-    return {path.relative_to(folder).as_posix(): path.read_bytes() for path in folder.rglob("*.parquet")}
 
 
 @pytest.fixture(scope="session")
@@ -165,6 +160,21 @@ def test_a_kill_of_processes_side_by_side_is_resumed(fleet, whole, tmp_path, del
     assert ingest(fleet, "-o", out, jobs=2).returncode == 0
     assert content(out) == content(whole)
     assert files(out) == files(whole)
+
+
+@pytest.mark.full
+def test_200_captures_killed_twice_are_resumed(many, many_ingested, tmp_path):
+    out = tmp_path / "dataset"
+    command = [sys.executable, "-m", "lanescope", "ingest", str(many), "-o", str(out), "--jobs", "2"]
+    for after in (50, 130):
+        process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        done = wait_for_captures(process, out, after)
+        process.kill()
+        process.wait()
+        assert done < 200, "it was killed too late to be missed"
+    assert ingest(many, "-o", out, jobs=2).returncode == 0
+    assert content(out) == content(many_ingested)
+    assert files(out) == files(many_ingested)
 
 
 def test_files_that_cannot_be_read_are_listed_and_stop_nothing(call, fleet, tmp_path):

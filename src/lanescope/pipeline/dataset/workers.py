@@ -20,7 +20,7 @@ from lanescope.pipeline.memory import LEAST, limited
 #: Status of a worker that would have taken more memory than it may.
 _TOO_LARGE = 73
 #: Memory of the process that waits for the workers, bytes.
-_OWN = 80 << 20
+_OWN = 60 << 20
 
 
 def default_jobs() -> int:
