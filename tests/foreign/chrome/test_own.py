@@ -173,7 +173,7 @@ def test_bits_of_flags_without_a_name_come_back(tmp_path):
     assert lanescope.open(target).slices["flags"].tolist() == flags
 
 
-@pytest.mark.parametrize("form", [{}, {"indent": 1}, {"separators": (",", ":")}])
+@pytest.mark.parametrize("form", [{}, {"indent": 1}, {"separators": (",", ":")}, {"sort_keys": True}])
 def test_what_is_known_of_unusual_events_is_read_however_a_program_wrote_the_file_anew(form, tmp_path):
     made = TraceBuilder(TimeBase())
     lane = made.track("core 0", kind="lane", role="core")
@@ -189,6 +189,34 @@ def test_what_is_known_of_unusual_events_is_read_however_a_program_wrote_the_fil
     for table in ("slices", "instants"):
         names = [name for name in before.tables()[table].spec.names if name not in LEFT_OUT]
         assert list(again.tables()[table].rows(*names)) == list(before.tables()[table].rows(*names))
+
+
+@pytest.mark.parametrize("start", [-1_700_000_000_000_000_123, 1_700_000_000_000_000_123, 4_500_000_000_000_000_123])
+def test_last_known_times_of_any_clock_come_back(start, tmp_path):
+    made = TraceBuilder(TimeBase())
+    lane = made.track("core 0", kind="lane", role="core")
+    ends = {"dur": 0, "dur_valid": [False], "last_known_ts": start + 27, "last_known_ts_valid": [True]}
+    made.append("slices", track_id=lane, ts=start, name="a", flags=int(Flag.UNFINISHED), **ends)
+    made.finish().save(tmp_path / "a.json")
+    assert list(lanescope.open(tmp_path / "a.json").slices.rows("ts", "dur", "last_known_ts")) == [
+        {"ts": start, "dur": None, "last_known_ts": start + 27}
+    ]
+
+
+@pytest.mark.parametrize("told", ["9" * 19, "9" * 20, "x", None, 1.5])
+def test_a_last_known_time_that_is_none_is_unknown(told, tmp_path):
+    made = TraceBuilder(TimeBase())
+    lane = made.track("core 0", kind="lane", role="core")
+    ends = {"dur": 0, "dur_valid": [False], "last_known_ts": 27, "last_known_ts_valid": [True]}
+    made.append("slices", track_id=lane, ts=5, name="a", flags=int(Flag.UNFINISHED), **ends)
+    made.finish().save(tmp_path / "a.json")
+    text = (tmp_path / "a.json").read_text()
+    assert text.count('"27"') + text.count(":27") == 1
+    text = text.replace('"27"', json.dumps(told)) if '"27"' in text else text.replace(":27", f":{json.dumps(told)}")
+    (tmp_path / "a.json").write_text(text)
+    slices = lanescope.open(tmp_path / "a.json").slices
+    assert slices["ts"].tolist() == [5]
+    assert list(slices.rows("last_known_ts")) == [{"last_known_ts": None}]
 
 
 def test_a_slice_whose_length_was_taken_out_is_of_unknown_length(tmp_path):

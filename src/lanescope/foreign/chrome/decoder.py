@@ -158,7 +158,7 @@ def _about(events: Events, survey: Survey, text: FileText) -> Written | None:
     if not found:
         return None
     begin, end = found[-1]
-    head = text.read(begin, min(end - begin, 64))
+    head = text.read(begin, min(end - begin, 512))  # of a long text of another program no more
     about = written(text.read(begin, end - begin)) if b'"lanescope"' in head else None
     if about is not None and survey.latest + about.base_ns > _LATEST:
         return None

@@ -20,8 +20,12 @@ from lanescope.trace.schema import QUALITIES
 #: What the arguments of a slice or an instant begin with where it is unusual; other programs write spaces between.
 _FACTS = re.compile(
     rb'\{\s*(?:"quality"\s*:\s*"(\w+)"\s*)?,?\s*(?:"flags"\s*:\s*"([^"]*)"\s*)?,?\s*'
-    rb'(?:"last_known_ts"\s*:\s*"?(-?\d{1,18})"?)?'
+    rb'(?:"last_known_ts"\s*:\s*"?(-?\d{1,19})(?=[",}\s]))?'
 )
+
+
+#: Code of the quality, flags, and the time last known or None.
+_Facts = tuple[int, int, int | None]
 
 
 class OwnTimeline(Timeline):
@@ -151,23 +155,23 @@ class OwnTimeline(Timeline):
             np.zeros(len(rows), np.bool_),
         )
         told = np.flatnonzero(self.events.flags[rows] & layout.HAS_FACTS)
-        read: dict[bytes, tuple[int, int, int | None]] = {}
+        if self._about.is_reordered:
+            told = np.flatnonzero(self.events.args_size[rows])
+        read: dict[bytes, _Facts] = {}
         for at, text in zip(told.tolist(), self.events.arguments(rows[told], self.file), strict=True):
-            facts = _FACTS.match(text)
+            facts = _FACTS.match(_sorted(text) if self._about.is_reordered else text)
             if facts is None:
                 continue
-            found = read.get(facts[0])
-            if found is None:
+            if facts[0] not in read:
                 quality_text, words, ts = facts.groups()
-                found = (
+                read[facts[0]] = (
                     qualities.code(_quality(quality_text or b"")),
                     _flags(words or b""),
-                    None if ts is None else int(ts),
+                    _number(ts),
                 )
-                read[facts[0]] = found
-            quality[at], flags[at] = found[:2]
-            if found[2] is not None:
-                last[at], known[at] = found[2], True
+            quality[at], flags[at], last_known = read[facts[0]]
+            if last_known is not None:
+                last[at], known[at] = last_known, True
         columns = {"quality": quality, "flags": flags}
         return {**columns, "last_known_ts": last, "last_known_ts_valid": known} if with_last else columns
 
@@ -207,6 +211,12 @@ class OwnTimeline(Timeline):
         events.ts[rows] = own_times[owner[rows]]  # an end at the end of its slice is drawn just before it
         self.append_flows(linked, rows, self._track[rows], self._of_event[owner[rows]], codes)
         events.ts = own_times
+
+
+def _sorted(arguments: bytes) -> bytes:
+    """Return what is known of an unusual event as our writer has it, from arguments that another program sorted."""
+    found = _object(arguments)
+    return json.dumps({name: found[name] for name in ("quality", "flags", "last_known_ts") if name in found}).encode()
 
 
 def _quality(text: bytes) -> str:

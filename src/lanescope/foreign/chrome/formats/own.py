@@ -12,6 +12,11 @@ from lanescope.trace.trace import EPOCH_KINDS, TIME_UNITS
 
 #: Parent, kind, role, name, sort key, nesting, unit.
 _TRACK_VALUES = 7
+#: Names of what is written, in order.
+_NAMES = (
+    *("producer", "time_unit", "epoch_kind", "epoch_ns", "base_ns"),
+    *("lost_records", "flows_undrawn", "tracks", "threads"),
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,6 +30,7 @@ class Written:
         flows_undrawn: flows that are not in the file.
         tracks: parent (-1: none), kind, role, name, sort key, nesting and unit of each.
         threads: the track of each thread; the first thread is 2, the next one 4.
+        is_reordered: whether another program wrote the file anew and sorted what stands in it.
     """
 
     time_unit: str
@@ -35,6 +41,7 @@ class Written:
     flows_undrawn: int
     tracks: list[tuple[int, str, str, str, int, str, str]]
     threads: list[int]
+    is_reordered: bool
 
 
 def written(text: bytes) -> Written | None:
@@ -55,6 +62,7 @@ def written(text: bytes) -> Written | None:
             int(about["flows_undrawn"]),
             [_track(row, number) for number, row in enumerate(about["tracks"])],
             [_thread(track, about["tracks"]) for track in about["threads"]],
+            [name for name in about if name in _NAMES] != list(_NAMES),
         )
     except (KeyError, TypeError, ValueError):
         return None
