@@ -45,6 +45,10 @@ hypothesis.settings.register_profile(
     print_blob=True,
 )
 hypothesis.settings.load_profile(EFFORT)
+if not FULL:
+    # Constants in modules that are imported by then are drawn, too. Which modules these are depends on what the process
+    # ran before, so examples would change with the order of tests and the number of processes.
+    hypothesis.internal.conjecture.providers._get_local_constants = hypothesis.internal.constants_ast.Constants
 
 
 #: What one test may take in a quick run, and after how many seconds of any clock it counts as hanging there. A busy or

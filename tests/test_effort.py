@@ -104,6 +104,27 @@ def test_a_quick_run_leaves_out_what_needs_tools_and_fails_what_is_dear(suite, t
     assert "effort quick: the same on every run" in said
 
 
+def test_examples_do_not_depend_on_what_else_was_imported(suite, tmp_path):
+    (tmp_path / "numbers_of_ours.py").write_text(f"NUMBERS = {list(range(10**9, 10**9 + 40))}")
+    (tmp_path / "test_suite.py").write_text(
+        "import sys\n"
+        "from hypothesis import given, strategies as st\n"
+        f"sys.path.insert(0, {str(tmp_path)!r})\n"
+        "def test_that_imports():\n"
+        "    import numbers_of_ours\n"
+        "@given(st.lists(st.integers(), min_size=50))\n"
+        "def test_property(numbers):\n"
+        "    print('drawn', numbers)\n"
+    )
+    drawn = []
+    for chosen in ("property", "property or imports"):
+        status, said = suite("-s", "-p", "conftest", tmp_path, "-k", chosen)
+        assert status == 0, said
+        drawn.append(re.findall(r"drawn (.*)", said))
+    assert len(drawn[0]) > 5
+    assert drawn[0] == drawn[1]
+
+
 @pytest.mark.full
 def test_a_full_run_prints_the_seed_that_repeats_it(suite, tmp_path):
     status, said = suite("-q", "-p", "conftest", tmp_path, "-k", "marked or property", env={"LANESCOPE_EFFORT": "full"})
