@@ -1,5 +1,6 @@
 """Every rule finds exactly the injected faults, and nothing in a valid trace."""
 
+from collections import defaultdict
 from fractions import Fraction
 
 import numpy as np
@@ -286,7 +287,10 @@ def test_ls101_equals_trying_every_pair(trace):
         if clashing:
             expected[lane["id"]] = clashing
     findings = check.run(trace, select=["LS101"])
-    assert {finding.location.track_id: set(finding.evidence.ids.tolist()) for finding in findings} == expected
+    clashing = defaultdict(set)
+    for finding in findings:  # those of a lane that a suspect clock explains are one of their own
+        clashing[finding.location.track_id] |= set(finding.evidence.ids.tolist())
+    assert clashing == expected
     everything = oracles.covered(rows)
     for finding in findings:
         evidence = [rows[row] for row in finding.evidence.ids]
@@ -463,6 +467,9 @@ def test_ls104_what_begins_in_a_gap_without_an_end_contradicts_it():
     # What is cut short begins with the last that was recorded.
     made.slices("nested", [(2, 2), (26, 5)])
     made.builder.append("gaps", track_id=made.lanes["nested"], ts=26, **gap)
+    # No time is behind the last of 64 bits.
+    made.slices("free", [(3, 5)])
+    made.builder.append("gaps", track_id=made.lanes["free"], ts=(1 << 63) - 1, **gap)
     assert found(made.finish(), "LS104") == [("LS104", "notice", "disjoint", 1, [2])]
 
 

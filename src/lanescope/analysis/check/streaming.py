@@ -293,7 +293,8 @@ class StreamingChecker:
         if not len(gaps):
             return
         self._tree = self._tree or Tree(self._shared["tracks"])
-        group, end = gaps.values("track_id"), end_or_last_known(gaps) + ~gaps.valid("dur")
+        group, end = gaps.values("track_id"), end_or_last_known(gaps)
+        end = end + (~gaps.valid("dur") & (end < INT64_MAX))
         self._gaps.append((group, end))
         rows, lanes = self._tree.spread(group)
         self._gaps_end(lanes, end[rows])

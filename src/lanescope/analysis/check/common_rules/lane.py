@@ -238,7 +238,8 @@ def _gap_ends(subject: CheckContext) -> tuple[Ints, Ints]:
     is_apart[~is_apart] = known.end[at[~is_apart]] <= ts[~is_apart]
     has_end = gaps.valid("dur")[rows]
     points = np.flatnonzero(is_apart | ~has_end)
-    lanes, ends = np.append(known.group, tracks[points]), np.append(known.end, (ts + ~has_end)[points])
+    end = ts + (~has_end & (ts < INT64_MAX))
+    lanes, ends = np.append(known.group, tracks[points]), np.append(known.end, end[points])
     sort = np.flatnonzero(ends < subject.window[1])
     sort = sort[np.argsort(lanes[sort], kind="stable")]
     return lanes[sort], ends[sort]
