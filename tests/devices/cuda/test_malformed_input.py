@@ -159,14 +159,25 @@ def test_parts_give_the_rows_of_the_whole(seed, monkeypatch):
     assert rows(decode_simulation(simulation)) == whole
 
 
+def rows_or_refusal(words):
+    """Return the rows of a buffer; where several layouts fit, the error that says which."""
+    try:
+        return rows(decode(words))
+    except InputError as error:
+        if not error.message.startswith("layout not certain"):
+            raise
+        return error.message
+
+
 @settings(max_examples=some(100))
 @given(wild(), st.integers(1, 30))
+@example(np.array([2 << 32 | 1, 0, 1], np.uint64), 1)  # fits two layouts
 def test_parts_of_any_words(words, limit):
     from lanescope.devices.cuda.emit import batches
 
-    whole = rows(decode(words))
+    whole = rows_or_refusal(words)
     before, batches.PART_RECORDS = batches.PART_RECORDS, limit
     try:
-        assert rows(decode(words)) == whole
+        assert rows_or_refusal(words) == whole
     finally:
         batches.PART_RECORDS = before
