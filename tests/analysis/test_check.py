@@ -1,5 +1,6 @@
 """Every rule finds exactly the injected faults, and nothing in a valid trace."""
 
+from dataclasses import FrozenInstanceError, fields, replace
 from fractions import Fraction
 
 import numpy as np
@@ -731,7 +732,20 @@ def test_the_sample_is_capped_and_the_count_is_not():
     assert (finding.count, finding.evidence.sample) == (50, list(range(20)))
     assert finding.to_dict()["evidence"] == {"table": "slices", "rows": 50, "sample": list(range(20))}
     assert check.totals(trace, [finding]).slices == 0
-    assert {finding.evidence} == {finding.evidence}  # told apart as objects: arrays cannot be hashed
+    for one in (finding, finding.evidence):  # told apart as objects: arrays cannot be hashed
+        assert len({one, one, replace(one)}) == 2
+
+
+def test_what_a_check_returns_stays_as_it_is():
+    made = Made()
+    made.slices("disjoint", [(0, 20), (10, 20)])
+    trace = made.finish()
+    (finding,) = check.run(trace)
+    for one in (finding, finding.location, finding.evidence, check.totals(trace)):
+        assert not hasattr(one, "__dict__")  # nor is there room for more
+        for field in fields(one):
+            with pytest.raises(FrozenInstanceError):
+                setattr(one, field.name, None)
 
 
 def test_rules_are_chosen_by_code_and_by_beginning():

@@ -33,6 +33,7 @@ def watched(batches, **chosen):
     found = checker.result()
     whole = Trace.concat(batches)
     assert totals.result(found) == (check.totals(whole), check.totals(whole, found))
+    assert totals.result() == (check.totals(whole), check.totals(whole))
     return found, looks
 
 
