@@ -208,6 +208,7 @@ REFUSED = {
     "a quote without an end": (b'uuid = "0001', b"uuid = 0001"),
     "an unknown escape": (b'domain = "test"', b'domain = "te\\qst"'),
     "a number twice": (b"id = 1; name", b"id = 0; name"),
+    "a number above 16 bits": (b"id = 1; name", b"id = 65536; name"),
     "cut short": (b"string t; }; };", b"string t;"),
     "no times": (b"uint32_t timestamp;", b"uint32_t when;"),
     "no magic": (b"uint32_t magic;", b"uint64_t magic;"),
