@@ -439,7 +439,10 @@ def test_ls104_a_gap_of_a_group_concerns_its_lanes():
     made.slices("disjoint", [(0, 5), (30, 5)])
     made.slices("nested", [(2, 5)])
     made.builder.append("gaps", track_id=made.device, ts=10, dur=5, cause="overrun")
-    assert found(made.finish()) == [("LS104", "notice", "disjoint", 1, [1])]
+    trace = made.finish()
+    assert found(trace) == [("LS104", "notice", "disjoint", 1, [1])]
+    (finding,) = check.run(trace)
+    assert (finding.detail, finding.location.input) == ("1 gap (overrun)", "")
 
 
 def test_ls104_a_gap_of_no_length_has_a_first_slice_after_it_too():

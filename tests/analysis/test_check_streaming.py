@@ -5,14 +5,17 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from cli.spilling import few_rows_to_disk
 from effort import QUICK, TRACES, some
 from lanescope import InputError, LanescopeError, StatSpec, testing
 from lanescope.analysis import check
+from lanescope.analysis.check import kept_rows
 from lanescope.analysis.check import streaming as by_batch
 from lanescope.families import registry
 from lanescope.families.options import resolve_options
 from lanescope.pipeline import session
 from lanescope.pipeline.run import run
+from lanescope.source import disk_arrays
 from lanescope.testing.strategies import intervals
 from lanescope.trace import Flag, TimeBase, Trace, TraceBuilder
 from passes import Passes, cut
@@ -290,6 +293,23 @@ def test_what_cannot_be_told_in_passing_is_looked_at_again():
         assert _kept(watch)["slices"] == kept
 
 
+def test_a_gap_of_a_group_concerns_lanes_of_later_batches():
+    builder = TraceBuilder(TimeBase())
+    group = builder.track("device", kind="group", role="device")
+    batches = []
+    for number in range(3):
+        lane = builder.track(f"core {number}", kind="lane", role="core", parent=group)
+        builder.append("slices", track_id=lane, ts=[20 + number, 40], dur=5, name="a")
+        if number == 0:
+            builder.append("gaps", track_id=group, ts=10, dur=8, cause="overrun")
+        batches.append(builder.batch())
+    batches.append(builder.finish())
+    found, _ = watched(batches)
+    same(found, check.run(Trace.concat(batches)))
+    gaps = [(one.location.track, one.evidence.ids.tolist()) for one in found if one.code == "LS104"]
+    assert gaps == [("device/core 0", [0]), ("device/core 1", [2]), ("device/core 2", [4])]
+
+
 def test_many_open_slices_are_looked_at_again():
     stair = [(n, 1000) for n in range(200)]  # each crosses all before it
     tower = [(n, 20_000 - 2 * n) for n in range(5000)] + [(5000, 20_000)]
@@ -362,6 +382,27 @@ def test_slices_that_wait_for_a_later_one_on_their_lane_may_be_of_any_number_of_
     assert [finding.code for finding in found] == ["LS101"]
 
 
+def test_rows_that_are_kept_are_the_same_on_disk(monkeypatch):
+    spilled = few_rows_to_disk(monkeypatch, kept_rows)
+    builder, batches = TraceBuilder(TimeBase()), []
+    lanes = [builder.track(f"core {number}", kind="lane", role="core", nesting="nested") for number in range(2)]
+    for number in range(5):
+        ts = 1000 * number + 10 * np.arange(40)
+        flags = np.where(ts % 30 < 10 * number, int(Flag.CLOCK_SUSPECT), 0).astype(np.uint32)
+        name = ["a", "b"] * 20 if number % 2 else "c"
+        builder.append("slices", track_id=lanes[0], ts=ts, dur=15, name=name, flags=flags)
+        builder.append("slices", track_id=lanes[1], ts=ts, dur=0, dur_valid=ts % 20 > 0, name=name)
+        builder.append("instants", track_id=lanes[1], ts=ts, name="i", flags=int(Flag.WRAP_AMBIGUOUS))
+        batches.append(builder.batch())
+    batches.append(builder.finish())
+    expected = check.run(Trace.concat(batches))
+    assert not spilled
+    with disk_arrays.memory_limited(1 << 20):
+        same(watched(batches)[0], expected)
+    assert spilled
+    assert len(expected) > 3
+
+
 def test_a_flow_between_sound_slices_is_not_one_of_suspect_slices_that_are_kept():
     builder = TraceBuilder(TimeBase())
     lanes = [builder.track(f"core {number}", kind="lane", role="core") for number in range(2)]
@@ -400,3 +441,21 @@ def test_evidence_within_another_slice_takes_no_second_look_for_totals(start, lo
     [finding] = checker.result()
     assert finding.evidence.ids.tolist() == [2]
     assert totals.result([finding]) == (check.totals(trace), check.totals(trace, [finding]))
+
+
+@pytest.mark.parametrize(("nesting", "is_late"), [("disjoint", False), ("nested", True)])
+def test_totals_take_no_second_look_at_lanes_of_which_the_checker_has_all_that_matters(nesting, is_late):
+    rows = [(0, 10), (20, 5), (10, 10) if is_late else (30, 10), (45, 5)]
+    flags = [0, int(Flag.BELOW_RESOLUTION), 0, 0]
+    batches = _one_lane(rows, nesting=nesting, cuts=(2,), flags=flags)
+    checker = check.StreamingChecker()
+    totals = check.StreamingTotals(checker)
+    for batch in batches:
+        checker.add(batch)
+        totals.add(batch)
+    assert (checker.wants_replay(), totals.wants_replay()) == (is_late, False)
+    for batch in batches if is_late else ():
+        checker.replay(batch)
+    found, whole = checker.result(), Trace.concat(batches)
+    assert {row for one in found for row in one.evidence.ids.tolist()} == {1}
+    assert totals.result(found) == (check.totals(whole), check.totals(whole, found))
