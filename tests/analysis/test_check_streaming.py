@@ -369,6 +369,17 @@ def test_shares_are_those_of_all_batches():
     ]
 
 
+def test_a_batch_of_exact_slices_may_come_after_guessed_ones():
+    builder = TraceBuilder(TimeBase())
+    lane = builder.track("core 0", kind="lane", role="core")
+    quality = ["inferred", "exact", "exact"]
+    builder.append("slices", track_id=lane, ts=[0, 70, 100], dur=[60, 20, 20], name="mma", quality=quality)
+    trace = builder.finish()
+    found, _ = watched(cut(trace, [0.4]))  # both batches have the words of all
+    same(found, check.run(trace))
+    assert [one.detail for one in found] == ["estimated or inferred slices: 60.0% of the busy time of 1 lane"]
+
+
 def test_slices_that_wait_for_a_later_one_on_their_lane_may_be_of_any_number_of_batches():
     made = TraceBuilder(TimeBase())
     lanes = [made.track(f"lane {number}", kind="lane", role="core") for number in range(600)]
