@@ -132,6 +132,37 @@ def test_the_last_value_of_a_repeated_argument_counts_whatever_it_is(arguments, 
     assert bool(events.flags[0] & Bit.REPEATED_KEY) == is_repeated
 
 
+def test_events_without_an_argument_have_none_wherever_they_stand():
+    values = read(b'[{"ph": "X"}, {"ph": "X", "args": {"bytes": 7}}, {"ph": "i"}]').values["bytes"]
+    at, has = values.find(np.arange(3))
+    assert (has.tolist(), values.value[at[has]].tolist()) == ([False, True, False], [7])
+    assert values.of(np.arange(3), -1).tolist() == [-1, 7, -1]
+
+
+@pytest.mark.parametrize(
+    ("text", "bits"),
+    [
+        ('"ph": "X", "flow_in": true', Bit.FLOW_IN),
+        ('"ph": "X", "flow_out": true', Bit.FLOW_OUT),
+        ('"ph": "f", "bp": "e"', Bit.ENCLOSING),
+        ('"ph": "i", "s": "p"', Bit.PROCESS_SCOPE),
+        ('"ph": "i", "s": "g"', Bit.GLOBAL_SCOPE),
+        ('"ph": "X", "args": {}', Bit.HAS_ARGUMENTS),
+        ('"ph": "X", "ts": 1', Bit.HAS_TIME),
+        ('"ph": "X", "dur": 1', Bit.HAS_DURATION),
+        ('"ph": "X", "ts": "1"', Bit.HAS_TIME | Bit.TEXT_TIME),
+        ('"ph": "C", "args": {"a": "b"}', Bit.HAS_ARGUMENTS | Bit.BAD_SERIES),
+        ('"ph": "b", "id": 1', Bit.HAS_ID),
+        ('"ph": "X", "bind_id": 1', Bit.HAS_BIND_ID),
+        ('"ph": "X", "sf": 1', Bit.HAS_STACK),
+        ('"ph": "X", "tts": 1', Bit.HAS_THREAD_TIME),
+    ],
+)
+def test_each_member_of_an_event_has_a_bit_of_its_own(text, bits):
+    events = one(b"{" + text.encode() + b"}")
+    assert int(events.flags[0]) & ~0xFF == int(bits)
+
+
 def test_values_of_counters():
     events = read(b'[{"ph": "C", "args": {"": 2.5, "a": 3, "b": "x"}}, {"args": {"a": 9}, "ph": "C"}]')
     event, key, found = events.series

@@ -191,6 +191,30 @@ def test_escapes_in_texts_are_those_of_c():
         tsdl.describe(tsdl.metadata_text((TEXT + r'env { said = "a\q"; };').encode()))
 
 
+NAMED = """
+typealias integer { size = 8; signed = true; } := i8;
+enum side_t : i8 { low = -128, middle, high = 127 };
+variant both_t { u8 low; string middle; i8 high; };
+event { name = e; fields := struct { enum side_t side; variant both_t <side> one; variant both_t <side> other; }; };
+"""
+
+
+def test_variants_and_enumerations_may_be_declared_under_a_name():
+    about = tsdl.describe(HEAD.decode() + NAMED)
+    data = b"\x80\1\2" + b"\x81a\0b\0" + b"\x7f\xff\xfe"
+    assert [event[3]["fields"] for event in foreign.events_of(about, tsdl.Reader(about), data)] == [
+        {"side": -128, "one": {"": 1}, "other": {"": 2}},
+        {"side": -127, "one": {"": "a"}, "other": {"": "b"}},
+        {"side": 127, "one": {"": -1}, "other": {"": -2}},
+    ]
+
+
+@pytest.mark.parametrize(("label", "wrong"), [("low = -128", "low = -129"), ("high = 127", "high = 128")])
+def test_labels_are_numbers_that_their_integer_holds(label, wrong):
+    with pytest.raises(tsdl.TsdlError, match=r"line 6 .*outside of its integer of 8 bits"):
+        tsdl.describe(HEAD.decode() + NAMED.replace(label, wrong))
+
+
 @pytest.mark.parametrize("case", REFUSED)
 def test_what_cannot_be_read_is_refused_by_line(case):
     change, message = REFUSED[case]
