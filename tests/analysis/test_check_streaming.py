@@ -11,6 +11,7 @@ from lanescope import InputError, LanescopeError, StatSpec, testing
 from lanescope.analysis import check
 from lanescope.analysis.check import kept_rows
 from lanescope.analysis.check import streaming as by_batch
+from lanescope.analysis.check.evidence_rows import EvidenceRows
 from lanescope.families import registry
 from lanescope.families.options import resolve_options
 from lanescope.pipeline import session
@@ -310,6 +311,44 @@ def test_a_gap_of_a_group_concerns_lanes_of_later_batches():
     assert gaps == [("device/core 0", [0]), ("device/core 1", [2]), ("device/core 2", [4])]
 
 
+def test_slices_may_come_before_their_lanes_do():
+    builder = TraceBuilder(TimeBase())
+    builder.track("core 0", kind="lane", role="core")
+    builder.append("slices", track_id=[0, 1, 1, 2, 2], ts=[0, 10, 15, 12, 20], dur=10, name="a")
+    batches = [builder.batch()]
+    for name in ("core 1", "core 2"):
+        builder.track(name, kind="lane", role="core")
+    builder.append("slices", track_id=[1, 2], ts=40, dur=10, name="a")
+    batches.append(builder.finish())
+    found, _ = watched(batches)
+    clashes = [(one.location.track, one.evidence.ids.tolist()) for one in found]
+    assert clashes == [("core 1", [1, 2]), ("core 2", [3, 4])]
+
+
+@pytest.mark.parametrize("beyond", [0, 1, 98])
+def test_slices_of_no_lane_are_part_of_totals(beyond):
+    builder = TraceBuilder(TimeBase())
+    builder.track("core 0", kind="lane", role="core")
+    builder.append("slices", track_id=[0, 0, 1 + beyond], ts=[0, 10, 30], dur=[20, 7, 8], name="a")
+    found, _ = watched([builder.batch(), builder.finish()])  # compares the totals
+    assert [one.code for one in found] == ["LS101"]
+
+
+def test_rows_of_evidence_are_those_of_their_batch():
+    builder = TraceBuilder(TimeBase())
+    lane = builder.track("core 0", kind="lane", role="core")
+    batches = []
+    for number in range(3):
+        builder.append("slices", track_id=lane, ts=[100 * number + at for at in (0, 5, 50)], dur=10 + number, name="a")
+        batches.append(builder.batch())
+    findings = check.run(Trace.concat(batches))
+    rows = EvidenceRows(findings)
+    run(Passes(batches), observers=[rows])
+    assert [(row.id, row.lane, row.ts, row.dur) for row in rows.result()] == [
+        (3 * number + at, "core 0", 100 * number + 5 * at, 10 + number) for number in range(3) for at in range(2)
+    ]
+
+
 def test_many_open_slices_are_looked_at_again():
     stair = [(n, 1000) for n in range(200)]  # each crosses all before it
     tower = [(n, 20_000 - 2 * n) for n in range(5000)] + [(5000, 20_000)]
@@ -431,6 +470,20 @@ def test_a_flow_between_sound_slices_is_not_one_of_suspect_slices_that_are_kept(
         ("warning", "up to 65 ns early", [0]),
         ("notice", "up to 25 ns early, caused by a suspect clock", [1]),
     ]
+    assert not looked
+
+
+def test_a_flow_between_sound_slices_behind_all_that_are_kept():
+    builder = TraceBuilder(TimeBase())
+    lanes = [builder.track(f"core {number}", kind="lane", role="core") for number in range(3)]
+    builder.append("slices", track_id=lanes[0], ts=[0, 20], dur=10, name="a", flags=int(Flag.CLOCK_SUSPECT))
+    builder.append("slices", track_id=lanes[1:], ts=[60, 3], dur=10, name=["cause", "effect"])
+    ends = {"src_slice_id": 2, "dst_slice_id": 3, "src_track_id": lanes[1], "dst_track_id": lanes[2]}
+    builder.append("flows", kind="signal", src_ts=70, dst_ts=5, **ends)
+    batches = [builder.batch(), builder.finish()]
+    found, looked = watched(batches)
+    same(found, check.run(Trace.concat(batches)))
+    assert ("LS201", "warning", "up to 65 ns early") in {(one.code, one.severity, one.detail) for one in found}
     assert not looked
 
 
