@@ -239,7 +239,7 @@ def test_a_kept_row_is_evidence_flagged_or_beside_a_gap(batches):
             assert not known or any(end <= own["ts"] for end in ends), own
 
 
-def _one_lane(rows, *, nesting="disjoint", cuts=(), **columns):
+def one_lane(rows, *, nesting="disjoint", cuts=(), **columns):
     builder = TraceBuilder(TimeBase())
     builder.track("lane", kind="lane", role="core", nesting=nesting)
     found = []
@@ -255,10 +255,10 @@ def test_pairs_that_clash_across_batches_need_no_second_look():
         ("disjoint", [(0, 10), (10, 25), (30, 1), (36, 4), (40, 5)]),
         ("nested", [(0, 100), (1, 40), (2, 5), (30, 30), (41, 2), (99, 2)]),
     ):
-        expected = check.run(Trace.concat(_one_lane(rows, nesting=nesting)))
+        expected = check.run(Trace.concat(one_lane(rows, nesting=nesting)))
         assert expected
         for cut_at in range(1, len(rows)):
-            found, looked = watched(_one_lane(rows, nesting=nesting, cuts=(cut_at,)))
+            found, looked = watched(one_lane(rows, nesting=nesting, cuts=(cut_at,)))
             same(found, expected)
             assert not looked
 
@@ -277,8 +277,8 @@ def test_what_cannot_be_told_in_passing_is_looked_at_again():
     early.append("coverage", track_id=0, ts=0, dur=9)
     too_long.append(early.finish())
     for batches, code, kept in (
-        (_one_lane([rows[1], rows[0], rows[2], (45, 1)], cuts=(1, 2)), "LS101", 4),
-        (_one_lane(rows, cuts=(1,), ts_ticks=[5, 9, 7]), "LS301", 3),
+        (one_lane([rows[1], rows[0], rows[2], (45, 1)], cuts=(1, 2)), "LS101", 4),
+        (one_lane(rows, cuts=(1,), ts_ticks=[5, 9, 7]), "LS301", 3),
         (recorded, "LS104", 1),
         (too_long, "LS102", 1),
     ):
@@ -325,15 +325,6 @@ def test_slices_may_come_before_their_lanes_do():
     assert clashes == [("core 1", [1, 2]), ("core 2", [3, 4])]
 
 
-@pytest.mark.parametrize("beyond", [0, 1, 98])
-def test_slices_of_no_lane_are_part_of_totals(beyond):
-    builder = TraceBuilder(TimeBase())
-    builder.track("core 0", kind="lane", role="core")
-    builder.append("slices", track_id=[0, 0, 1 + beyond], ts=[0, 10, 30], dur=[20, 7, 8], name="a")
-    found, _ = watched([builder.batch(), builder.finish()])  # compares the totals
-    assert [one.code for one in found] == ["LS101"]
-
-
 def test_rows_of_evidence_are_those_of_their_batch():
     builder = TraceBuilder(TimeBase())
     lane = builder.track("core 0", kind="lane", role="core")
@@ -353,7 +344,7 @@ def test_many_open_slices_are_looked_at_again():
     stair = [(n, 1000) for n in range(200)]  # each crosses all before it
     tower = [(n, 20_000 - 2 * n) for n in range(5000)] + [(5000, 20_000)]
     for rows in (stair, tower):
-        batches = _one_lane(rows, nesting="nested", cuts=(150,))
+        batches = one_lane(rows, nesting="nested", cuts=(150,))
         found, looked = watched(batches)
         same(found, check.run(Trace.concat(batches)))
         assert found[0].count == len(rows)
@@ -361,14 +352,14 @@ def test_many_open_slices_are_looked_at_again():
 
 
 def test_other_rows_at_the_second_look_are_refused():
-    batches = _one_lane([(20, 10), (0, 10), (40, 10)], cuts=(1,))
+    batches = one_lane([(20, 10), (0, 10), (40, 10)], cuts=(1,))
     for other in (batches[:1], [*batches, *batches]):
         with pytest.raises(InputError, match="input changed between two passes"):
             run(Passes(batches, other), observers=[check.StreamingChecker()])
 
 
 def test_one_batch_is_judged_as_it_is(monkeypatch):
-    batch = _one_lane([(20, 10), (0, 10), (5, 10)])[:1]
+    batch = one_lane([(20, 10), (0, 10), (5, 10)])[:1]
     for trial in (1 << 16, 1):  # disorder is found wherever it begins
         monkeypatch.setattr(by_batch, "_TRIAL", trial)
         found, looked = watched(batch)
@@ -378,7 +369,7 @@ def test_one_batch_is_judged_as_it_is(monkeypatch):
 
 
 def test_a_first_batch_in_disorder_is_followed_by_others():
-    parts = _one_lane([(20, 10), (0, 10), (5, 10), (6, 50), (60, 1)], cuts=(2, 3))
+    parts = one_lane([(20, 10), (0, 10), (5, 10), (6, 50), (60, 1)], cuts=(2, 3))
     found, looked = watched(parts)
     same(found, check.run(Trace.concat(parts)))
     assert looked
@@ -485,41 +476,3 @@ def test_a_flow_between_sound_slices_behind_all_that_are_kept():
     same(found, check.run(Trace.concat(batches)))
     assert ("LS201", "warning", "up to 65 ns early") in {(one.code, one.severity, one.detail) for one in found}
     assert not looked
-
-
-@pytest.mark.parametrize(("start", "looks"), [(12, False), (95, True)])
-def test_evidence_within_another_slice_takes_no_second_look_for_totals(start, looks):
-    builder = TraceBuilder(TimeBase())
-    lane = builder.track("core 0", kind="lane", role="core", nesting="nested")
-    builder.append("slices", track_id=lane, ts=[0, 10], dur=[100, 50], name=["outer", "inner"])
-    builder.append("slices", track_id=lane, ts=start, dur=5, name="short", flags=int(Flag.BELOW_RESOLUTION))
-    builder.append("slices", track_id=lane, ts=200, dur=50, name="next")
-    trace = builder.finish()
-    checker = check.StreamingChecker()
-    totals = check.StreamingTotals(checker)
-    checker.add(trace)
-    totals.add(trace)
-    assert (checker.wants_replay(), totals.wants_replay()) == (False, looks)
-    if looks:  # it ends with the outer one, so it may take time of its own
-        totals.replay(trace)
-    [finding] = checker.result()
-    assert finding.evidence.ids.tolist() == [2]
-    assert totals.result([finding]) == (check.totals(trace), check.totals(trace, [finding]))
-
-
-@pytest.mark.parametrize(("nesting", "is_late"), [("disjoint", False), ("nested", True)])
-def test_totals_take_no_second_look_at_lanes_of_which_the_checker_has_all_that_matters(nesting, is_late):
-    rows = [(0, 10), (20, 5), (10, 10) if is_late else (30, 10), (45, 5)]
-    flags = [0, int(Flag.BELOW_RESOLUTION), 0, 0]
-    batches = _one_lane(rows, nesting=nesting, cuts=(2,), flags=flags)
-    checker = check.StreamingChecker()
-    totals = check.StreamingTotals(checker)
-    for batch in batches:
-        checker.add(batch)
-        totals.add(batch)
-    assert (checker.wants_replay(), totals.wants_replay()) == (is_late, False)
-    for batch in batches if is_late else ():
-        checker.replay(batch)
-    found, whole = checker.result(), Trace.concat(batches)
-    assert {row for one in found for row in one.evidence.ids.tolist()} == {1}
-    assert totals.result(found) == (check.totals(whole), check.totals(whole, found))
