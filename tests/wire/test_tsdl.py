@@ -258,3 +258,34 @@ def test_a_packet_without_size_is_none():
     )
     walk = tsdl.Reader(about).read(np.frombuffer(b"\x10a\0junk", np.uint8))
     assert (len(walk.packets), len(walk.kinds), walk.losses.tolist()) == (1, 1, [[2, 5]])
+
+
+def test_a_packet_that_ends_within_its_header_is_none():
+    about = tsdl.describe(
+        HEAD.decode() + "stream { packet.context := struct { u8 content_size; u8 packet_size; }; };"
+        "event { name = e; fields := struct { u8 a; }; };"
+    )
+    data = b"\x18\x18a" + b"\x0f\x18b"
+    walk = tsdl.Reader(about).read(np.frombuffer(data, np.uint8))
+    assert (len(walk.packets), walk.losses.tolist()) == (1, [[3, 3]])
+    with pytest.raises(ValueError, match="size"):
+        list(tsdl.ReferenceReader(about).packets(data))
+
+
+def test_a_header_may_begin_with_the_uuid():
+    text = HEAD.decode().replace("trace {", 'trace { uuid = "00010203-0405-0607-0809-0a0b0c0d0e0f";')
+    text = text.replace("le; };", "le; packet.header := struct { u8 uuid[16]; }; };")
+    about = tsdl.describe(text + "event { name = e; fields := struct { u8 a; }; };")
+    (event,) = foreign.events_of(about, tsdl.Reader(about), bytes(range(16)) + b"\5")
+    assert event[3]["fields"] == {"a": 5}
+
+
+def test_text_may_begin_at_any_bit():
+    about = tsdl.describe(
+        HEAD.decode() + "typealias integer { size = 4; align = 1; } := u4;"
+        "typealias integer { size = 8; align = 1; encoding = UTF8; } := letter;"
+        "event { name = e; fields := struct { u4 a; letter text[3]; u4 b; }; };"
+    )
+    data = (5 | int.from_bytes(b"hi\0", "little") << 4 | 9 << 28).to_bytes(4, "little")
+    (event,) = foreign.events_of(about, tsdl.Reader(about), data)
+    assert event[3]["fields"] == {"a": 5, "text": "hi", "b": 9}
