@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from effort import some
 from lanescope.wire import tsdl
+from lanescope.wire.tsdl.program import MEANINGS
 from wire import foreign
 from wire.lttng_session import BIN
 from wire.tsdl_writer import Writer
@@ -270,6 +271,32 @@ def test_a_packet_that_ends_within_its_header_is_none():
     assert (len(walk.packets), walk.losses.tolist()) == (1, [[3, 3]])
     with pytest.raises(ValueError, match="size"):
         list(tsdl.ReferenceReader(about).packets(data))
+
+
+def test_packets_tell_which_of_the_usual_fields_they_have():
+    about = tsdl.describe(
+        HEAD.decode() + "stream { packet.context := struct { u8 content_size; u8 cpu_id; u8 packet_seq_num; }; };"
+        "event { name = e; fields := struct { u8 a; }; };"
+    )
+    walk = tsdl.Reader(about).read(np.frombuffer(b"\x20\0\0a", np.uint8))
+    found = {meaning: walk.has(meaning).tolist() for meaning in MEANINGS}
+    assert {meaning for meaning, has in found.items() if has == [True]} == {"content_size", "packet_seq_num"}
+    assert sum(has == [False] for has in found.values()) == len(MEANINGS) - 2
+
+
+LENGTHS = "event { name = e; fields := struct { struct { u8 n; struct { u8 m; } t; } s; u8 many[s.t.m]; }; };"
+
+
+def test_a_length_may_stand_within_structures():
+    about = tsdl.describe(HEAD.decode() + LENGTHS)
+    (event,) = foreign.events_of(about, tsdl.Reader(about), b"\1\2ab")
+    assert event[3]["fields"] == {"s": {"n": 1, "t": {"m": 2}}, "many": [97, 98]}
+
+
+@pytest.mark.parametrize("path", ["s.m", "s.n.m", "s.t.n", "n.t.m"])
+def test_a_length_that_stands_nowhere_is_refused(path):
+    with pytest.raises(tsdl.TsdlError, match=rf"line 4 .*unknown field '{path}'"):
+        tsdl.Reader(tsdl.describe(HEAD.decode() + LENGTHS.replace("s.t.m", path)))
 
 
 def test_a_header_may_begin_with_the_uuid():
