@@ -299,6 +299,35 @@ def test_a_length_that_stands_nowhere_is_refused(path):
         tsdl.Reader(tsdl.describe(HEAD.decode() + LENGTHS.replace("s.t.m", path)))
 
 
+def fields_of(text, data):
+    """Return the fields of one event, as the description has them behind the head."""
+    about = tsdl.describe(HEAD.decode() + text)
+    (event,) = foreign.events_of(about, tsdl.Reader(about), data)
+    return event[3]["fields"]
+
+
+def test_labels_may_be_given_as_characters():
+    text = "event { name = e; fields := struct { enum : u8 { first = 'a', other = L'b' ... '\\x64' } x; u8 y; }; };"
+    about = tsdl.describe(HEAD.decode() + text)
+    assert about.streams[0].events[0].fields.fields[0][1].labels == (("first", 97, 97), ("other", 98, 100))
+    assert fields_of(text, b"a\1") == {"x": 97, "y": 1}
+
+
+def test_pointers_are_numbers():
+    text = "event { name = e; fields := struct { integer { size = 8; } * a, * const * b; u8 c; }; };"
+    assert fields_of(text, b"\1\2\3") == {"a": 1, "b": 2, "c": 3}
+
+
+def test_each_of_several_times_moves_the_clock():
+    about = tsdl.describe(
+        HEAD.decode() + "clock { name = c; }; typealias integer { size = 8; map = clock.c.value; } := time_t;"
+        "stream { event.header := struct { time_t times[2]; }; }; event { name = e; fields := struct { u8 a; }; };"
+    )
+    data = b"\xf0\x10a" + b"\x20\x08b"
+    events = foreign.events_of(about, tsdl.Reader(about), data)
+    assert [event[1] for event in events] == [0x110, 0x208]
+
+
 def test_a_header_may_begin_with_the_uuid():
     text = HEAD.decode().replace("trace {", 'trace { uuid = "00010203-0405-0607-0809-0a0b0c0d0e0f";')
     text = text.replace("le; };", "le; packet.header := struct { u8 uuid[16]; }; };")
