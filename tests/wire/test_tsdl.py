@@ -72,6 +72,10 @@ def test_packets_without_header_context_or_times(tmp_path):
     columns = tsdl.Reader(about).columns(walk, 0, np.arange(2))
     assert columns["event.fields:a"].python() == [5, 6]
     assert columns["event.fields:s"].python() == [b"one", b"two"]
+    (packet,) = tsdl.ReferenceReader(about).packets(data)
+    assert (packet.header, packet.context) == ({}, {})
+    parts = [[value for root, value in event.roots.items() if root != "event.fields"] for event in packet.events]
+    assert parts == [[{}, {}, {}]] * 2
 
 
 def packetized(text, order="<"):
