@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from effort import some
-from lanescope.wire.trace_events import Bit, TraceEventReader, Wanted, decoded
+from lanescope.wire.trace_events import Bit, TraceEventReader, Wanted, decoded, read_windows
 
 WANTED = {
     "bytes": Wanted("integer", ("bytes", "Bytes")),
@@ -161,6 +161,19 @@ def test_events_without_an_argument_have_none_wherever_they_stand():
 def test_each_member_of_an_event_has_a_bit_of_its_own(text, names):
     events = one(b"{" + text.encode() + b"}")
     assert int(events.flags[0]) & ~0xFF == sum(Bit[name] for name in names.split())
+
+
+@pytest.mark.parametrize(("window", "piece"), [(1, 1), (100, 7), (100, 1000), (1 << 20, 64)])
+def test_events_of_windows_are_those_of_the_whole(window, piece):
+    content = json.dumps([{"ph": "X", "ts": at, "args": {"bytes": 3 * at}} for at in range(40)]).encode()
+
+    def read_at(begin, count):
+        return content[begin : begin + count]
+
+    parts = list(read_windows(read_at, len(content), window, WANTED, piece))
+    assert (len(parts) == 1) == (window > len(content))
+    assert [ts for part in parts for ts in part.ts.tolist()] == read(content).ts.tolist()
+    assert [found for part in parts for found in part.values["bytes"].value.tolist()] == [3 * at for at in range(40)]
 
 
 def test_values_of_counters():

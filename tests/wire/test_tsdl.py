@@ -185,6 +185,7 @@ REFUSED = {
     "a mark": (lambda text: text.replace("id = 4", "id @ 4", 1), "line 1. .*unexpected characters '@"),
     "a uuid": (lambda text: text.replace('uuid = "', 'uuid = "x', 1), "invalid UUID"),
     "deep types": (lambda text: text + "struct a " + "{ struct b " * 50, "32 deep"),
+    "a setting without end": (lambda text: text.replace("size = 8;", "size = 8", 1), "line 2 .*';'"),
     "no octal number": (lambda text: text.replace("offset = 77", "offset = 09"), "invalid number 09"),
 }
 
