@@ -36,8 +36,8 @@ ROOMS = {
     "check": (
         "analysis/check",
         ["tests/analysis/test_check.py", "tests/analysis/test_check_streaming.py",
-         "tests/analysis/test_stat_findings.py", "tests/analysis/test_family_rules.py",
-         "tests/analysis/test_intervals.py",
+         "tests/analysis/test_streaming_totals.py", "tests/analysis/test_stat_findings.py",
+         "tests/analysis/test_family_rules.py", "tests/analysis/test_intervals.py",
          "tests/analysis/test_evidence_sql.py", "tests/cli/test_check_show.py", "tests/test_findings.py",
          "tests/plausibility/test_impact.py", "tests/pipeline/test_suspect_marks.py"],
     ),

@@ -1,6 +1,7 @@
 """Every rule finds exactly the injected faults, and nothing in a valid trace."""
 
 from collections import defaultdict
+from dataclasses import FrozenInstanceError, fields, replace
 from fractions import Fraction
 
 import numpy as np
@@ -442,7 +443,10 @@ def test_ls104_a_gap_of_a_group_concerns_its_lanes():
     made.slices("disjoint", [(0, 5), (30, 5)])
     made.slices("nested", [(2, 5)])
     made.builder.append("gaps", track_id=made.device, ts=10, dur=5, cause="overrun")
-    assert found(made.finish()) == [("LS104", "notice", "disjoint", 1, [1])]
+    trace = made.finish()
+    assert found(trace) == [("LS104", "notice", "disjoint", 1, [1])]
+    (finding,) = check.run(trace)
+    assert (finding.detail, finding.location.input) == ("1 gap (overrun)", "")
 
 
 def test_ls104_a_gap_of_no_length_has_a_first_slice_after_it_too():
@@ -738,7 +742,20 @@ def test_the_sample_is_capped_and_the_count_is_not():
     assert (finding.count, finding.evidence.sample) == (50, list(range(20)))
     assert finding.to_dict()["evidence"] == {"table": "slices", "rows": 50, "sample": list(range(20))}
     assert check.totals(trace, [finding]).slices == 0
-    assert {finding.evidence} == {finding.evidence}  # told apart as objects: arrays cannot be hashed
+    for one in (finding, finding.evidence):  # told apart as objects: arrays cannot be hashed
+        assert len({one, one, replace(one)}) == 2
+
+
+def test_what_a_check_returns_stays_as_it_is():
+    made = Made()
+    made.slices("disjoint", [(0, 20), (10, 20)])
+    trace = made.finish()
+    (finding,) = check.run(trace)
+    for one in (finding, finding.location, finding.evidence, check.totals(trace)):
+        assert not hasattr(one, "__dict__")  # nor is there room for more
+        for field in fields(one):
+            with pytest.raises(FrozenInstanceError):
+                setattr(one, field.name, None)
 
 
 def test_rules_are_chosen_by_code_and_by_beginning():

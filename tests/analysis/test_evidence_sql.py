@@ -113,6 +113,22 @@ def test_a_condition_needs_all_rows_of_the_evidence(step):
         assert condition(np.append(ids[1:] + 9000, missing), positions, slices) == ""
 
 
+@pytest.mark.parametrize("more", [0, 1])
+def test_as_many_ranges_as_a_query_names_need_no_condition(more):
+    begins = np.cumsum(10 + np.arange(TERMS + more))  # no two lie equally far apart
+    ids = (begins[:, None] + np.arange(3)).reshape(-1)
+    positions = np.arange(ids[-1] + 9)
+    flags = np.where(np.isin(positions, ids), int(Flag.BELOW_RESOLUTION), 0).astype(np.uint32)
+    builder = TraceBuilder(TimeBase())
+    lane = builder.track("core 0", kind="lane", role="core")
+    builder.append("slices", track_id=lane, ts=positions * 2, dur=1, name="mma", flags=flags)
+    trace = builder.finish()
+    found = condition(ids, positions, trace.slices)
+    assert found == (f"flags & {int(Flag.BELOW_RESOLUTION)} <> 0" if more else "")
+    sql, count = query("slices", ids, found)
+    assert (rows_of(trace, sql), count) == (ids.tolist(), len(ids))
+
+
 def test_scattered_rows_without_a_condition_are_counted(monkeypatch):
     trace, _, of = scattered(0)
     rule = check.Rule(

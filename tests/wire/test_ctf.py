@@ -208,6 +208,7 @@ REFUSED = {
     "a quote without an end": (b'uuid = "0001', b"uuid = 0001"),
     "an unknown escape": (b'domain = "test"', b'domain = "te\\qst"'),
     "a number twice": (b"id = 1; name", b"id = 0; name"),
+    "a number above 16 bits": (b"id = 1; name", b"id = 65536; name"),
     "cut short": (b"string t; }; };", b"string t;"),
     "no times": (b"uint32_t timestamp;", b"uint32_t when;"),
     "no magic": (b"uint32_t magic;", b"uint64_t magic;"),
@@ -274,3 +275,16 @@ def test_a_rewritten_trace_keeps_what_its_description_says():
         b" uint8_t uuid[16];", b""
     )
     assert ctf.RewrittenReader(nameless).about.uuid == bytes(16)
+
+
+def test_a_rewritten_trace_has_the_same_events_and_packets_without_any():
+    packets = [(1, [(0, 1, ()), (1, 2, (1, 2, -3, 4, 0))], 3), (9, [], 4), (20, [(0, 5, ())], 0), (30, [], 0)]
+    data = np.frombuffer(stream_of(packets), np.uint8)
+    fast, rewritten = ctf.Reader(ABOUT).read(data), ctf.RewrittenReader(DESCRIPTION).read(data)
+    assert_same(fast, ctf.ReferenceReader(ABOUT).read(data.tobytes()))
+    assert (rewritten.classes.tolist(), rewritten.times.tolist()) == (fast.classes.tolist(), fast.times.tolist())
+    for name in ("offset", "size", "content", "lost", "begin", "end", "discarded", "sequence", "events", "cut"):
+        assert rewritten.packet(name).tolist() == fast.packet(name).tolist(), name
+    # Threads are those of events.
+    assert rewritten.packet("thread").tolist() == [42, 0, 42, 0]
+    assert (rewritten.decoded, rewritten.padding, rewritten.lost) == (fast.decoded, fast.padding, fast.lost)

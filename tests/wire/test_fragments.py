@@ -185,6 +185,8 @@ REFUSED = {
     ),
     "an unknown fragment": (lambda text: text + fragments({"type": "strange"}), "unknown type 'strange'"),
     "an unknown clock": (lambda text: text.replace('class-id": "c"', 'class-id": "d"'), "unknown clock 'd'"),
+    "a clock of a far future": (lambda text: text + clock(2**62), rf"seconds: {2**62} is not a whole number"),
+    "a clock of a far past": (lambda text: text + clock(-(2**62)), rf"seconds: -{2**62} is not a whole number"),
     "an unknown stream": (lambda text: text.replace('stream-class-id": 4', 'stream-class-id": 3'), "unknown stream 3"),
     "an event twice": (lambda text: text + text[text.rindex("\x1e") :], "occurs twice"),
     "an unknown origin": (
@@ -243,6 +245,10 @@ REFUSED = {
 }
 
 
+def clock(seconds):
+    return fragments({**CLOCK, "offset-from-origin": {"seconds": seconds}})
+
+
 def deep(levels):
     kind = structure(a=U8)
     for _ in range(levels):
@@ -253,8 +259,14 @@ def deep(levels):
 @pytest.mark.parametrize("case", REFUSED)
 def test_what_cannot_be_read_is_refused_by_fragment(case):
     change, message = REFUSED[case]
-    with pytest.raises(tsdl.TsdlError, match=message):
+    with pytest.raises(tsdl.TsdlError, match=f"^the metadata: .*{message}"):  # and no line: fragments have none
         tsdl.Reader(tsdl.describe(tsdl.metadata_text(change(TEXT).encode())))
+
+
+@pytest.mark.parametrize("seconds", [2**62 - 1, 1 - 2**62])
+def test_clocks_may_begin_as_far_away_as_their_times_can_be_told(seconds):
+    about = tsdl.describe(fragments(PREAMBLE) + clock(seconds))
+    assert about.clocks["the clock"].offset_s == seconds
 
 
 @given(st.integers(0, 20), st.data())

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from effort import some
-from lanescope.wire.trace_events import Bit, TraceEventReader, Wanted, decoded
+from lanescope.wire.trace_events import Bit, TraceEventReader, Wanted, decoded, read_windows
 
 WANTED = {
     "bytes": Wanted("integer", ("bytes", "Bytes")),
@@ -130,6 +130,50 @@ def test_the_last_value_of_a_repeated_argument_counts_whatever_it_is(arguments, 
     found = events.values["bytes"]
     assert (found.value.tolist(), found.odd.tolist()) == (sound, odd)
     assert bool(events.flags[0] & Bit.REPEATED_KEY) == is_repeated
+
+
+def test_events_without_an_argument_have_none_wherever_they_stand():
+    values = read(b'[{"ph": "X"}, {"ph": "X", "args": {"bytes": 7}}, {"ph": "i"}]').values["bytes"]
+    at, has = values.find(np.arange(3))
+    assert (has.tolist(), values.value[at[has]].tolist()) == ([False, True, False], [7])
+    assert values.of(np.arange(3), -1).tolist() == [-1, 7, -1]
+
+
+@pytest.mark.parametrize(
+    ("text", "names"),
+    [
+        ('"ph": "X", "flow_in": true', "FLOW_IN"),
+        ('"ph": "X", "flow_out": true', "FLOW_OUT"),
+        ('"ph": "f", "bp": "e"', "ENCLOSING"),
+        ('"ph": "i", "s": "p"', "PROCESS_SCOPE"),
+        ('"ph": "i", "s": "g"', "GLOBAL_SCOPE"),
+        ('"ph": "X", "args": {}', "HAS_ARGUMENTS"),
+        ('"ph": "X", "ts": 1', "HAS_TIME"),
+        ('"ph": "X", "dur": 1', "HAS_DURATION"),
+        ('"ph": "X", "ts": "1"', "HAS_TIME TEXT_TIME"),
+        ('"ph": "C", "args": {"a": "b"}', "HAS_ARGUMENTS BAD_SERIES"),
+        ('"ph": "b", "id": 1', "HAS_ID"),
+        ('"ph": "X", "bind_id": 1', "HAS_BIND_ID"),
+        ('"ph": "X", "sf": 1', "HAS_STACK"),
+        ('"ph": "X", "tts": 1', "HAS_THREAD_TIME"),
+    ],
+)
+def test_each_member_of_an_event_has_a_bit_of_its_own(text, names):
+    events = one(b"{" + text.encode() + b"}")
+    assert int(events.flags[0]) & ~0xFF == sum(Bit[name] for name in names.split())
+
+
+@pytest.mark.parametrize(("window", "piece"), [(1, 1), (100, 7), (100, 1000), (1 << 20, 64)])
+def test_events_of_windows_are_those_of_the_whole(window, piece):
+    content = json.dumps([{"ph": "X", "ts": at, "args": {"bytes": 3 * at}} for at in range(40)]).encode()
+
+    def read_at(begin, count):
+        return content[begin : begin + count]
+
+    parts = list(read_windows(read_at, len(content), window, WANTED, piece))
+    assert (len(parts) == 1) == (window > len(content))
+    assert [ts for part in parts for ts in part.ts.tolist()] == read(content).ts.tolist()
+    assert [found for part in parts for found in part.values["bytes"].value.tolist()] == [3 * at for at in range(40)]
 
 
 def test_values_of_counters():

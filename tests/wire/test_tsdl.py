@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from effort import some
 from lanescope.wire import tsdl
+from lanescope.wire.tsdl.program import MEANINGS
 from wire import foreign
 from wire.lttng_session import BIN
 from wire.tsdl_writer import Writer
@@ -71,6 +72,10 @@ def test_packets_without_header_context_or_times(tmp_path):
     columns = tsdl.Reader(about).columns(walk, 0, np.arange(2))
     assert columns["event.fields:a"].python() == [5, 6]
     assert columns["event.fields:s"].python() == [b"one", b"two"]
+    (packet,) = tsdl.ReferenceReader(about).packets(data)
+    assert (packet.header, packet.context) == ({}, {})
+    parts = [[value for root, value in event.roots.items() if root != "event.fields"] for event in packet.events]
+    assert parts == [[{}, {}, {}]] * 2
 
 
 def packetized(text, order="<"):
@@ -180,6 +185,7 @@ REFUSED = {
     "a mark": (lambda text: text.replace("id = 4", "id @ 4", 1), "line 1. .*unexpected characters '@"),
     "a uuid": (lambda text: text.replace('uuid = "', 'uuid = "x', 1), "invalid UUID"),
     "deep types": (lambda text: text + "struct a " + "{ struct b " * 50, "32 deep"),
+    "a setting without end": (lambda text: text.replace("size = 8;", "size = 8", 1), "line 2 .*';'"),
     "no octal number": (lambda text: text.replace("offset = 77", "offset = 09"), "invalid number 09"),
 }
 
@@ -189,6 +195,30 @@ def test_escapes_in_texts_are_those_of_c():
     assert tsdl.describe(tsdl.metadata_text(text.encode())).environment["said"] == 'a\tb\n"\\AA?'
     with pytest.raises(tsdl.TsdlError, match=r"line \d+ .*invalid escape \\q"):
         tsdl.describe(tsdl.metadata_text((TEXT + r'env { said = "a\q"; };').encode()))
+
+
+NAMED = """
+typealias integer { size = 8; signed = true; } := i8;
+enum side_t : i8 { low = -128, middle, high = 127 };
+variant both_t { u8 low; string middle; i8 high; };
+event { name = e; fields := struct { enum side_t side; variant both_t <side> one; variant both_t <side> other; }; };
+"""
+
+
+def test_variants_and_enumerations_may_be_declared_under_a_name():
+    about = tsdl.describe(HEAD.decode() + NAMED)
+    data = b"\x80\1\2" + b"\x81a\0b\0" + b"\x7f\xff\xfe"
+    assert [event[3]["fields"] for event in foreign.events_of(about, tsdl.Reader(about), data)] == [
+        {"side": -128, "one": {"": 1}, "other": {"": 2}},
+        {"side": -127, "one": {"": "a"}, "other": {"": "b"}},
+        {"side": 127, "one": {"": -1}, "other": {"": -2}},
+    ]
+
+
+@pytest.mark.parametrize(("label", "wrong"), [("low = -128", "low = -129"), ("high = 127", "high = 128")])
+def test_labels_are_numbers_that_their_integer_holds(label, wrong):
+    with pytest.raises(tsdl.TsdlError, match=r"line 6 .*outside of its integer of 8 bits"):
+        tsdl.describe(HEAD.decode() + NAMED.replace(label, wrong))
 
 
 @pytest.mark.parametrize("case", REFUSED)
@@ -234,3 +264,89 @@ def test_a_packet_without_size_is_none():
     )
     walk = tsdl.Reader(about).read(np.frombuffer(b"\x10a\0junk", np.uint8))
     assert (len(walk.packets), len(walk.kinds), walk.losses.tolist()) == (1, 1, [[2, 5]])
+
+
+def test_a_packet_that_ends_within_its_header_is_none():
+    about = tsdl.describe(
+        HEAD.decode() + "stream { packet.context := struct { u8 content_size; u8 packet_size; }; };"
+        "event { name = e; fields := struct { u8 a; }; };"
+    )
+    data = b"\x18\x18a" + b"\x0f\x18b"
+    walk = tsdl.Reader(about).read(np.frombuffer(data, np.uint8))
+    assert (len(walk.packets), walk.losses.tolist()) == (1, [[3, 3]])
+    with pytest.raises(ValueError, match="size"):
+        list(tsdl.ReferenceReader(about).packets(data))
+
+
+def test_packets_tell_which_of_the_usual_fields_they_have():
+    about = tsdl.describe(
+        HEAD.decode() + "stream { packet.context := struct { u8 content_size; u8 cpu_id; u8 packet_seq_num; }; };"
+        "event { name = e; fields := struct { u8 a; }; };"
+    )
+    walk = tsdl.Reader(about).read(np.frombuffer(b"\x20\0\0a", np.uint8))
+    found = {meaning: walk.has(meaning).tolist() for meaning in MEANINGS}
+    assert {meaning for meaning, has in found.items() if has == [True]} == {"content_size", "packet_seq_num"}
+    assert sum(has == [False] for has in found.values()) == len(MEANINGS) - 2
+
+
+LENGTHS = "event { name = e; fields := struct { struct { u8 n; struct { u8 m; } t; } s; u8 many[s.t.m]; }; };"
+
+
+def test_a_length_may_stand_within_structures():
+    about = tsdl.describe(HEAD.decode() + LENGTHS)
+    (event,) = foreign.events_of(about, tsdl.Reader(about), b"\1\2ab")
+    assert event[3]["fields"] == {"s": {"n": 1, "t": {"m": 2}}, "many": [97, 98]}
+
+
+@pytest.mark.parametrize("path", ["s.m", "s.n.m", "s.t.n", "n.t.m"])
+def test_a_length_that_stands_nowhere_is_refused(path):
+    with pytest.raises(tsdl.TsdlError, match=rf"line 4 .*unknown field '{path}'"):
+        tsdl.Reader(tsdl.describe(HEAD.decode() + LENGTHS.replace("s.t.m", path)))
+
+
+def fields_of(text, data):
+    """Return the fields of one event, as the description has them behind the head."""
+    about = tsdl.describe(HEAD.decode() + text)
+    (event,) = foreign.events_of(about, tsdl.Reader(about), data)
+    return event[3]["fields"]
+
+
+def test_labels_may_be_given_as_characters():
+    text = "event { name = e; fields := struct { enum : u8 { first = 'a', other = L'b' ... '\\x64' } x; u8 y; }; };"
+    about = tsdl.describe(HEAD.decode() + text)
+    assert about.streams[0].events[0].fields.fields[0][1].labels == (("first", 97, 97), ("other", 98, 100))
+    assert fields_of(text, b"a\1") == {"x": 97, "y": 1}
+
+
+def test_pointers_are_numbers():
+    text = "event { name = e; fields := struct { integer { size = 8; } * a, * const * b; u8 c; }; };"
+    assert fields_of(text, b"\1\2\3") == {"a": 1, "b": 2, "c": 3}
+
+
+def test_each_of_several_times_moves_the_clock():
+    about = tsdl.describe(
+        HEAD.decode() + "clock { name = c; }; typealias integer { size = 8; map = clock.c.value; } := time_t;"
+        "stream { event.header := struct { time_t times[2]; }; }; event { name = e; fields := struct { u8 a; }; };"
+    )
+    data = b"\xf0\x10a" + b"\x20\x08b"
+    events = foreign.events_of(about, tsdl.Reader(about), data)
+    assert [event[1] for event in events] == [0x110, 0x208]
+
+
+def test_a_header_may_begin_with_the_uuid():
+    text = HEAD.decode().replace("trace {", 'trace { uuid = "00010203-0405-0607-0809-0a0b0c0d0e0f";')
+    text = text.replace("le; };", "le; packet.header := struct { u8 uuid[16]; }; };")
+    about = tsdl.describe(text + "event { name = e; fields := struct { u8 a; }; };")
+    (event,) = foreign.events_of(about, tsdl.Reader(about), bytes(range(16)) + b"\5")
+    assert event[3]["fields"] == {"a": 5}
+
+
+def test_text_may_begin_at_any_bit():
+    about = tsdl.describe(
+        HEAD.decode() + "typealias integer { size = 4; align = 1; } := u4;"
+        "typealias integer { size = 8; align = 1; encoding = UTF8; } := letter;"
+        "event { name = e; fields := struct { u4 a; letter text[3]; u4 b; }; };"
+    )
+    data = (5 | int.from_bytes(b"hi\0", "little") << 4 | 9 << 28).to_bytes(4, "little")
+    (event,) = foreign.events_of(about, tsdl.Reader(about), data)
+    assert event[3]["fields"] == {"a": 5, "text": "hi", "b": 9}

@@ -99,7 +99,6 @@ def _counted_fraction(subject: CheckContext, hit: Violation) -> float | None:
 
 def _without(profile: Profile, lanes: Ints, covered: Ints) -> Impact:
     """Return sums with and without the slices of some lanes."""
-    lanes = lanes[lanes < len(profile.tree)]
     used = profile.count > 0
     rest = used.copy()
     rest[lanes] = False
