@@ -183,7 +183,12 @@ REFUSED = {
         lambda text: fragments({**PREAMBLE, "extensions": {"my": {"way": None}}}) + text,
         "fragment 1: unsupported extensions my: way",
     ),
+    "extensions of no names": (
+        lambda text: fragments({**PREAMBLE, "extensions": {"my": 5}}) + text,
+        "fragment 1: my is not an object",
+    ),
     "an unknown fragment": (lambda text: text + fragments({"type": "strange"}), "unknown type 'strange'"),
+    "a fragment of an odd type": (lambda text: text + fragments({"type": ["strange"]}), r"type \['strange'\]"),
     "an unknown clock": (lambda text: text.replace('class-id": "c"', 'class-id": "d"'), "unknown clock 'd'"),
     "a clock of a far future": (lambda text: text + clock(2**62), rf"seconds: {2**62} is not a whole number"),
     "a clock of a far past": (lambda text: text + clock(-(2**62)), rf"seconds: -{2**62} is not a whole number"),

@@ -98,7 +98,7 @@ class _Maker:
         kind = fragment.get("type")
         if (number == 1) != (kind == "preamble"):
             raise self._error("the first fragment has to be the preamble, and no other one")
-        takers: dict[object, Callable[[Json], None]] = {
+        takers: dict[str, Callable[[Json], None]] = {
             "preamble": self._preamble,
             "field-class-alias": self._alias,
             "trace-class": self._trace,
@@ -106,7 +106,7 @@ class _Maker:
             "data-stream-class": self._stream,
             "event-record-class": self._event,
         }
-        if kind not in takers:
+        if not isinstance(kind, str) or kind not in takers:
             raise self._error(f"unknown type {kind!r}")
         takers[kind](fragment)
 
@@ -159,11 +159,10 @@ class _Maker:
         if version != 2:
             raise self._error(f"unsupported version {version}")
         # Extensions may change how streams are read.
-        extensions = [
-            f"{space}: {name}" for space, names in self._object(fragment, "extensions").items() for name in names
-        ]
-        if extensions:
-            raise self._error(f"unsupported extensions {', '.join(extensions)}")
+        extensions = self._object(fragment, "extensions")
+        names = [f"{space}: {name}" for space in extensions for name in self._object(extensions, space)]
+        if names:
+            raise self._error(f"unsupported extensions {', '.join(names)}")
         if "uuid" in fragment:
             try:
                 self._uuid = bytes(self._list(fragment, "uuid"))
