@@ -288,7 +288,7 @@ def test_captures_are_written_by_one_database_until_one_fails(fleet, tmp_path, m
 
     def noted(connection, table, path, more):
         assert connection.execute("select current_setting('threads')").fetchall() == [(1,)]
-        databases.append(parts._database())
+        databases.append(parts._database(is_on_one_core=False))
         write_table(connection, table, path, more)
 
     def failing(*_):
@@ -307,18 +307,26 @@ def test_captures_are_written_by_one_database_until_one_fails(fleet, tmp_path, m
 
 @pytest.mark.parametrize("is_beside_others", [False, True])
 def test_a_capture_beside_others_takes_one_core(fleet, tmp_path, is_beside_others, monkeypatch):
-    allowed = []
+    allowed, writing = [], set()
+    write_table = parquet.write_table
 
     def noted(*arguments):
         allowed.append(core.allowed_threads())
         return CaptureSource(*arguments)
 
+    def written(connection, *arguments):
+        found = connection.execute("select value from duckdb_settings() where name in ('threads', 'async_threads')")
+        writing.add(sum(int(threads) for (threads,) in found.fetchall()))
+        write_table(connection, *arguments)
+
     monkeypatch.setattr(one_capture, "CaptureSource", noted)
+    monkeypatch.setattr(parquet, "write_table", written)
     before = core.allowed_threads()
     assert before > 1
     work = Work(str(fleet / "train/r0.json"), str(tmp_path / "out"), is_beside_others=is_beside_others)
     assert ingest_one(work).status == "ingested"
     assert allowed == [1 if is_beside_others else before]
+    assert not is_beside_others or writing == {1}
     assert core.allowed_threads() == before
 
 

@@ -5,12 +5,13 @@ from __future__ import annotations
 import functools
 import hashlib
 import json
-from contextlib import closing
+from contextlib import closing, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import msgspec
 
+from lanescope._native import core
 from lanescope.declaration import as_dict, replace
 from lanescope.io import connected, cursor, parquet
 from lanescope.io.dataset.records import SCHEMAS, File
@@ -77,13 +78,19 @@ def stored_name(name: str) -> str:
 
 
 @functools.cache
-def _database() -> duckdb.DuckDBPyConnection:
+def _database(*, is_on_one_core: bool) -> duckdb.DuckDBPyConnection:
     """Return the database that writes the files of all captures of this process, one after the other.
 
     A new one for each would have its memory cleared by the system again: a tenth of all time. It has one thread, as
-    captures run side by side, not the writers of one.
+    captures run side by side, not the writers of one; on one core it writes with that one, too.
     """
-    return connected(threads=1)
+    import duckdb
+
+    database = connected(threads=1)
+    if is_on_one_core:
+        with suppress(duckdb.CatalogException):  # before version 2 it has no others
+            database.execute("set async_threads = 0")
+    return database
 
 
 class PartsSink(AtomicSink):
@@ -113,7 +120,8 @@ class PartsSink(AtomicSink):
     def start(self, info: StreamInfo) -> None:
         """Open the writer."""
         if self._memory is None:
-            self._connection = self.stack.enter_context(closing(cursor(_database())))
+            database = _database(is_on_one_core=core.allowed_threads() == 1)
+            self._connection = self.stack.enter_context(closing(cursor(database)))
             return
         self._connection = self.stack.enter_context(connected(threads=1))
         self._connection.execute(f"set memory_limit = '{self._memory}B'")
