@@ -17,6 +17,7 @@ import subprocess
 import sys
 import tempfile
 import time
+from contextlib import ExitStack
 from pathlib import Path
 
 import numpy as np
@@ -113,32 +114,6 @@ def growth(folder, slices, jobs):
     print(f"| `summary` | {seconds:.1f} s, {peak >> 20:,} MiB |" if not status else f"| `summary` | {err.strip()} |")
 
 
-def start_cluster(folder, workers):
-    """Start a scheduler and so many workers of one thread; return its address and all processes."""
-    folder.mkdir()
-    file = folder / "scheduler.json"
-    started = []
-
-    def start(*arguments):
-        command = [sys.executable, "-m", "dask", *arguments]
-        quiet = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
-        started.append(subprocess.Popen(command, cwd=folder, **quiet))
-
-    start("scheduler", "--host", "127.0.0.1", "--port", "0", "--no-dashboard", "--scheduler-file", str(file))
-    while not (file.exists() and file.stat().st_size):
-        assert started[0].poll() is None
-        time.sleep(0.05)
-    address = json.loads(file.read_text())["address"].removeprefix("tcp://")
-    for _ in range(workers):
-        start("worker", address, "--nthreads", "1", "--no-nanny", "--no-dashboard", "--host", "127.0.0.1")
-
-    from distributed import Client
-
-    with Client(address, timeout=30, set_as_default=False) as client:
-        client.wait_for_workers(workers, timeout=60)
-    return f"dask://{address}", started
-
-
 def cpu_of(processes):
     """CPU seconds of running processes so far."""
     stats = (Path(f"/proc/{each.pid}/stat").read_text().rpartition(")")[2].split() for each in processes)
@@ -147,31 +122,33 @@ def cpu_of(processes):
 
 def two_workers(folder, slices, rounds=3):
     """Ingest with one worker and with two, in turns, on clusters that have ingested before."""
+    sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tests"))
+    from cli.dataset.dask_cluster import cluster
+
     made = make_captures(folder / "captures", slices)
     print(f"\n{len(made)} captures on workers of Dask\n")
     print("| one worker | two workers | times as fast | CPU of two, of one |\n|---|---|---|---|")
-    clusters = {count: start_cluster(folder / f"cluster-{count}", count) for count in (1, 2)}
-    try:
+    with ExitStack() as stack:
+        clusters = {}
+        for count in (1, 2):
+            place = folder / f"cluster-{count}"
+            place.mkdir()
+            clusters[count] = stack.enter_context(cluster(place, count))
         for number in range(rounds + 1):
             seconds, cpus = {}, {}
-            for count, (address, processes) in clusters.items():
-                before = cpu_of(processes[1:])
+            for count, (address, workers) in clusters.items():
+                before = cpu_of(workers)
                 # Each stays: where files were removed just now, the file system takes long to make new ones.
                 out = folder / f"dataset-{number}-{count}"
                 status, seconds[count], *_, err = run("ingest", folder / "captures", "-o", out, "--on", address)
                 assert status == 0, err
-                cpus[count] = cpu_of(processes[1:]) - before
+                cpus[count] = cpu_of(workers) - before
             if number:  # the first round is for the workers to import and to have memory
                 print(
                     f"| {seconds[1]:.1f} s | {seconds[2]:.1f} s | {seconds[1] / seconds[2]:.2f} |"
                     f" {cpus[2] / cpus[1]:.2f} |",
                     flush=True,
                 )
-    finally:
-        for _, processes in clusters.values():
-            for process in reversed(processes):
-                process.kill()
-                process.wait()
 
 
 def write_buffer(path, blocks, groups, records):

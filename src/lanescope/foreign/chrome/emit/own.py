@@ -22,8 +22,6 @@ _FACTS = re.compile(
     rb'\{\s*(?:"quality"\s*:\s*"(\w+)"\s*)?,?\s*(?:"flags"\s*:\s*"([^"]*)"\s*)?,?\s*'
     rb'(?:"last_known_ts"\s*:\s*"?(-?\d{1,19})(?=[",}\s]))?'
 )
-
-
 #: Code of the quality, flags, and the time last known or None.
 _Facts = tuple[int, int, int | None]
 
@@ -154,12 +152,11 @@ class OwnTimeline(Timeline):
             np.zeros(len(rows), np.int64),
             np.zeros(len(rows), np.bool_),
         )
-        told = np.flatnonzero(self.events.flags[rows] & layout.HAS_FACTS)
-        if self._about.is_reordered:
-            told = np.flatnonzero(self.events.args_size[rows])
+        is_sorted = self._about.is_reordered  # so what is known of an event may be anywhere in its arguments
+        told = np.flatnonzero(self.events.args_size[rows] if is_sorted else self.events.flags[rows] & layout.HAS_FACTS)
         read: dict[bytes, _Facts] = {}
         for at, text in zip(told.tolist(), self.events.arguments(rows[told], self.file), strict=True):
-            facts = _FACTS.match(_sorted(text) if self._about.is_reordered else text)
+            facts = _FACTS.match(_as_written(text) if is_sorted else text)
             if facts is None:
                 continue
             if facts[0] not in read:
@@ -213,7 +210,7 @@ class OwnTimeline(Timeline):
         events.ts = own_times
 
 
-def _sorted(arguments: bytes) -> bytes:
+def _as_written(arguments: bytes) -> bytes:
     """Return what is known of an unusual event as our writer has it, from arguments that another program sorted."""
     found = _object(arguments)
     return json.dumps({name: found[name] for name in ("quality", "flags", "last_known_ts") if name in found}).encode()

@@ -13,10 +13,17 @@ from lanescope.trace.trace import EPOCH_KINDS, TIME_UNITS
 #: Parent, kind, role, name, sort key, nesting, unit.
 _TRACK_VALUES = 7
 #: Names of what is written, in order.
-_NAMES = (
-    *("producer", "time_unit", "epoch_kind", "epoch_ns", "base_ns"),
-    *("lost_records", "flows_undrawn", "tracks", "threads"),
-)
+_NAMES = [
+    "producer",
+    "time_unit",
+    "epoch_kind",
+    "epoch_ns",
+    "base_ns",
+    "lost_records",
+    "flows_undrawn",
+    "tracks",
+    "threads",
+]
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,7 +69,7 @@ def written(text: bytes) -> Written | None:
             int(about["flows_undrawn"]),
             [_track(row, number) for number, row in enumerate(about["tracks"])],
             [_thread(track, about["tracks"]) for track in about["threads"]],
-            [name for name in about if name in _NAMES] != list(_NAMES),
+            [name for name in about if name in _NAMES] != _NAMES,
         )
     except (KeyError, TypeError, ValueError):
         return None
