@@ -1,6 +1,7 @@
 """Traces by LTTng's own tools: a program with tracepoints, recorded by a session of its own."""
 
 import fcntl
+import itertools
 import os
 import shutil
 import signal
@@ -43,6 +44,22 @@ def record(folder, program, *arguments, **options):
         return _record(folder, program, *arguments, **options)
 
 
+def _run(command, daemon, **options):
+    """Run a program; whenever it stops itself, hold the daemon with its consumers, or let them go on if they are held.
+
+    Buffers that nobody empties overflow on every machine, however fast it is.
+    """
+    program = subprocess.Popen(command, **options)
+    for next_one in itertools.cycle([signal.SIGSTOP, signal.SIGCONT]):
+        _, status = os.waitpid(program.pid, os.WUNTRACED)
+        if not os.WIFSTOPPED(status):
+            break
+        os.killpg(daemon.pid, next_one)
+        program.send_signal(signal.SIGCONT)
+    program.returncode = os.waitstatus_to_exitcode(status)
+    assert program.returncode == 0
+
+
 def _record(folder, program, *arguments, channel=(), contexts=("vpid", "vtid"), setup=(), newest=False):
     """Record a program; return the folder of the traces.
 
@@ -71,7 +88,7 @@ def _record(folder, program, *arguments, channel=(), contexts=("vpid", "vtid"), 
         tools, create, run = NEWEST, ("--trace-format=ctf-2",), [NEWEST / "run", program]
         del environment["LD_LIBRARY_PATH"]
     # A daemon of root would be the machine's only one.
-    options = {"env": environment, "stdin": subprocess.DEVNULL, "stdout": subprocess.DEVNULL, "timeout": 60}
+    options = {"env": environment, "stdin": subprocess.DEVNULL, "stdout": subprocess.DEVNULL}
     if os.getuid() == 0:
         for path in (folder, home):
             os.chown(path, _NOBODY, _NOBODY)
@@ -92,7 +109,7 @@ def _record(folder, program, *arguments, channel=(), contexts=("vpid", "vtid"), 
             time.sleep(0.02)
 
         def lttng(*words):
-            made = subprocess.run([tools / "lttng", "--no-sessiond", *words], stderr=subprocess.PIPE, **options)
+            made = subprocess.run([tools / "lttng", "--no-sessiond", *words], stderr=subprocess.PIPE, timeout=60, **options)
             assert made.returncode == 0, (words, made.stderr)
 
         while True:
@@ -111,7 +128,7 @@ def _record(folder, program, *arguments, channel=(), contexts=("vpid", "vtid"), 
             lttng(*words)
         lttng("enable-event", "-u", "-c", "c", "program:*")
         lttng("start")
-        subprocess.run([*run, *arguments], check=True, stderr=subprocess.DEVNULL, **options)
+        _run([*run, *arguments], daemon, stderr=subprocess.DEVNULL, **options)
         lttng("stop")
         lttng("destroy")
     finally:

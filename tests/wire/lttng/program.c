@@ -1,10 +1,12 @@
-// Emits events of all kinds from two threads: `program ROUNDS [BURST]`; a burst overflows small buffers.
+// Emits events of all kinds from two threads: `program ROUNDS [BURST]`; a burst overflows small buffers. The program stops
+// before it and in its middle: whoever records it keeps LTTng from emptying the buffers until the second time.
 // No text has a length of 0: babeltrace2 2.0.4 shows the text before in its place.
 #define LTTNG_UST_TRACEPOINT_CREATE_PROBES
 #define LTTNG_UST_TRACEPOINT_DEFINE
 #include "program_tp.h"
 
 #include <pthread.h>
+#include <signal.h>
 #include <stdlib.h>
 #include <unistd.h>
 
@@ -33,6 +35,9 @@ int main(int count, char **arguments) {
     pthread_create(&other, 0, work, (void *)1);
     work(0);
     pthread_join(other, 0);
-    for (int i = 0; i < burst; ++i) lttng_ust_tracepoint(program, texts, "a burst of events", 5, (const uint16_t[]){1, 2, 3, 4, 5, 6});
+    for (int i = 0; i < burst; ++i) {
+        if (i == 0 || i == burst / 2) raise(SIGSTOP);
+        lttng_ust_tracepoint(program, texts, "a burst of events", 5, (const uint16_t[]){1, 2, 3, 4, 5, 6});
+    }
     return 0;
 }
