@@ -47,7 +47,7 @@ def record(folder, program, *arguments, **options):
 def _run(command, daemon, **options):
     """Run a program; whenever it stops itself, hold the daemon with its consumers, or let them go on if they are held.
 
-    Buffers that nobody empties overflow on every machine, however fast it is.
+    Buffers that are not emptied overflow on every machine, however fast it is.
     """
     program = subprocess.Popen(command, **options)
     for next_one in itertools.cycle([signal.SIGSTOP, signal.SIGCONT]):
@@ -109,7 +109,9 @@ def _record(folder, program, *arguments, channel=(), contexts=("vpid", "vtid"), 
             time.sleep(0.02)
 
         def lttng(*words):
-            made = subprocess.run([tools / "lttng", "--no-sessiond", *words], stderr=subprocess.PIPE, timeout=60, **options)
+            made = subprocess.run(
+                [tools / "lttng", "--no-sessiond", *words], stderr=subprocess.PIPE, timeout=60, **options
+            )
             assert made.returncode == 0, (words, made.stderr)
 
         while True:
