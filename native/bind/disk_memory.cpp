@@ -397,7 +397,7 @@ DiskMemory::~DiskMemory() {
 }
 
 void lanescope::bind::disk_memory(nb::module_& m) {
-    long_memory = {take_long, give_long};
+    long_memory = {take_long, give_long, [] { return folder != nullptr; }};
     m.def("forget_disk_pages", &DiskMemory::forget_pages,
           "Give back the memory of what is resident of arrays that are on disk; nothing of them is lost.");
     nb::class_<DiskArrays>(m, "DiskArrays",

@@ -10,7 +10,9 @@ import pytest
 
 from effort import OWN_MEMORY, SANITIZED
 from lanescope._native import core
-from lanescope.source.disk_arrays import large_arrays_on_disk, made_on_disk
+from lanescope.source import Source
+from lanescope.source.disk_arrays import large_arrays_on_disk, made_on_disk, memory_limited
+from lanescope.wire.trace_events import TraceEventReader, Wanted
 
 LARGE = 3 << 20
 
@@ -135,6 +137,63 @@ def test_what_an_iterator_makes_is_on_disk_and_not_what_its_user_makes():
     assert list(found) == [3]
     assert files_of_this_process() == before
     del kept
+
+
+def test_the_content_of_a_file_is_on_disk_where_the_memory_is_limited(tmp_path):
+    (tmp_path / "file").write_bytes(bytes(range(256)) * (LARGE // 256))
+    before = files_of_this_process()
+    with memory_limited(1 << 20):
+        source = Source(tmp_path / "file")
+        content = source.read()
+        source.close()
+        assert files_of_this_process() == before + 1
+    assert content.tobytes() == (tmp_path / "file").read_bytes()
+    assert content.base[-1] == 0
+    del content
+    assert files_of_this_process() == before
+
+
+def scanned(rows):
+    """Columns that a native scanner makes: among them one that has values here and there."""
+    reader = TraceEventReader({"bytes": Wanted("integer", ("bytes",))}, expected=rows)
+    reader.feed(b"[")
+    for first in range(0, rows, 1000):
+        reader.feed(
+            b"".join(
+                b'{"ph":"X","name":"n%d","pid":1,"tid":%d,"ts":%d,"dur":5%s},'
+                % (row % 7, row % 3, row, b',"args":{"bytes":%d}' % row if row % 5 == 0 else b"")
+                for row in range(first, first + 1000)
+            )
+        )
+    return reader.finish()
+
+
+def test_columns_that_grow_natively_are_on_disk_and_the_same():
+    before = files_of_this_process()
+    with large_arrays_on_disk(1 << 20):
+        found = scanned(300_000)
+        assert files_of_this_process() >= before + 3  # those of 64 bits at least
+    plain = scanned(300_000)
+    for name in ("begin", "size", "flags", "name", "ts", "dur", "place", "args_begin", "args_size"):
+        assert np.array_equal(getattr(found, name), getattr(plain, name)), name
+    for name in ("event", "value", "odd"):
+        assert np.array_equal(getattr(found.values["bytes"], name), getattr(plain.values["bytes"], name)), name
+    assert found.values["bytes"].value[-1] == 299_995
+    del found
+    gc.collect()
+    assert files_of_this_process() == before
+
+
+def test_columns_that_no_disk_has_room_for_grow_in_memory():
+    arrays = core.DiskArrays(b"/nonexistent", 1 << 20)
+    before = files_of_this_process()
+    arrays.enter()
+    try:
+        found = scanned(300_000)
+    finally:
+        arrays.leave()
+    assert files_of_this_process() == before
+    assert np.array_equal(found.ts, scanned(300_000).ts)
 
 
 @pytest.mark.skipif(SANITIZED == "thread", reason=OWN_MEMORY)

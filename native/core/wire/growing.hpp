@@ -1,5 +1,6 @@
 // Arrays that grow at their end; a caller may take the memory. Large ones lie in huge pages, where the system has some: a
-// fault for each small page costs more than what fills it. They grow by moving their pages, not their bytes.
+// fault for each small page costs more than what fills it. They grow by moving their pages, not their bytes. Where the
+// memory of a process is limited, they are on disk.
 #pragma once
 #include <sys/mman.h>
 
@@ -11,15 +12,21 @@
 #include <new>
 #include <utility>
 
+#include "core/wire/long_vector.hpp"
+
 namespace lanescope {
 
 // Memory without an owner: the one who has it frees it.
 struct Memory {
+    static constexpr size_t kLong = ~size_t{0};
+
     void* data = nullptr;
-    size_t mapped = 0;  // bytes; 0: of malloc
+    size_t mapped = 0;  // bytes; 0: of malloc; `kLong`: of `long_memory`
 
     void free() const {
-        if (mapped != 0) {
+        if (mapped == kLong) {
+            long_memory.give(data);
+        } else if (mapped != 0) {
             ::munmap(data, mapped);
         } else {
             std::free(data);
@@ -45,7 +52,12 @@ public:
     }
     // For columns of one length: the first one's `is_full` tells when to `grow` all, then each takes a value.
     bool is_full() const { return size_ == room_; }
-    void grow(size_t least = 0) { make_room(std::max<size_t>({kFirst, 2 * room_, expected_, least})); }
+    void grow(size_t least = 0) {
+        const size_t room = std::max<size_t>({kFirst, 2 * room_, least});
+        if (make_long_room(room)) return;
+        const bool is_limited = long_memory.is_wanted != nullptr && long_memory.is_wanted();
+        make_room(is_limited ? room : std::max(room, expected_));
+    }
     void push_within(T value) { data_[size_++] = value; }
     // A zero for such a column: the system's memory has it already, so that pages of nothing else are never taken.
     void push_zero_within() {
@@ -67,7 +79,7 @@ public:
         size_ += count;
         is_clear_ = false;
     }
-    // So many values may come: address space for them is taken at once, memory only as they do.
+    // So many values may come: address space for them is taken at once, memory only as they do. Disk is not.
     void expect(size_t count) { expected_ = count * sizeof(T) < kLarge ? 0 : count; }
     void fill_up(size_t count, T value) {
         while (size_ < count) push_back(value);
@@ -88,7 +100,8 @@ public:
     std::pair<Memory, size_t> release() {
         constexpr size_t page = 4096;
         const size_t used = std::max((size_ * sizeof(T) + page - 1) / page * page, page);
-        if (mapped_ > used && ::munmap(reinterpret_cast<char*>(data_) + used, mapped_ - used) == 0) mapped_ = used;
+        const bool has_more = mapped_ != Memory::kLong && mapped_ > used;
+        if (has_more && ::munmap(reinterpret_cast<char*>(data_) + used, mapped_ - used) == 0) mapped_ = used;
         room_ = 0;
         is_clear_ = false;
         return {Memory{std::exchange(data_, nullptr), std::exchange(mapped_, 0)}, std::exchange(size_, 0)};
@@ -117,9 +130,22 @@ private:
         return from + before;
     }
 
+    bool make_long_room(size_t room) {
+        if (long_memory.take == nullptr || room * sizeof(T) < kLarge) return false;
+        void* const found = long_memory.take(room * sizeof(T));
+        if (found == nullptr) return false;
+        if (size_ != 0) std::memcpy(found, data_, size_ * sizeof(T));
+        Memory{data_, mapped_}.free();
+        data_ = static_cast<T*>(found);
+        mapped_ = Memory::kLong;
+        room_ = room;
+        is_clear_ = false;  // it may be what another array had
+        return true;
+    }
+
     void make_room(size_t room) {
         const size_t bytes = room * sizeof(T);
-        if (bytes < kLarge) {
+        if (bytes < kLarge) {  // and so was what there is
             void* const moved = std::realloc(data_, bytes);
             if (moved == nullptr) fail();
             data_ = static_cast<T*>(moved);
@@ -130,7 +156,7 @@ private:
         void* found = space(wanted);
         const size_t mapped_before = mapped_;
 #ifdef MREMAP_FIXED
-        if (mapped_ != 0) {
+        if (mapped_ != 0 && mapped_ != Memory::kLong) {
             if (::mremap(data_, mapped_, mapped_, MREMAP_MAYMOVE | MREMAP_FIXED, found) == MAP_FAILED) fail();
             mapped_ = 0;
             data_ = nullptr;
@@ -141,7 +167,7 @@ private:
             Memory{data_, mapped_}.free();
         }
         // What was shortened may still stand where it moved from.
-        is_clear_ = is_clear_ || mapped_before == 0;
+        is_clear_ = is_clear_ || mapped_before == 0 || mapped_before == Memory::kLong;
         data_ = static_cast<T*>(found);
         mapped_ = wanted;
         room_ = wanted / sizeof(T);

@@ -10,6 +10,7 @@ namespace lanescope {
 struct LongMemory {
     void* (*take)(size_t bytes) = nullptr;  // nullptr: not for these
     bool (*give)(void* data) = nullptr;     // false: it is not his
+    bool (*is_wanted)() = nullptr;          // whether he provides any to this thread now
 };
 // Set once, before any vector is made.
 inline LongMemory long_memory;

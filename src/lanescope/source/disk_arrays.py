@@ -6,7 +6,11 @@ import os
 import tempfile
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
-from typing import TypeVar
+from typing import TYPE_CHECKING, TypeVar
+
+if TYPE_CHECKING:
+    import numpy as np
+    import numpy.typing as npt
 
 T = TypeVar("T")
 
@@ -58,6 +62,17 @@ def memory_limited(larger_than: int) -> Iterator[None]:
 def is_memory_limited() -> bool:
     """Return whether the memory of this process is limited, in whatever thread."""
     return bool(_limits)
+
+
+def room_for_content(size: int) -> npt.NDArray[np.uint8]:
+    """Return an array for the content of a file, uint8 [size], of any values; where the memory is limited, on disk."""
+    if is_memory_limited():
+        import numpy as np
+
+        return np.empty(size, np.uint8)
+    from lanescope._native import core
+
+    return core.large_memory(size)
 
 
 def kept_on_disk() -> AbstractContextManager[None]:

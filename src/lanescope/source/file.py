@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, BinaryIO, NoReturn
 from lanescope.errors import InputError, os_reason
 from lanescope.source.detection import HEAD_BYTES, FileHead
 from lanescope.source.digest import Digest
+from lanescope.source.disk_arrays import room_for_content
 from lanescope.source.reader import RUN_AGAIN, Reader, check_unchanged, fail, state_of
 
 if TYPE_CHECKING:
@@ -144,9 +145,7 @@ class Source:
         Raises:
             InputError: reading fails, or the file has become shorter or was written over.
         """
-        from lanescope._native import core
-
-        array = core.large_memory(self.size + 1)
+        array = room_for_content(self.size + 1)
         array[-1] = 0
         content = array[:-1]
         digest = Digest(beside=self.size > CHUNK_BYTES) if self.hashes else None
