@@ -17,7 +17,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from pathlib import Path
 
 import numpy as np
@@ -30,8 +30,11 @@ def lanescope(*arguments):
     return [sys.executable, "-m", "lanescope", *map(str, arguments)]
 
 
-def run(*arguments):
-    """Run a command: its status, seconds, CPU seconds, and the largest sum of resident sets of its processes, bytes."""
+def run(*arguments, every=0.01):
+    """Run a command: its status, seconds, CPU seconds, and the largest sum of resident sets of its processes, bytes.
+
+    Looking for the resident sets, ``every`` so many seconds, takes a millisecond of a core that the command may want.
+    """
     before = resource.getrusage(resource.RUSAGE_CHILDREN)
     begin = time.perf_counter()
     process = subprocess.Popen(
@@ -40,7 +43,8 @@ def run(*arguments):
     peak = 0
     while process.poll() is None:
         peak = max(peak, resident(process.pid))
-        time.sleep(0.01)
+        with suppress(subprocess.TimeoutExpired):
+            process.wait(every)
     out, err = process.communicate()
     after = resource.getrusage(resource.RUSAGE_CHILDREN)
     cpu = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
@@ -86,7 +90,9 @@ def growth(folder, slices, jobs):
     """Ingest, compact and query so many slices."""
     made = make_captures(folder / "captures", slices)
     out = folder / "dataset"
-    status, seconds, cpu, peak, said, err = run("ingest", folder / "captures", "-o", out, "--jobs", jobs, "--json")
+    status, seconds, cpu, peak, said, err = run(
+        "ingest", folder / "captures", "-o", out, "--jobs", jobs, "--json", every=0.1
+    )
     found = json.loads(said)
     assert status == 0, err
     count = sum(each["slices"] for each in found["captures"])
@@ -140,7 +146,8 @@ def two_workers(folder, slices, rounds=3):
                 before = cpu_of(workers)
                 # Each stays: where files were removed just now, the file system takes long to make new ones.
                 out = folder / f"dataset-{number}-{count}"
-                status, seconds[count], *_, err = run("ingest", folder / "captures", "-o", out, "--on", address)
+                command = ("ingest", folder / "captures", "-o", out, "--on", address)
+                status, seconds[count], *_, err = run(*command, every=0.2)
                 assert status == 0, err
                 cpus[count] = cpu_of(workers) - before
             if number:  # the first round is for the workers to import and to have memory
