@@ -79,7 +79,7 @@ public:
         size_ += count;
         is_clear_ = false;
     }
-    // So many values may come: address space for them is taken at once, memory only as they do. Disk is not.
+    // So many values may come: address space for them is taken at once, memory only as they do, and disk, too.
     void expect(size_t count) { expected_ = count * sizeof(T) < kLarge ? 0 : count; }
     void fill_up(size_t count, T value) {
         while (size_ < count) push_back(value);
@@ -130,6 +130,7 @@ private:
         return from + before;
     }
 
+    // Whether the memory is limited, and there is disk for so many.
     bool make_long_room(size_t room) {
         if (long_memory.take == nullptr || room * sizeof(T) < kLarge) return false;
         void* const found = long_memory.take(room * sizeof(T));

@@ -52,7 +52,7 @@ class Evidence:
 
     Attributes:
         table: name of their table.
-        ids: int64 [n], all of them, those of one lane the earliest first.
+        ids: int64 [n], all of them: the earliest first, or (LS303) as they stand in the table.
         where: a condition in SQL that holds for these rows only; empty: their ids have to do.
     """
 
