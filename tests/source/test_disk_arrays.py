@@ -4,6 +4,7 @@ import gc
 import os
 import subprocess
 import sys
+from hashlib import sha256
 
 import numpy as np
 import pytest
@@ -149,6 +150,7 @@ def test_the_content_of_a_file_is_on_disk_where_the_memory_is_limited(tmp_path):
         assert files_of_this_process() == before + 1
     assert content.tobytes() == (tmp_path / "file").read_bytes()
     assert content.base[-1] == 0
+    assert source.sha256 == sha256(content).hexdigest()  # until then a thread has pieces of the content
     del content
     assert files_of_this_process() == before
 

@@ -23,10 +23,11 @@ struct Memory {
     void* data = nullptr;
     size_t mapped = 0;  // bytes; 0: of malloc; `kLong`: of `long_memory`
 
+    bool is_mapped() const { return mapped != 0 && mapped != kLong; }
     void free() const {
         if (mapped == kLong) {
             long_memory.give(data);
-        } else if (mapped != 0) {
+        } else if (is_mapped()) {
             ::munmap(data, mapped);
         } else {
             std::free(data);
@@ -44,7 +45,7 @@ public:
         : data_(std::exchange(other.data_, nullptr)), mapped_(std::exchange(other.mapped_, 0)),
           size_(std::exchange(other.size_, 0)), room_(std::exchange(other.room_, 0)), expected_(other.expected_),
           is_clear_(std::exchange(other.is_clear_, false)) {}
-    ~Growing() { Memory{data_, mapped_}.free(); }
+    ~Growing() { memory().free(); }
 
     void push_back(T value) {
         if (size_ == room_) [[unlikely]] grow();
@@ -100,7 +101,7 @@ public:
     std::pair<Memory, size_t> release() {
         constexpr size_t page = 4096;
         const size_t used = std::max((size_ * sizeof(T) + page - 1) / page * page, page);
-        const bool has_more = mapped_ != Memory::kLong && mapped_ > used;
+        const bool has_more = memory().is_mapped() && mapped_ > used;
         if (has_more && ::munmap(reinterpret_cast<char*>(data_) + used, mapped_ - used) == 0) mapped_ = used;
         room_ = 0;
         is_clear_ = false;
@@ -111,6 +112,8 @@ private:
     static constexpr size_t kFirst = 64;
     static constexpr size_t kPage = size_t{2} << 20;
     static constexpr size_t kLarge = kPage / 2;
+
+    Memory memory() const { return {data_, mapped_}; }
 
     // Raise what running out of memory raises.
     static void fail() { ::operator delete(::operator new(~size_t{0} >> 1)); }
@@ -136,7 +139,7 @@ private:
         void* const found = long_memory.take(room * sizeof(T));
         if (found == nullptr) return false;
         if (size_ != 0) std::memcpy(found, data_, size_ * sizeof(T));
-        Memory{data_, mapped_}.free();
+        memory().free();
         data_ = static_cast<T*>(found);
         mapped_ = Memory::kLong;
         room_ = room;
@@ -155,9 +158,9 @@ private:
         }
         const size_t wanted = (bytes + kPage - 1) / kPage * kPage;
         void* found = space(wanted);
-        const size_t mapped_before = mapped_;
+        const bool was_mapped = memory().is_mapped();
 #ifdef MREMAP_FIXED
-        if (mapped_ != 0 && mapped_ != Memory::kLong) {
+        if (was_mapped) {
             if (::mremap(data_, mapped_, mapped_, MREMAP_MAYMOVE | MREMAP_FIXED, found) == MAP_FAILED) fail();
             mapped_ = 0;
             data_ = nullptr;
@@ -165,10 +168,10 @@ private:
 #endif
         if (data_ != nullptr) {
             if (size_ != 0) std::memcpy(found, data_, size_ * sizeof(T));
-            Memory{data_, mapped_}.free();
+            memory().free();
         }
         // What was shortened may still stand where it moved from.
-        is_clear_ = is_clear_ || mapped_before == 0 || mapped_before == Memory::kLong;
+        is_clear_ = is_clear_ || !was_mapped;
         data_ = static_cast<T*>(found);
         mapped_ = wanted;
         room_ = wanted / sizeof(T);

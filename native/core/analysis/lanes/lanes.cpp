@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <limits>
 #include <utility>
+#include <vector>
 
 namespace lanescope::lanes {
 namespace {
@@ -71,14 +72,6 @@ bool order(const Intervals& items, std::span<int64_t> out, const Scratch& scratc
         for (size_t i = 0; i < mine.size(); ++i) mine[i] = lane[i].row;
     }
     return true;
-}
-
-bool order(const Intervals& items, std::span<int64_t> out) {
-    std::vector<Item> room;
-    return order(items, out, [&](size_t count) {
-        room.resize(count);
-        return std::span(room);
-    });
 }
 
 size_t covered(const Intervals& items, std::span<const int64_t> order, const Union& out) {

@@ -3,9 +3,9 @@
 #include <cstdint>
 #include <functional>
 #include <span>
-#include <vector>
 
 #include "core/analysis/check/sweep.hpp"
+#include "core/wire/long_vector.hpp"
 
 namespace lanescope::lanes {
 
@@ -28,7 +28,6 @@ using Scratch = std::function<std::span<Item>(size_t)>;
 //
 // Rows of a group mostly come as a few runs that are in order; those are merged. O(n log runs).
 bool order(const Intervals& items, std::span<int64_t> out, const Scratch& scratch);
-bool order(const Intervals& items, std::span<int64_t> out);
 
 // The time covered in each group by intervals in that order, disjoint and not touching. Empty intervals cover nothing.
 // Outputs have room for as many as there are intervals; returns how many were filled.
@@ -41,11 +40,11 @@ size_t covered(const Intervals& items, std::span<const int64_t> order, const Uni
 
 // The time of each interval without that of those nested in it, in the order of groups and time; none is empty.
 struct Leaves {
-    std::vector<int64_t> group;
-    std::vector<int64_t> begin;
-    std::vector<int64_t> end;
-    std::vector<int64_t> owner;     // row of the interval
-    std::vector<int64_t> encloses;  // intervals that another one is nested in, each once
+    LongVector<int64_t> group;
+    LongVector<int64_t> begin;
+    LongVector<int64_t> end;
+    LongVector<int64_t> owner;     // row of the interval
+    LongVector<int64_t> encloses;  // intervals that another one is nested in, each once
 };
 
 // Intervals in that order, of which two of a group share no time or one holds the other. Those of groups below 0 or from
@@ -63,9 +62,9 @@ bool rise(std::span<const int64_t> group, std::span<const int64_t> begin, size_t
 
 // How long which keys of each unit run at the same time, by unit and set of keys; at most the largest number.
 struct Together {
-    std::vector<int64_t> unit;
-    std::vector<uint64_t> keys;  // a bit for each that runs
-    std::vector<int64_t> time;
+    LongVector<int64_t> unit;
+    LongVector<uint64_t> keys;  // a bit for each that runs
+    LongVector<int64_t> time;
 };
 
 // The group of an interval is 64 times its unit, plus its key; none is negative. The order is by unit and begin. A key
@@ -74,11 +73,11 @@ Together together(const Intervals& items, std::span<const int64_t> order);
 
 // Stretches that fill the time of each lane between two moments.
 struct Filled {
-    std::vector<int64_t> lane;
-    std::vector<int64_t> begin;
-    std::vector<int64_t> end;
-    std::vector<uint8_t> state;
-    std::vector<int64_t> row;  // -1 where nothing is known
+    LongVector<int64_t> lane;
+    LongVector<int64_t> begin;
+    LongVector<int64_t> end;
+    LongVector<uint8_t> state;
+    LongVector<int64_t> row;  // -1 where nothing is known
 };
 
 // What is known of lanes, and the rest of their time: within ``marked`` one state, outside another one.

@@ -4,6 +4,7 @@
 #include <functional>
 #include <limits>
 #include <utility>
+#include <vector>
 
 #include "core/analysis/lanes/lanes.hpp"
 
