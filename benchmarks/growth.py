@@ -3,7 +3,7 @@
 ``python benchmarks/growth.py [--only PART] [--slices N] [--memory SIZE] [--jobs N]`` measures in a temporary folder.
 Its parts: ``growth`` ingests captures of kernels, of a million slices each; ``workers`` does so with two workers of a
 Dask cluster beside one; ``limits`` converts and ingests captures of each family under a limit; ``large`` does so with a
-buffer of 4 GiB.
+buffer of 4 GiB; ``commands`` runs all commands on a Level Zero text of 1.1 GB and on an LTTng folder of 550 MB.
 """
 
 from __future__ import annotations
@@ -248,13 +248,72 @@ def limits(folder, memory, families):
         shutil.rmtree(place)
 
 
+def write_text(path):
+    """A Level Zero text of 2.4 million commands: what one simulation records, of three times as many processes."""
+    one = path.with_name("one.txt")
+    status, *_, err = run("sim", "levelzero", "-O", "ops=400000", "-O", "processes=2", "--seed", 3, "-o", one)
+    assert status == 0, err
+    with one.open("rb") as lines, path.open("wb") as file:
+        for line in lines:
+            for process in (b"1", b"2", b"3"):
+                file.write(line.replace(b"vpid: ", b"vpid: " + process).replace(b"vtid: ", b"vtid: " + process))
+    one.unlink()
+    return path
+
+
+def write_folder(path):
+    """Nine million events of a program with tracepoints, recorded by LTTng; None where it is not there."""
+    sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tests"))
+    from wire import lttng_session
+
+    if not lttng_session.available():
+        return None
+    path.mkdir()
+    for folder in (path, path.parent, path.parent.parent):
+        folder.chmod(0o755)  # LTTng's daemon is of another user
+    program = lttng_session.build(path)
+    (path / "recorded").mkdir()
+    channel = ("--subbuf-size", "8M", "--num-subbuf", "8")
+    return lttng_session.record(path / "recorded", program, "1500000", channel=channel)
+
+
+def commands(folder, memory):
+    """Run every command that reads captures on large ones of many events under a limit."""
+    print(f"\n`--memory {memory}`: peak RSS and seconds, or the status of the clear error\n")
+    print("| command | Level Zero text | LTTng folder |\n|---|---|---|")
+    folder.mkdir()
+    captures = [write_text(folder / "run.txt"), write_folder(folder / "lttng")]
+    outputs = {"convert": ("out.parquet", "out.pftrace", "out.json"), "report": ("out.html",), "ingest": ("dataset",)}
+    for name in (
+        *("info", "check", "summary", "convert", "ingest", "sql", "gaps", "phases"),
+        *("critical-path", "explain", "diff", "report"),
+    ):
+        for out in outputs.get(name, ("",)):
+            cells = []
+            for capture in captures:
+                if capture is None:
+                    cells.append("needs LTTng: make test-tools")
+                    continue
+                more = {"sql": ("select count(*) from slices",), "diff": (capture,)}.get(name, ())
+                more += ("-o", folder / out) if out else ()
+                more += ("--jobs", 1) if name == "ingest" else ()
+                status, seconds, _, peak, _, err = run(name, capture, *more, "--memory", memory, every=0.02)
+                assert status in (0, 1, 3), err
+                cells.append(f"error 3 at {peak >> 20} MiB" if status == 3 else f"{peak >> 20} MiB, {seconds:.0f} s")
+                if out and (folder / out).is_dir():
+                    shutil.rmtree(folder / out)
+                elif out:
+                    (folder / out).unlink(missing_ok=True)
+            print(f"| {' to '.join(filter(None, (name, out)))} | {' | '.join(cells)} |", flush=True)
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--slices", type=float, default=1e7)
     parser.add_argument("--jobs", type=int, default=os.cpu_count())
     parser.add_argument("--memory", help="limit of each command (512MiB; of the part 'large' 256MiB)")
     parser.add_argument("--families", default=",".join(LARGE))
-    parser.add_argument("--only", choices=("growth", "workers", "limits", "large"))
+    parser.add_argument("--only", choices=("growth", "workers", "limits", "large", "commands"))
     args = parser.parse_args()
     with tempfile.TemporaryDirectory(prefix="lanescope-growth-") as made:
         folder = Path(made)
@@ -266,6 +325,8 @@ def main():
             limits(folder, args.memory or "512MiB", args.families.split(","))
         if args.only in (None, "large"):
             large(folder, args.memory or "256MiB")
+        if args.only in (None, "commands"):
+            commands(folder / "commands", args.memory or "512MiB")
 
 
 if __name__ == "__main__":

@@ -13,6 +13,8 @@ from lanescope.common.intervals import Intervals
 
 NAMES = ["x", "y", "z"]
 SEEDS = seeds(3000, 400)
+#: Times this far apart have several digits.
+FAR = 1009
 
 
 def windows(graph, rnd):
@@ -35,10 +37,15 @@ def windows(graph, rnd):
 
 def node_of(graph, reference):
     """Return the reference's node of each native one."""
-    columns = graph.nodes
-    keys = list(zip(columns["row"].tolist(), columns["event"].tolist(), columns["time"].tolist(), strict=True))
+    keys = keys_of(graph)
     assert sorted(keys) == sorted(reference.nodes)
     return keys
+
+
+def keys_of(graph):
+    """Return row, event and time of each node."""
+    columns = graph.nodes
+    return list(zip(columns["row"].tolist(), columns["event"].tolist(), columns["time"].tolist(), strict=True))
 
 
 def parts_of(graph, begin, end, sink, cut):
@@ -116,6 +123,28 @@ def test_order_of_causes_and_the_epoch_change_nothing():
         begin, end, *node = window
         moved = [(low - 7, high - 7, *more) for low, high, *more in parts_of(later, begin + 7, end + 7, *node)]
         assert moved == parts
+
+
+def test_many_lanes_beside_others_change_nothing_of_them():
+    """Nodes of few lanes are put in order by merging them, those of many by their digits."""
+    for seed in seeds(600, 100):
+        rows, causes, nestings = hostile(seed)
+        rows = [(lane, begin * FAR, end * FAR, *rest) for lane, begin, end, *rest in rows]
+        causes = [(u, a * FAR, v, b * FAR, kind) for u, a, v, b, kind in causes]
+        low, high = min(row[1] for row in rows), max(row[2] for row in rows) + 1
+        lanes = range(len(nestings), len(nestings) + 100)
+        more = [(lane, low, high, "beside", False) for lane in lanes]
+        graph = event_graph(rows, causes, nestings, NAMES, blocking=("z",))
+        other = event_graph([*rows, *more], causes, [*nestings, *["nested"] * len(lanes)], NAMES, blocking=("z",))
+        places = {key: v for v, key in enumerate(keys_of(other))}
+        there = np.array([places[key] for key in keys_of(graph)])
+        for kind in LAGS:
+            for sink in range(0, len(there), 5):
+                assert graph.slack(sink, kind).tolist() == other.slack(int(there[sink]), kind)[there].tolist(), seed
+        share = np.zeros(len(rows), np.int32)
+        for bound in BOUNDS:
+            times = other.replay(np.append(share, np.full(len(lanes), -1, np.int32)), [(1, 2)], bound)
+            assert graph.replay(share, [(1, 2)], bound).tolist() == times[there].tolist(), seed
 
 
 def test_the_hostile_rows_are_hostile():

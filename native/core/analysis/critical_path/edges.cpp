@@ -2,32 +2,74 @@
 #include <numeric>
 #include <tuple>
 #include <unordered_map>
+#include <utility>
+#include <vector>
 
 #include "core/analysis/critical_path/graph.hpp"
 
 namespace lanescope::critical_path {
 namespace {
 
-// Sort indices by their times, those of one time as they are: a radix sort of 11 bits at a time.
-void sort_by_time(std::span<const int64_t> time, LongVector<int32_t>& order) {
-    const size_t n = time.size();
-    order.resize(n);
-    std::iota(order.begin(), order.end(), 0);
-    if (n == 0) return;
+// Few chains are merged: that reads memory from one end to the other, which a radix sort of many does not.
+constexpr size_t kFewRuns = 64;
+
+// Where runs of indices begin whose times do not fall, and the end of the last one; nothing where those are many.
+std::vector<size_t> few_runs(std::span<const int64_t> time) {
+    std::vector<size_t> starts{0};
+    for (size_t v = 1; v < time.size(); ++v) {
+        if (time[v] >= time[v - 1]) continue;
+        if (starts.size() == kFewRuns) return {};
+        starts.push_back(v);
+    }
+    starts.push_back(time.size());
+    return starts;
+}
+
+// Merge neighbouring runs, two at a time, until one is left.
+void merge_runs(std::span<const int64_t> time, std::vector<size_t> starts, LongVector<int32_t>& order) {
+    const auto is_earlier = [&](int32_t a, int32_t b) { return time[Graph::at(a)] < time[Graph::at(b)]; };
+    LongVector<int32_t> other(starts.size() > 2 ? order.size() : 0);
+    for (; starts.size() > 2; order.swap(other)) {
+        std::vector<size_t> merged;
+        for (size_t i = 0; i + 1 < starts.size(); i += 2) {
+            const size_t middle = starts[i + 1], last = starts[std::min(i + 2, starts.size() - 1)];
+            const int32_t* const from = order.data();
+            std::merge(from + starts[i], from + middle, from + middle, from + last, other.data() + starts[i], is_earlier);
+            merged.push_back(starts[i]);
+        }
+        merged.push_back(order.size());
+        starts = std::move(merged);
+    }
+}
+
+// A radix sort of 11 bits at a time.
+void sort_by_digits(std::span<const int64_t> time, LongVector<int32_t>& order) {
     const auto [least, most] = std::minmax_element(time.begin(), time.end());
     const auto base = static_cast<uint64_t>(*least);
     const uint64_t span = static_cast<uint64_t>(*most) - base;
     constexpr int kBits = 11;
-    LongVector<int32_t> other(n);
+    LongVector<int32_t> other(order.size());
     for (int shift = 0; shift < 64 && (span >> shift) != 0; shift += kBits) {
         const auto digit = [&](int32_t i) {
-            return ((static_cast<uint64_t>(time[static_cast<size_t>(i)]) - base) >> shift) & ((1U << kBits) - 1);
+            return ((static_cast<uint64_t>(time[Graph::at(i)]) - base) >> shift) & ((1U << kBits) - 1);
         };
         std::vector<size_t> place((1U << kBits) + 1);
         for (const int32_t i : order) ++place[digit(i) + 1];
         for (size_t d = 1; d < place.size(); ++d) place[d] += place[d - 1];
         for (const int32_t i : order) other[place[digit(i)]++] = i;
         order.swap(other);
+    }
+}
+
+// Sort indices by their times, those of one time as they are.
+void sort_by_time(std::span<const int64_t> time, LongVector<int32_t>& order) {
+    order.resize(time.size());
+    std::iota(order.begin(), order.end(), 0);
+    if (time.empty()) return;
+    if (auto starts = few_runs(time); !starts.empty()) {
+        merge_runs(time, std::move(starts), order);
+    } else {
+        sort_by_digits(time, order);
     }
 }
 
