@@ -7,6 +7,7 @@ is not used. What each operation's runs are follows from the text alone.
 
 from __future__ import annotations
 
+import atexit
 import os
 import random
 import subprocess
@@ -29,6 +30,12 @@ class _Model:
         self.owner = os.getpid()
         program = fake_ze_build.build_model()
         self.process = subprocess.Popen([program], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+        atexit.register(self.end)
+
+    def end(self) -> None:
+        """Close its pipes, which ends it; a forked process has no part in that."""
+        if self.owner == os.getpid():
+            self.process.communicate()
 
     def ask(self, question: str) -> str:
         assert self.process.stdin is not None
