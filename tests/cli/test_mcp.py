@@ -296,7 +296,9 @@ def served(root):
     mcp = pytest.importorskip("mcp", reason="the extra mcp is not installed")
     from mcp.client.stdio import StdioServerParameters
 
-    server = StdioServerParameters(command=sys.executable, args=["-m", "lanescope", "mcp", str(root)])
+    # Of the environment it passes on a few names only, and a sanitizer has its options there.
+    arguments = ["-m", "lanescope", "mcp", str(root)]
+    server = StdioServerParameters(command=sys.executable, args=arguments, env=dict(os.environ))
 
     async def session(ask):
         async with mcp.Client(server) as client:

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 import lanescope
+from effort import SANITIZED
 from lanescope import TimeBase, TraceBuilder
 from lanescope.testing import limits
 
@@ -267,6 +268,7 @@ def test_the_number_of_listed_values_is_an_option(folder):
     done.stdout.fnmatch_lines(["*worst 1 of 2*", "*8 lost*"])
 
 
+@pytest.mark.skipif(bool(SANITIZED), reason="that build has no recorder")
 def test_a_program_that_fails_to_record_is_an_error_of_the_test(tmp_path):
     captures = limits.Captures(tmp_path)
     with pytest.raises(lanescope.LanescopeError):

@@ -32,9 +32,15 @@ def capture(tmp_path_factory):
     return made
 
 
-def measured(*arguments, cwd):
+#: The program, with a smaller least limit than it has.
+SMALLER = (
+    "import sys, lanescope.pipeline.memory as m; m.LEAST = 64 << 20; from lanescope.cli import main; sys.exit(main())"
+)
+
+
+def measured(*arguments, cwd, program=("-m", "lanescope")):
     """Run a command: its status, its largest resident set, and standard error."""
-    command = [sys.executable, "-m", "lanescope", *map(str, arguments)]
+    command = [sys.executable, *program, *map(str, arguments)]
     process = subprocess.Popen(command, stderr=subprocess.PIPE, text=True, cwd=cwd)
     peak = 0
     while process.poll() is None:
@@ -55,14 +61,15 @@ def test_whole_lanes_are_drawn_within_the_limit(capture, tmp_path, output):
 
 
 def test_what_needs_more_is_one_error_and_leaves_nothing(capture, tmp_path):
-    # A picture needs all slices at once: 234 MiB.
-    status, peak, err = measured("convert", capture, "-o", "out.svg", "--memory", "192MiB", cwd=tmp_path)
+    # A picture needs all slices at once: 177 MiB, less than the least limit that users may set.
+    arguments = ("convert", capture, "-o", "out.svg", "--memory", "128MiB")
+    status, peak, err = measured(*arguments, cwd=tmp_path, program=("-c", SMALLER))
     assert status == 3
     assert err.splitlines() == [
-        "lanescope: error: convert needs more memory than --memory 192MiB",
+        "lanescope: error: convert needs more memory than --memory 128MiB",
         "  hint: use a larger --memory, --no-annotations, write Parquet, or convert parts with --start and --end",
     ]
-    assert peak <= 192 << 20
+    assert peak <= 128 << 20
     assert not [path.name for path in tmp_path.iterdir() if "out" in path.name or path.name.startswith(".lanescope")]
 
 
